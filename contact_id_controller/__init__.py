@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from contact_id_controller.lazy import public_names
 
-if TYPE_CHECKING:  # what editors and type checkers see; at run time each name loads when asked for
+if TYPE_CHECKING:  # what editors and type checkers see; at run time each name loads on first use
     from contact_id_controller.contacts import ContactSet
     from contact_id_controller.models import solve
     from contact_id_controller.models.batch import ContactFrames, FrameSolutions, solve_batch

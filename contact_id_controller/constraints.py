@@ -26,7 +26,7 @@ class Rows(NamedTuple):
 
 
 class Constraint(Protocol):
-    """What a bilateral constraint is asked."""
+    """What a bilateral constraint provides."""
 
     def rows(
         self, robot: RobotModel, data: Any, q: NDArray[np.float64], v: NDArray[np.float64]

@@ -26,11 +26,11 @@ _WORDS = {
 class ParameterSpec:
     """One row of the table of parameters.
 
-    ``description`` says what it is, ``when`` when to change it; `text` is both.     ``kind`` is one of string, boolean, integer, number, strings, numbers; ``numbers`` accepts a
+    ``description`` is what it is, ``when`` when to change it; `text` is both.     ``kind`` is one of string, boolean, integer, number, strings, numbers; ``numbers`` accepts a
     single number where one value holds for all. ``live`` parameters may change while the node is
     configured or active; the others only before `configure`. ``minimum`` and ``maximum`` are
     inclusive and hold for each element. ``per`` names what a list has one value for ("joint",
-    "contact frame", "axis"); one value alone then holds for all. ``validator`` says what a value of the right type and range must
+    "contact frame", "axis"); one value alone then holds for all. ``validator`` states what a value of the right type and range must
     be instead, or nothing where it is right. ``guards``: "most" or "least", where the value that a node
     is started with is the largest, or the smallest, that its peers may set: a guard of the robot, which
     they may only tighten. An empty list means no limit, and so does the number ``off``.
@@ -83,7 +83,7 @@ class ParameterSpec:
             raise ConfigurationError(f"parameter '{self.name}' is {shown!r}, must {wrong}")
         return value
 
-    def _check_list(self, value: Any) -> tuple:
+    def _check_list(self, value: Any) -> tuple[Any, ...]:
         kind = self.kind[:-1]
         if isinstance(value, (int, float, bool)) and kind == "number":
             value = [value]

@@ -41,7 +41,7 @@ from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.settings.robot_description import read_description, unreadable
 
 MOST_PROBLEMS = 20
-"""Of a description that nobody can read: more lines help nobody."""
+"""Most lines of an unreadable description that are reported: more do not help."""
 
 POSTURES = (
     ("gait_planner", "posture"),
@@ -147,7 +147,7 @@ def _check_planner(robot: RobotModel, values: Mapping[str, Any] | None) -> list[
     return [note("gait planner", f"{len(settings.feet)} legs with three joints or more")]
 
 
-def _posture(robot: RobotModel, sections) -> tuple[np.ndarray, list[Finding]]:
+def _posture(robot: RobotModel, sections: Any) -> tuple[np.ndarray, list[Finding]]:
     """The standing posture (na,), and what is wrong with the postures in the file."""
     given = [
         (f"{section}.{name}", sections[section][name])

@@ -23,7 +23,7 @@ MOVING = ("revolute", "continuous", "prismatic")
 def check_joints(
     description: ElementTree.Element, names: Sequence[str], locked: Sequence[str] = ()
 ) -> list[Finding]:
-    """Whether the named joints are those of the robot; joints that nobody drives or holds."""
+    """Whether the named joints are those of the robot; joints that are neither driven nor held."""
     kinds = {joint.get("name"): joint.get("type") for joint in description.findall("joint")}
     moving = [name for name, kind in kinds.items() if kind in MOVING and name not in locked]
     findings = []

@@ -88,7 +88,7 @@ def check_sections(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     return findings or [note("sections", "agree on robot, joints, feet and period")]
 
 
-def _difference(name, value, other, expected) -> str:
+def _difference(name: str, value: Any, other: Any, expected: Any) -> str:
     """In words: where two parameters differ."""
     if isinstance(value, list) and isinstance(expected, list):
         if sorted(map(str, value)) == sorted(map(str, expected)):

@@ -202,6 +202,7 @@ def base_feedback(R, v, error, gains, goal, wanted):
 
 @bare_kernel
 def _up(q, out):
+    """out (3,): the world's z axis in the base frame, from the quaternion in q (nq,)."""
     x, y, z, w = q[3], q[4], q[5], q[6]
     out[0] = 2.0 * (x * z - w * y)
     out[1] = 2.0 * (y * z + w * x)

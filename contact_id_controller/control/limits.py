@@ -91,6 +91,7 @@ _pack = packing(JointLimits, JointLimitsType)
 
 @kernel
 def _packed(values):
+    """The struct of the tuple of its fields' values; ``JointLimits`` has shapes and units."""
     return _pack(values)
 
 
@@ -179,7 +180,7 @@ class _Ends(NamedTuple):
 def limit_joints(q, qd, wanted, last, limits, bounded, torques, acting):
     """Torques (na,), N·m, within all limits.
 
-    Numbers that are not finite stay so: whoever sends them must look.
+    Numbers that are not finite stay so: the caller checks before they are sent.
 
     Args:
         q, qd: measured positions and velocities (na,).  wanted: torques (na,).
@@ -204,7 +205,11 @@ def limit_joints(q, qd, wanted, last, limits, bounded, torques, acting):
 
 @bare_kernel
 def _respect_ends(q, qd, machine, effort, torques, acting):
-    """Fade torque beyond the speed limit and near the ends of the range, and damp there."""
+    """Fade torque beyond the speed limit and near the ends of the range, and damp there.
+
+    q, qd (na,) rad and rad/s (m for sliders); effort, torques (na,) N·m, changed in place; acting (na,)
+    bits of the limits that act. machine: ``JointLimits``.
+    """
     speed, margin = machine.speed, machine.margin
     lower, upper = machine.lower, machine.upper
     for j in range(q.shape[0]):
@@ -229,7 +234,11 @@ def _respect_ends(q, qd, machine, effort, torques, acting):
 
 @bare_kernel
 def _respect_power(qd, loss, power, torques, acting):
-    """Shrink all torques alike until work and heat are within ``power``, W."""
+    """Shrink all torques alike until work and heat are within ``power``, W.
+
+    P(s) = s qd^T tau + s^2 sum loss_j tau_j^2 for the share s. qd (na,) rad/s; loss (na,) W/(N·m)^2; torques
+    (na,) N·m, in place.
+    """
     heat, work = 0.0, 0.0
     for j in range(qd.shape[0]):
         heat += loss[j] * torques[j] * torques[j]
@@ -246,7 +255,10 @@ def _respect_power(qd, loss, power, torques, acting):
 
 @bare_kernel
 def _respect_effort(last, effort, step, torques, acting):
-    """Clip at the effort limits and at the change allowed since ``last``; effort has the last word."""
+    """Clip at the effort limits and at the change allowed since ``last``; effort has the last word.
+
+    last, effort, step, torques: (na,) N·m, torques in place; acting: (na,) bits.
+    """
     for j in range(torques.shape[0]):
         torque = torques[j]
         if torque > effort[j]:

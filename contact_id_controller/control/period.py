@@ -83,6 +83,7 @@ _pack_settings = packing(PeriodSettings, PeriodSettingsType)
 
 @kernel
 def _packed_settings(values):
+    """The struct of the tuple of its fields' values; ``PeriodSettings`` has shapes and units."""
     return _pack_settings(values)
 
 
@@ -164,6 +165,7 @@ _pack_period = packing(Period, PeriodType)
 
 @kernel
 def _packed_period(values):
+    """The struct of the tuple of its fields' values; ``Period`` has shapes and units."""
     return _pack_period(values)
 
 

@@ -9,7 +9,7 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings import plausibility
 
 FARTHEST = 1000.0
-"""Planned position, rad, of a joint whose ends nobody states."""
+"""Planned position, rad, of a joint without stated limits."""
 
 FARTHEST_TURNING = 1e6
 """The same of one that has none: a wheel counts on, and this is 100 km of it."""

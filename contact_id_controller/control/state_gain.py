@@ -20,7 +20,7 @@ whose acceleration or torque is limited has no feedback.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -100,10 +100,10 @@ class StateGain:
         self._drift_share = float(settings.velocity_product_term)
 
     def of(self, state: RobotState, result: StepResult) -> np.ndarray | None:
-        """K (na, 2 nv) of the step just taken, N·m per rad or m, then per rad/s or m/s.
+        """K = -d tau / d (q, v), (na, 2 nv), of the step just taken: N·m per rad or m, then per rad/s or m/s.
 
-        None where the solution has no derivative: it was not solved as the model says, or a foot
-        is being stopped within the period.
+        Rows of joints at a limit are zero. None where the solution has no derivative: its status is not solved, or a
+        foot is being stopped within the period.
         """
         controller = self._controller
         solution = result.solution
@@ -324,7 +324,16 @@ class StateGain:
         momentum = problem.base - problem.C @ (change * dt)
         return (np.linalg.solve(problem.L.T, momentum) - v[u]) / dt
 
-    def _torques(self, solution, points: Points, active, q, v, held, result) -> np.ndarray:
+    def _torques(
+        self,
+        solution: Solution,
+        points: Points,
+        active: ActiveSet,
+        q: np.ndarray,
+        v: np.ndarray,
+        held: np.ndarray,
+        result: Any,
+    ) -> np.ndarray:
         """d torques / d (q, v), (na, 2 nv)."""
         robot, problem = self._robot, solution.problem
         a, u, nv = robot.actuated, robot.unactuated, robot.nv
@@ -376,7 +385,15 @@ class StateGain:
             solution, points, active, directions, slope, split if directions is motion else None
         )
 
-    def _force_change(self, solution, points, active, directions, slope, split) -> np.ndarray:
+    def _force_change(
+        self,
+        solution: Solution,
+        points: Any,
+        active: ActiveSet,
+        directions: np.ndarray,
+        slope: np.ndarray,
+        split: Any,
+    ) -> np.ndarray:
         """Changes (m, 2 nv) of the forces along the free directions: stage II.
 
         split: singular value decomposition of their columns of the base, where it is known.
@@ -405,7 +422,7 @@ class StateGain:
         H = share * onto @ onto.T + np.diag(weights)
         return change + across @ np.linalg.solve(across.T @ H @ across, across.T @ lack)
 
-    def _weights(self, problem, active) -> np.ndarray:
+    def _weights(self, problem: Problem, active: ActiveSet) -> np.ndarray:
         """Weights (m,) of forces, 1/N^2, beside |torque|^2, N·m, of stage II (``steps.force_distribution``)."""
         T, dt, share = problem.T.reshape(len(problem), 3, -1), problem.period, self._torque_weight
         counts = np.array([len(free) for free in active.free])

@@ -1,7 +1,7 @@
 """The arithmetic of one period around the contact problem: one compiled call before it, one after it.
 
 What stands here is law: who touches, who lands, what is wanted, what the machine can take. What is
-required of whom, and in which order, is `controller`'s. All take a ``Period`` and its ``PeriodSettings``.
+called in which order is `controller`'s. All take a ``Period`` and its ``PeriodSettings``.
 """
 
 from __future__ import annotations
@@ -251,12 +251,10 @@ def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, fo
 
 @kernel
 def after(torques, impulses, solved, period):
-    """From the solution's torques (na,) and impulses (3 m,), N·s, to what is commanded; the heat, W.
+    """From the solution's torques (na,) and impulses (3 m,), N·s, to limited torques in ``period``; the heat, W.
 
-    solved: a model gave them; only then are the contacts' forces known.
-
-    Where a limit acts, the integral has no gain, or the robot was given something else than was decided, it
-    must not wind up: it waits. A joint whose integral has no gain now may be given one later.
+    solved: a model gave them; only then are the contacts' forces known. The integral of the position error waits
+    (anti-windup) where a limit acts, its gain is 0, or another torque was commanded than was decided.
     """
     settings = period.settings
     limits, limited, acting = settings.limits, period.limited, period.acting

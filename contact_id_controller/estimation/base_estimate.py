@@ -99,18 +99,18 @@ class BaseEstimate:
         """(6, 6): linear (m/s), then angular velocity (rad/s), in the base's axes."""
         return self.covariances()[1].copy()
 
-    def configuration(self, q_joints) -> np.ndarray:
+    def configuration(self, q_joints: np.ndarray) -> np.ndarray:
         """Pinocchio's q (nq,) of this base and joints (na,)."""
         pose = np.concatenate([self.position, self.orientation])
         return self._robot.configuration(pose, q_joints)
 
-    def generalised_velocity(self, v_joints) -> np.ndarray:
+    def generalised_velocity(self, v_joints: np.ndarray) -> np.ndarray:
         """Pinocchio's v (nv,) of this base and joints (na,)."""
         twist = np.concatenate([self.velocity, self.angular_velocity])
         return self._robot.velocity(twist, v_joints)
 
 
-def quaternion(rotation) -> np.ndarray:
+def quaternion(rotation: np.ndarray) -> np.ndarray:
     """(4,) x, y, z, w of a rotation (3, 3), w >= 0. Shepperd (1978)."""
     found = np.empty(4)
     quaternion_of(rotation, found)

@@ -1,14 +1,15 @@
-"""Pose and velocity of a base that nobody measures: IMU, encoders, and which feet stand.
+"""Pose and velocity of a base that is not measured: IMU, encoders, and which feet stand.
 
 A contact-aided right-invariant extended Kalman filter (``invariant_filter``) with what a robot needs
 around it: a start from standing still, feet that slip, an IMU that lies. Position and yaw are not
-observable; they drift, and their covariance says so. Source: Hartley et al. (2020).
+observable; they drift, and their covariance grows. Source: Hartley et al. (2020).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -40,7 +41,7 @@ DEFAULT = BaseOdometrySettings()
 UP = np.array([0.0, 0.0, 1.0])
 SILENCE = np.full(3, np.nan)
 LOST_SPEED_M_S = 1.0
-"""Standard deviation of the velocity that nobody knows."""
+"""Standard deviation of an unknown velocity."""
 
 
 class BaseOdometry:
@@ -98,7 +99,7 @@ class BaseOdometry:
         self.start()
         self._compile()
 
-    def start(self, position=None, yaw: float = 0.0) -> None:
+    def start(self, position: np.ndarray | None = None, yaw: float = 0.0) -> None:
         """Begin anew: the steps that follow find attitude and biases while the robot stands still.
 
         Args:
@@ -115,7 +116,7 @@ class BaseOdometry:
         self._memory[:] = 0.0
         self.restarts = 0
 
-    def _begin(self, position, yaw, doubts):
+    def _begin(self, position: Any, yaw: float, doubts: Any) -> None:
         """Await standing still at this place; doubts: variances of position (3,) and yaw."""
         self._place, self._yaw, self._doubts = position, yaw, doubts
         self._record[:] = 0.0
@@ -128,7 +129,16 @@ class BaseOdometry:
             self._x[filtering.POSITION : filtering.POSITION + 3] = position
         self._say(STARTING, "standing still is awaited")
 
-    def step(self, dt, gyro, accel, q_joints, v_joints, contacts, skew_s=0.0) -> BaseEstimate:
+    def step(
+        self,
+        dt: float,
+        gyro: np.ndarray,
+        accel: np.ndarray,
+        q_joints: np.ndarray,
+        v_joints: np.ndarray,
+        contacts: int,
+        skew_s: float = 0.0,
+    ) -> BaseEstimate:
         """One period on.
 
         Args:
@@ -145,10 +155,19 @@ class BaseOdometry:
         self.take(dt, gyro, accel, q_joints, v_joints)
         return self.advance(contacts, skew_s)
 
-    def take(self, dt, gyro, accel, q_joints, v_joints, look=take, at=None) -> None:
+    def take(
+        self,
+        dt: float,
+        gyro: np.ndarray,
+        accel: np.ndarray,
+        q_joints: np.ndarray,
+        v_joints: np.ndarray,
+        look: Any = take,
+        at: Any = None,
+    ) -> None:
         """The first half of ``step``, for who finds the contacts from what was found here.
 
-        look: compiled, called with ``at`` (None: ``arrays``) for what ``imu_checks`` says of the inputs.
+        look: compiled, called with ``at`` (None: ``arrays``) for the verdict of ``imu_checks`` on the inputs.
         ``sample``, ``joints_finite`` and ``imu_bad_s`` say what of it is believed.
         """
         settings = self.settings
@@ -180,7 +199,7 @@ class BaseOdometry:
         """For how long the IMU has not been believed, s; 0 while it is."""
         return float(self._memory[M_BAD_S])
 
-    def advance(self, contacts, skew_s: float = 0.0) -> BaseEstimate:
+    def advance(self, contacts: Any, skew_s: float = 0.0) -> BaseEstimate:
         """The second half of ``step``."""
         settings, inputs, trouble = self.settings, self._inputs, self._trouble
         put("contacts", contacts, self._places[4])
@@ -203,7 +222,7 @@ class BaseOdometry:
 
     # One step
 
-    def _run(self, fault, trouble):
+    def _run(self, fault: int, trouble: list[str]) -> None:
         """One step of the filter with this period's inputs, and what becomes of the state: running, coasting or lost.
 
         Args:
@@ -230,7 +249,7 @@ class BaseOdometry:
         coasting = fault != GOOD or without > filtering.SHORT_S
         self._say(COASTING if coasting else RUNNING, *trouble)
 
-    def _words(self, verdict):
+    def _words(self, verdict: int) -> str:
         """What the filter said of its own result."""
         record, estimate = self._record, self.estimate
         if verdict == filtering.TURNED:
@@ -244,7 +263,7 @@ class BaseOdometry:
             return f"accelerometer bias of {size:.2g} m/s2 is not believed"
         return "the filter's numbers make no sense"
 
-    def _lose(self, held, trouble):
+    def _lose(self, held: np.ndarray, trouble: list[str]) -> None:
         """Hold this pose until the robot stands still; what was known of place and yaw remains."""
         pose = self.estimate.pose_covariance
         doubts = np.append(np.diag(pose)[:3], pose[5, 5])
@@ -258,7 +277,7 @@ class BaseOdometry:
         self._say(LOST, *trouble)
         self._why = tuple(trouble)
 
-    def _spread_doubts(self):
+    def _spread_doubts(self) -> None:
         """Covariance of a robot of which only the last place is known."""
         P = self._P
         P[:] = np.eye(len(P))
@@ -267,7 +286,7 @@ class BaseOdometry:
         P[6:9, 6:9] = np.diag(self._doubts[:3])
         self._turn_about_position()
 
-    def _turn_about_position(self):
+    def _turn_about_position(self) -> None:
         """The group's error turns about the origin; a known place with doubtful axes does not move.
 
         xi_p = dp + p x xi_R: rows and columns of the position follow.
@@ -278,7 +297,7 @@ class BaseOdometry:
 
     # The start
 
-    def _stand_still(self, fault, trouble):
+    def _stand_still(self, fault: int, trouble: list[str]) -> None:
         """Gather samples of a robot that does not move; begin when there are enough."""
         settings, sample = self.settings, self.sample
         dt = self._inputs[filtering.I_DT]
@@ -305,13 +324,13 @@ class BaseOdometry:
             return self._say(RUNNING)
         self._wait("standing still is awaited")
 
-    def _wait(self, reason):
+    def _wait(self, reason: str) -> None:
         if self.estimate.state == LOST:
             self._say(LOST, *self._why, f"to begin anew: {reason}")
         else:
             self._say(STARTING, reason)
 
-    def _moving(self, sample):
+    def _moving(self, sample: np.ndarray) -> str:
         """Why the robot does not stand still, a line; empty where it does.
 
         Args:
@@ -333,7 +352,7 @@ class BaseOdometry:
             )
         return ""
 
-    def _initialise(self, mean):
+    def _initialise(self, mean: np.ndarray) -> str:
         """Attitude, biases and their covariance from the mean sample (6,); what is wrong, or nothing."""
         settings = self.settings
         axes = self._facts[filtering.F_IMU_ROTATION :][:9].reshape(3, 3)
@@ -355,7 +374,7 @@ class BaseOdometry:
         self._touch_down()
         return ""
 
-    def _start_covariance(self, P, up):
+    def _start_covariance(self, P: np.ndarray, up: np.ndarray) -> None:
         """What standing still leaves unknown: a sideways bias of the accelerometer is a tilt."""
         settings, R = self.settings, self.estimate.rotation
         seconds = settings.still_time_s
@@ -375,21 +394,21 @@ class BaseOdometry:
         P[far, far] = 1.0
         self._turn_about_position()
 
-    def _place_base(self):
+    def _place_base(self) -> None:
         """Where it was said to be, or above the origin, as high as puts the feet on z = 0."""
         x, at = self._x, filtering.POSITION
         lever = self.estimate.rotation @ self._facts[filtering.F_IMU_POSITION :][:3]
         x[at : at + 3] = lever + (np.zeros(3) if self._place is None else self._place)
         if self._place is None:
             contacts = self._contacts.copy()
-            self._contacts[:] = 0.0  # where the feet are is asked, nothing is learned
+            self._contacts[:] = 0.0  # only places of the feet are needed: no update
             self._touch_down()
             self._contacts[:] = contacts
             down = contacts > filtering.CONTACT
             bottoms = self.estimate.feet[:, 2] - self._facts[filtering.F_FEET + 3 :: 4]
             x[at + 2] -= bottoms[down].mean() if down.any() else bottoms.min()
 
-    def _touch_down(self):
+    def _touch_down(self) -> None:
         """A step without time: the feet touch down where the legs have them."""
         dt, self._inputs[filtering.I_DT] = self._inputs[filtering.I_DT], 0.0
         self._feet[:] = 0.0
@@ -440,7 +459,7 @@ class BaseOdometry:
             twist_covariance=np.zeros((6, 6)),
         )
 
-    def _refuse_unmeasured(self):
+    def _refuse_unmeasured(self) -> None:
         """Raise UnknownJointError where a joint between base and foot has no encoder."""
         tree, measured = self._mechanism.tree, set(self.robot.joint_names)
         for foot, link in zip(self.feet, self._links):
@@ -452,7 +471,7 @@ class BaseOdometry:
                     )
                 link = tree.parent[link]
 
-    def _facts_of(self, centres, radii):
+    def _facts_of(self, centres: Any, radii: np.ndarray) -> np.ndarray:
         """The filter's constants in one array: variances, limits, IMU placement, each foot's centre, radius.
 
         Args:
@@ -489,7 +508,7 @@ class BaseOdometry:
             facts[filtering.F_FEET + 4 * i :][:4] = (*centre, radius)
         return facts
 
-    def _compile(self):
+    def _compile(self) -> None:
         """Kernels compile now, not in the first step."""
         take(self.arrays)
         self._set_rotation(np.eye(3))
@@ -499,20 +518,20 @@ class BaseOdometry:
         quaternion(np.eye(3))
         self.start()
 
-    def _set_rotation(self, rotation):
+    def _set_rotation(self, rotation: np.ndarray) -> None:
         self._record[filtering.O_ROTATION : filtering.O_VELOCITY] = rotation.ravel()
         self._x[:9] = rotation.ravel()
 
-    def _say(self, state, *reasons):
+    def _say(self, state: str, *reasons: str) -> None:
         self.estimate.state, self.estimate.reasons = state, reasons
 
 
-def _turned(yaw):
+def _turned(yaw: float) -> np.ndarray:
     c, s = math.cos(yaw), math.sin(yaw)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
-def _levelled(up):
+def _levelled(up: np.ndarray) -> np.ndarray:
     """The rotation (3, 3) without yaw that turns a unit vector ``up`` of the base upwards."""
     pitch = math.atan2(-up[0], math.hypot(up[1], up[2]))
     roll = math.atan2(up[1], up[2])

@@ -70,6 +70,7 @@ def take_states(states, time_s, raw, since_s, seen_s):
 
 @bare_kernel
 def _note(i, touches, time_s, raw, since_s, seen_s):
+    """Note the contact of foot i as measured, and since when, s, it has been the same."""
     if touches != raw[i]:
         since_s[i] = time_s
     raw[i], seen_s[i] = touches, time_s
@@ -77,7 +78,11 @@ def _note(i, touches, time_s, raw, since_s, seen_s):
 
 @bare_kernel
 def settle(time_s, debounce_s, timeout_s, raw, since_s, seen_s, contact):
-    """Contact (n,) bool at a time: what has lasted ``debounce_s`` and was seen within ``timeout_s``."""
+    """Contact (n,) bool at a time: what has lasted ``debounce_s`` and was seen within ``timeout_s``.
+
+    raw (n,) bool: as last measured; since_s, seen_s (n,): since when it is the same, and when it was measured last.
+    Times that lie ahead, after a clock was set back, count as expired.
+    """
     for i in range(contact.shape[0]):
         lasted, age = time_s - since_s[i], time_s - seen_s[i]
         if lasted >= debounce_s or lasted < 0.0:

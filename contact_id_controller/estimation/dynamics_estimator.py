@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -138,7 +139,7 @@ class DynamicsEstimator:
     def __init__(
         self,
         robot: RobotModel,
-        sensors: Sequence,
+        sensors: Sequence[Any],
         contacts: Mapping[str, str | Contact] | None = None,
         *,
         regularisation: float | Mapping[str, float] | None = None,
@@ -165,7 +166,7 @@ class DynamicsEstimator:
         self.by_limbs = self._limbs_suffice()
         self.estimate(*self.observability.states[0])  # compiles
 
-    def _allocate(self, noise):
+    def _allocate(self, noise: float) -> None:
         """Freeze the layout into arrays, and keep views of its inputs.
 
         Args:
@@ -187,11 +188,11 @@ class DynamicsEstimator:
 
     def estimate(
         self,
-        q,
-        v,
-        angular_velocity=None,
+        q: np.ndarray,
+        v: np.ndarray,
+        angular_velocity: np.ndarray | None = None,
         measurements: Mapping[str, np.ndarray] | np.ndarray | None = None,
-        up=None,
+        up: np.ndarray | None = None,
     ) -> Estimate:
         """Everything from one instant's measurements.
 
@@ -218,10 +219,10 @@ class DynamicsEstimator:
             )
         return self.latest
 
-    def leave_out(self, missing) -> None:
+    def leave_out(self, missing: Iterable[str]) -> None:
         """Go on without some measurements until the next call; what is given for them is not used.
 
-        What the others still tell of a contact, ``deviations`` says.
+        What the others still determine of a contact: ``deviations``.
 
         Args:
             missing: (values,) bool, by ``slices``; none of it True: all are used again.
@@ -246,12 +247,18 @@ class DynamicsEstimator:
         """Integers and numbers that ``estimate_by_limbs`` works on, see ``system``."""
         return self._layout.integers, self._layout.numbers
 
-    def take_configuration(self, q) -> None:
+    def take_configuration(self, q: np.ndarray) -> None:
         """Put a configuration (nq,) at rest where the kernels read it."""
         put("q", q, self._places.q)
         self._inputs.v[:] = 0.0
 
-    def _state(self, q, v, angular_velocity=None, up=None):
+    def _state(
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        angular_velocity: np.ndarray | None = None,
+        up: np.ndarray | None = None,
+    ) -> None:
         """Put a state where the kernels read it."""
         places = self._places
         put("q", q, places.q)
@@ -262,7 +269,7 @@ class DynamicsEstimator:
             places.w[ALL] = self._turning
         put("up", UP if up is None else up, places.up)
 
-    def _take(self, measurements):
+    def _take(self, measurements: Mapping[str, np.ndarray] | np.ndarray | None) -> None:
         """Copy measurements, an array in the layout's order or a dictionary by sensor, into y (m,); None clears it."""
         y, slices = self._y, self.slices
         if measurements is None:
@@ -282,12 +289,18 @@ class DynamicsEstimator:
         if self._missing.any:
             y[self._missing.values] = 0.0
 
-    def _assemble(self, q, v, w=None, up=None):
+    def _assemble(
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        w: np.ndarray | None = None,
+        up: np.ndarray | None = None,
+    ) -> Any:
         """A x = target of all rows, and B x = -fb_0 of the base, x = (a_0, z), at a state."""
         self._state(q, v, w, up)
         return self._swept(_sweep)
 
-    def _swept(self, first=None):
+    def _swept(self, first: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same for the state last swept, which is still in the store."""
         layout = self._layout
         if first is not None:
@@ -297,7 +310,7 @@ class DynamicsEstimator:
         _dense(layout.integers, layout.numbers, A, target, B)
         return A, target, B
 
-    def _system(self, A, B):
+    def _system(self, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """KKT matrix of the least-squares problem, and which of its unknowns remain."""
         layout = self._layout
         exact = layout.rows.exact == 1
@@ -345,7 +358,7 @@ class DynamicsEstimator:
         _outputs(layout.integers, layout.numbers)
         return True
 
-    def _limbs_suffice(self):
+    def _limbs_suffice(self) -> bool:
         """No exact row but f_0 = 0, and every limb's own normal equations are sound."""
         layout = self._layout
         if layout.rows.exact.any():
@@ -385,7 +398,7 @@ class DynamicsEstimator:
             )
         return self._found_places[contacts]
 
-    def _components(self, *contacts):
+    def _components(self, *contacts: Any) -> np.ndarray:
         _, unknown, value, _ = self.components_of(contacts)
         return np.where(value >= 0, self._y[value], self._layout.results.z[unknown])
 
@@ -407,7 +420,7 @@ class DynamicsEstimator:
             for name, parts in found.items()
         }
 
-    def _residuals(self):
+    def _residuals(self) -> dict[str, np.ndarray]:
         """By sensor: measured minus estimated values, in standard deviations of that sensor."""
         layout, results, found = self._layout, self._layout.results, {}
         deviation = np.sqrt(layout.columns.prior)
@@ -421,7 +434,7 @@ class DynamicsEstimator:
             found[name] = np.append(found.get(name, ()), difference)
         return found
 
-    def _inverse_of(self, A, B):
+    def _inverse_of(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Covariance of the unknowns, (6 + N, 6 + N): block of the inverse of the scaled KKT matrix.
 
         The pseudo-inverse, so directions that no sensor sees get none; a fixed base has zero rows.
@@ -435,11 +448,11 @@ class DynamicsEstimator:
         P[np.ix_(free, free)] = inverse[:count, :count]
         return P
 
-    def _normalised_residuals(self):
+    def _normalised_residuals(self) -> dict[str, np.ndarray]:
         return self.normalise(self._residuals(), self.whitening())
 
     @staticmethod
-    def normalise(residuals, whitening):
+    def normalise(residuals: Mapping[str, np.ndarray], whitening: Any) -> dict[str, np.ndarray]:
         """Sensor -> normalised residual, of `residuals` and what `whitening` returned."""
         found = {}
         for name, residual in residuals.items():
@@ -450,7 +463,7 @@ class DynamicsEstimator:
                 found[name] = math.hypot(*(rows @ residual)) / math.sqrt(max(1, len(rows)))
         return found
 
-    def whitening(self):
+    def whitening(self) -> dict[str, np.ndarray]:
         """Sensor -> (k, m), by which its m residuals are k numbers of variance 1; of another m where they are exact.
 
         At the state of the last estimate; all measured rows and unknowns as one matrix. It changes as slowly as the
@@ -483,16 +496,16 @@ class DynamicsEstimator:
             found[name] = vectors.T[seen] / np.sqrt(values[seen])[:, None]
         return found
 
-    def _covariance(self, name):
+    def _covariance(self, name: str) -> np.ndarray:
         T = self._outputs_of(name, 6 + self._layout.sizes.columns)
         return T @ self._covariance_of_unknowns() @ T.T
 
-    def _covariance_of_unknowns(self):
+    def _covariance_of_unknowns(self) -> np.ndarray:
         """From the state of the last estimate, whose sweep is still in the buffers."""
         A, _, B = self._swept()
         return self._inverse_of(A, B)
 
-    def _outputs_of(self, name, width):
+    def _outputs_of(self, name: str, width: int) -> np.ndarray:
         """Coefficients of a quantity on all unknowns."""
         layout, n = self._layout, len(self.mechanism)
         if name == "base_acceleration":
@@ -519,18 +532,21 @@ class DynamicsEstimator:
 
 @kernel
 def _sweep(integers, numbers):
+    """Compiled entry of ``sweep``; the stores are those of ``unpack``."""
     system, given, scratch, _ = unpack(integers, numbers)
     sweep(system, scratch, given.q, given.v, given.w, given.up, given.y)
 
 
 @kernel
 def _dense(integers, numbers, A, target, B):
+    """Compiled entry of ``dense``: A (m, 6 + N), target (m,), B (6, 6 + N) are filled."""
     system, given, scratch, _ = unpack(integers, numbers)
     dense(system, given.y, given.up, scratch, A, target, B)
 
 
 @kernel
 def _outputs(integers, numbers):
+    """Compiled entry of ``outputs``; the stores are those of ``unpack``."""
     system, given, scratch, results = unpack(integers, numbers)
     outputs(system, given.y, scratch, results)
 

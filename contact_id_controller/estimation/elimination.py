@@ -30,7 +30,11 @@ SINGULAR_PIVOT = 1e-13  # smallest accepted pivot relative to the largest diagon
 
 @bare_kernel
 def sweep(system, scratch, q, v, w, up, y):
-    """Everything in the common frame, with what is known exactly folded into the bias."""
+    """Everything in the common frame, with what is known exactly folded into the bias.
+
+    q (nq,), v (nv,) as Pinocchio has them, w (3,) rad/s base's angular velocity, up (3,) unit vector, base axes;
+    y (values + 1,) measurements, 0 last.
+    """
     columns, motion, units = system.columns, system.motion, system.units
     for i in range(1, scratch.known.shape[0]):
         scratch.known[i] = y[columns.joint_value[i]] if columns.joint[i] < 0 else 0.0
@@ -46,7 +50,7 @@ def sweep(system, scratch, q, v, w, up, y):
 
 @bare_kernel
 def measured(system, m, y, up, r):
-    """The value of row m; that of a stationary frame is gravity against ``up``."""
+    """The value of row m; that of a stationary frame is gravity, m/s^2, against ``up`` (3,); r (6,): its row."""
     if system.rows.value[m] >= 0:
         return y[system.rows.value[m]]
     return system.facts.gravity * (r[0] * up[0] + r[1] * up[1] + r[2] * up[2])
@@ -200,7 +204,10 @@ def solve_pivoted(K, n):
 
 @bare_kernel
 def _limb(system, b, y, up, scratch):
-    """Normal equations of limb b, and what it adds to the base's."""
+    """Normal equations of limb b, and what it adds to the base's.
+
+    H (n, n) lower triangle = sum w h h^T + priors, Y (n, 13): coupling with a_0, lambda, and the right side.
+    """
     columns, limbs, motion = system.columns, system.limbs, system.motion
     h, base, H, Y = scratch.h, scratch.base, scratch.H[b], scratch.Y[b]
     first = limbs.column[b]

@@ -52,7 +52,7 @@ class LowPass:
         """Let some signals, (size,) bool, begin anew at the next sample."""
         self.beginning |= signals
 
-    def __call__(self, signals) -> np.ndarray:
+    def __call__(self, signals: np.ndarray) -> np.ndarray:
         """Filtered signals (size,); the same array in every call.
 
         Raises:

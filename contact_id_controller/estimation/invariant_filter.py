@@ -282,7 +282,11 @@ def _update_foot(i, x, P, h, variance, gate, dx, scratch):
 
 @bare_kernel
 def _update_height(i, x, P, height, variance, dx, scratch):
-    """The centre of foot i is ``height`` above the ground's level, z = 0, with a variance."""
+    """The centre of foot i is ``height``, m, above the ground's level, z = 0, with a variance, m^2.
+
+    Kalman update with h = d_z, whose row in the invariant error is e_d - (d x e_R)_z. x: state, P (n, n) covariance,
+    dx (n,): corrections of all feet so far. Source: Hartley et al. (2020), section 7.
+    """
     n, at, d = P.shape[0], E_FEET + 3 * i + 2, FEET + 3 * i
     lever_x, lever_y = x[d], x[d + 1]
     u = scratch[:n]
@@ -300,7 +304,11 @@ def _update_height(i, x, P, height, variance, dx, scratch):
 
 @bare_kernel
 def _touch_down(i, x, P, h, variance, dx):
-    """The foot's centre begins where the leg has it: error that of the position, and the leg's."""
+    """The foot's centre begins where the leg has it: error that of the position, and the leg's.
+
+    h (3,) m: centre from the base in odometry axes; variance, m^2, of each axis. Rows and columns of foot i in P
+    (n, n) become those of the position, with the variance added. Source: Hartley et al. (2020), section 5.
+    """
     n, at = P.shape[0], E_FEET + 3 * i
     for r in range(3):
         x[FEET + 3 * i + r] = x[POSITION + r] + h[r]
@@ -455,6 +463,7 @@ def _judge(x, P, a, facts, dt, record):
 
 @bare_kernel
 def _size(a):
+    """Length of a vector (3,)."""
     return np.sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,7 @@ class Layout:
         self._rows()
         self._columns()
 
-    def value(self, sensor, count):
+    def value(self, sensor: Any, count: int) -> slice:
         """A slice of y for a sensor's values."""
         if sensor.name in self.slices:
             raise ConfigurationError(f"two sensors are called {sensor.name!r}")
@@ -69,7 +70,7 @@ class Layout:
         self.size += count
         return self.slices[sensor.name]
 
-    def _unknowns(self):
+    def _unknowns(self) -> None:
         """Number the unknowns: joint accelerations, then components of contact wrenches with their directions."""
         mechanism = self.mechanism
         tree = mechanism.tree
@@ -101,7 +102,7 @@ class Layout:
             raise ConfigurationError(f"{unknown.label} is measured twice, by {sensor} too")
         unknown.noise, unknown.value = float(noise), value
 
-    def _rows(self):
+    def _rows(self) -> None:
         """Rows of all sensors, sorted by limb: direct measurements become priors, velocities only residuals."""
         found = []  # (limb, row, noise, value, sensor)
         self.velocities = []  # (sensor, link, axis in it, value, noise)
@@ -143,7 +144,7 @@ class Layout:
             weight[k] = 1.0 / sigma**2 if sigma > 0.0 else 0.0
         self.rows_numbers = np.concatenate([vector.ravel(), position.ravel(), weight])
 
-    def _columns(self):
+    def _columns(self) -> None:
         """Place each unknown among its limb's columns; one measured without noise is known, and has no column."""
         n, c, limbs = len(self.mechanism), len(self.wrenches), self._limbs_count
         self.joint_columns, self.wrench_columns = (

@@ -38,7 +38,7 @@ class NewtonEulerSystem(NamedTuple):
     rows: dict[tuple[str, int], slice]
 
 
-def newton_euler_system(robot: RobotModel, q, v) -> NewtonEulerSystem:
+def newton_euler_system(robot: RobotModel, q: np.ndarray, v: np.ndarray) -> NewtonEulerSystem:
     """The system at a configuration q (nq,) and velocity v (nv,)."""
     model = robot.model
     data = model.createData()
@@ -104,7 +104,7 @@ def triangular_order(matrix: sparse.spmatrix) -> int:
     return ordered
 
 
-def _cross(v):
+def _cross(v: np.ndarray) -> np.ndarray:
     """v x, angular part first (6, 6)."""
     w, u = pin.skew(v[:3]), pin.skew(v[3:])
     return np.block([[w, np.zeros((3, 3))], [u, w]])

@@ -75,6 +75,7 @@ _pack = packing(OdometryArrays, OdometryArraysType)
 
 @kernel
 def _packed(values):
+    """The struct of the tuple of its fields' values; ``OdometryArrays`` has shapes and units."""
     return _pack(values)
 
 
@@ -109,7 +110,7 @@ def take(arrays):
 
 @kernel
 def advance(arrays):
-    """One step of the filter; what it says of its result."""
+    """One step of the filter; its verdict on the result."""
     return filtering.step(
         arrays.integers, arrays.numbers, arrays.links, arrays.facts, arrays.x, arrays.P,
         arrays.inputs, arrays.record, arrays.buffer,
@@ -196,7 +197,7 @@ def _covariances(P, record, lever, gyro, J, Q, pose, twist):
 
 @bare_kernel
 def _sandwich(J, P, found):
-    """J P J^T, of the first rows and columns of P."""
+    """found (r, r) = J P J^T, of the first rows and columns of P; J (r, k)."""
     for i in range(J.shape[0]):
         for j in range(J.shape[0]):
             total = 0.0

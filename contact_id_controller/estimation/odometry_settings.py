@@ -79,7 +79,7 @@ class BaseOdometrySettings:
     still_acceleration_m_s2: float = 1.5
     start_tilt_rad: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.type != "float":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from contact_id_controller.exceptions import (
 
 JOINT, COMPONENT, VELOCITY = 2, 3, 4
 """Kinds of row beside ACCELERATION and WRENCH: an unknown itself, that is the acceleration of a joint or a component
-of a contact's wrench; an angular velocity, which says nothing of the unknowns and is only compared."""
+of a contact's wrench; an angular velocity, which does not depend on the unknowns and is only compared."""
 
 
 class Row(NamedTuple):
@@ -150,7 +150,7 @@ class AngularAcceleration(Sensor):
 class Gyroscope(Sensor):
     """Angular velocity of a frame in its own axes, (3,) rad/s.
 
-    It says nothing of accelerations or wrenches: its residual compares it with q, v and the base's
+    It does not depend on accelerations or wrenches: its residual compares it with q, v and the base's
     angular velocity, so that a gyroscope or an encoder that lies is seen.
     """
 
@@ -329,7 +329,9 @@ class KnownWrench(Sensor):
         return [Row(COMPONENT, k) for k in components[self.name]]
 
 
-def component_rows(sensor, components: Mapping[str, range], which: int | None = None) -> list[Row]:
+def component_rows(
+    sensor: Any, components: Mapping[str, range], which: int | None = None
+) -> list[Row]:
     """Rows that measure the wrench of the contact ``sensor.contact``: all its components, or one of them.
 
     Raises:
@@ -360,7 +362,7 @@ def joint_links(mechanism: Mechanism, joints: Sequence[str] | None) -> list[int]
     return [1 + mechanism.names.index(name) for name in joints]
 
 
-def _acceleration_rows(mechanism, frame):
+def _acceleration_rows(mechanism: Mechanism, frame: str) -> list[Row]:
     link, rotation, origin = mechanism.frame(frame)
     return [
         Row(ACCELERATION, link, link, np.concatenate([axis, np.cross(origin, axis)]),

@@ -1,4 +1,4 @@
-"""Tells a stamp that is wrong from a clock that was set."""
+"""Distinguishes a wrong stamp from a clock that was set."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StampFilter:
         self._candidate_s, self._agreeing = 0.0, 0
 
     def accepts(self, stamp_s: float) -> bool:
-        """Whether a message of this stamp, s, may be used; each message is asked about once."""
+        """Whether a message of this stamp, s, may be used; call once for each message."""
         last_s = self._last_s
         self.moved = False
         if last_s is not None and not -BACK_S <= stamp_s - last_s <= self._farthest_s:

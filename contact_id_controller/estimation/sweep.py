@@ -60,7 +60,7 @@ def unpack_motion(buffer, n):
 
 @bare_kernel
 def cross(ax, ay, az, bx, by, bz):
-    """a x b."""
+    """a x b, of two vectors by their entries, as a tuple."""
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
 
 
@@ -89,13 +89,16 @@ def inertia_times(I, s, out):
 
 @bare_kernel
 def dot6(a, b):
-    """Power of a wrench on a motion."""
+    """Power of a wrench (6,) on a motion (6,), both linear part first."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5]
 
 
 @bare_kernel
 def _turn(kind, axis, cosine, sine, F, R):
-    """R = F times the rotation by the joint's angle about its axis."""
+    """R = F times the rotation by the joint's angle about its axis (3,); R, F (9,) by rows.
+
+    kind 0, 1, 2: axes x, y, z; else Rodrigues' formula. cosine, sine: of the angle.
+    """
     for r in range(3):
         x, y, z = F[3 * r], F[3 * r + 1], F[3 * r + 2]
         if kind == 0:
@@ -115,7 +118,10 @@ def _turn(kind, axis, cosine, sine, F, R):
 
 @bare_kernel
 def _place(tree, i, angle, cosine, sine, motion, fixed):
-    """Placement and axis of link i from its parent's."""
+    """Placement R (9,), p (3,) m and axis S (6,) of link i from its parent's, in the base frame.
+
+    angle: of the joint, rad (m for sliders), with its cosine and sine. fixed (9,): workspace.
+    """
     parent = motion.R[tree.parent[i]]
     R, p, S, B, axis = motion.R[i], motion.p[i], motion.S[i], tree.rotation[i], tree.axis[i]
     at = tree.translation[i]
@@ -145,7 +151,10 @@ def _place(tree, i, angle, cosine, sine, motion, fixed):
 
 @bare_kernel
 def _advance(S, rate, v_parent, ab_parent, v, ab):
-    """Velocity and bias acceleration of a link from its parent's: ab += v_parent x S rate."""
+    """Velocity and bias acceleration of a link from its parent's: v = v_parent + S rate, ab += v_parent x S rate.
+
+    All (6,), linear part first, at the base frame's origin; rate: rad/s or m/s.
+    """
     ux, uy, uz, vx, vy, vz = (
         S[0] * rate,
         S[1] * rate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import coal
 import numpy as np
@@ -25,7 +25,7 @@ class Closest(NamedTuple):
     normal: np.ndarray
 
 
-def closest(first, first_pose: pin.SE3, second, second_pose: pin.SE3) -> Closest:
+def closest(first: Any, first_pose: pin.SE3, second: Any, second_pose: pin.SE3) -> Closest:
     """Closest points of two solids, or of a solid and a half-space, at world poses.
 
     When they overlap the gap is minus the shortest way apart, along the normal.
@@ -47,11 +47,11 @@ def closest(first, first_pose: pin.SE3, second, second_pose: pin.SE3) -> Closest
     )
 
 
-def _transform(pose):
+def _transform(pose: pin.SE3) -> Any:
     return coal.Transform3s(pose.rotation, pose.translation)
 
 
-def _request():
+def _request() -> Any:
     """coal's request of signed distances, with tolerances tight enough that gaps are smooth."""
     request = coal.DistanceRequest()
     request.enable_signed_distance = True

@@ -33,7 +33,7 @@ def read_ground(location: str | Path) -> HeightField:
     (nx rows of ny), as for ``HeightField``.
 
     Raises:
-        ConfigurationError: no such file, not YAML, or not such a ground; one line says what is wrong.
+        ConfigurationError: no such file, not YAML, or not such a ground; the line names what is wrong.
     """
     try:
         path = resolve_urdf(location)
@@ -71,7 +71,7 @@ def ground_of(content: Any) -> HeightField:
     return HeightField(x, y, heights)
 
 
-def _of_boxes(content: Mapping) -> HeightField:
+def _of_boxes(content: Mapping[str, Any]) -> HeightField:
     """The height field under which boxes lie: a grid of ``cell_m`` raised to the highest top over each point."""
     boxes = content["boxes"]
     if not isinstance(boxes, list) or not boxes:
@@ -120,7 +120,9 @@ def _corners(placement: pin.SE3, half: np.ndarray) -> np.ndarray:
     return placement.translation + (signs * half) @ placement.rotation.T
 
 
-def _raise_by_box(heights, x, y, placement: pin.SE3, half: np.ndarray) -> None:
+def _raise_by_box(
+    heights: np.ndarray, x: np.ndarray, y: np.ndarray, placement: pin.SE3, half: np.ndarray
+) -> None:
     """Heights (nx, ny) raised to where vertical lines leave a box."""
     corners = _corners(placement, half)
     i0, j0 = (np.searchsorted(grid, corners[:, k].min()) for k, grid in enumerate((x, y)))
@@ -141,13 +143,15 @@ def _raise_by_box(heights, x, y, placement: pin.SE3, half: np.ndarray) -> None:
     np.maximum(part, leaves, out=part, where=leaves >= enters - 1e-9)
 
 
-def _refuse_unknown(values: Mapping, known: tuple[str, ...], what: str) -> None:
+def _refuse_unknown(values: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
     for name in values:
         if name not in known:
             raise ConfigurationError(f"{what} has {name!r}, known are {choices(known)}")
 
 
-def _numbers(values: Mapping, name: str, count: int | None, what: str = "the ground") -> np.ndarray:
+def _numbers(
+    values: Mapping[str, Any], name: str, count: int | None, what: str = "the ground"
+) -> np.ndarray:
     """``count`` finite numbers of a mapping's entry (None: any number of them); ConfigurationError names the entry."""
     try:
         found = np.array(values[name], dtype=float).reshape(-1)

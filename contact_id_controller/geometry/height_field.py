@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry.shapes import Solid, coal_convex
@@ -24,7 +26,7 @@ class HeightField:
         normals: (t, 3) upward unit normals.  up: (3,), the z axis.
     """
 
-    def __init__(self, x_m, y_m, heights_m):
+    def __init__(self, x_m: ArrayLike, y_m: ArrayLike, heights_m: ArrayLike) -> None:
         self.x, self.y = np.asarray(x_m, dtype=float), np.asarray(y_m, dtype=float)
         heights = np.asarray(heights_m, dtype=float)
         nx, ny = len(self.x), len(self.y)
@@ -54,7 +56,7 @@ class HeightField:
 
     @cached_property
     def ridges(self) -> set[tuple[int, int]]:
-        """Edges that stand out; found when first asked for, by solids that are no balls."""
+        """Edges that stand out; found on first use, by solids that are no balls."""
         return self._find_ridges()
 
     @cached_property
@@ -88,7 +90,7 @@ class HeightField:
         on_grid = (np.minimum(along, across) >= 0.0) & (np.maximum(along, across) <= 1.0)
         return np.where(on_grid, heights, np.nan)
 
-    def triangles_between(self, low, high) -> np.ndarray:
+    def triangles_between(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Numbers of the triangles whose cells meet the box from low (3,) to high (3,)."""
         i0, i1 = _range(self.x, low[0], high[0])
         j0, j1 = _range(self.y, low[1], high[1])
@@ -97,7 +99,7 @@ class HeightField:
         cells = np.arange(i0, i1)[:, None] * (len(self.y) - 1) + np.arange(j0, j1)[None, :]
         return (2 * cells.ravel()[:, None] + np.arange(2)).ravel()
 
-    def nearest(self, point, triangles) -> np.ndarray:
+    def nearest(self, point: np.ndarray, triangles: Iterable[int]) -> np.ndarray:
         """The nearest point (t, 3) to a point (3,) on each of the triangles (t,)."""
         corners = self.points[self.corners[triangles]]
         normals = self.normals[triangles]
@@ -130,7 +132,7 @@ class HeightField:
             self._prisms[number] = solid
         return solid
 
-    def _triangle_under(self, x, y):
+    def _triangle_under(self, x: float, y: float) -> int | None:
         """Number of the triangle under (x, y), m; None outside of the field."""
         if not (self.x[0] <= x <= self.x[-1] and self.y[0] <= y <= self.y[-1]):
             return None
@@ -140,7 +142,7 @@ class HeightField:
         across = (y - self.y[j]) / (self.y[j + 1] - self.y[j])
         return 2 * (i * (len(self.y) - 1) + j) + (1 if across > along else 0)
 
-    def _find_ridges(self):
+    def _find_ridges(self) -> set[tuple[int, ...]]:
         """Edges, pairs of point numbers, at which the surface turns down on the other side, and those of the border."""
         sides: dict[tuple[int, int], list[int]] = {}
         for number, corners in enumerate(self.corners):
@@ -159,7 +161,7 @@ class HeightField:
         return ridges
 
 
-def _range(grid, low, high):
+def _range(grid: np.ndarray, low: float, high: float) -> tuple[int, int]:
     """First cell and one past the last that meet [low, high]."""
     first = max(int(np.searchsorted(grid, low, side="right")) - 1, 0)
     last = min(int(np.searchsorted(grid, high, side="left")), len(grid) - 1)

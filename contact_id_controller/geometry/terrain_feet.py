@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pinocchio as pin
 
@@ -37,7 +39,14 @@ class TerrainFeet(FootContacts):
         friction, viscosity: as for ``FootContacts``.
     """
 
-    def __init__(self, robot: RobotModel, feet, terrain: HeightField, friction=1.0, viscosity=0.0):
+    def __init__(
+        self,
+        robot: RobotModel,
+        feet: Any,
+        terrain: HeightField,
+        friction: Any = 1.0,
+        viscosity: Any = 0.0,
+    ) -> None:
         super().__init__(robot, feet, terrain, friction, viscosity)
         self.terrain, self._level = terrain, False
         n = len(self.feet)
@@ -46,7 +55,7 @@ class TerrainFeet(FootContacts):
         self._many_gaps = np.zeros((n, MOST))
         self._count = np.zeros(n, np.int64)
 
-    def update(self, data) -> None:
+    def update(self, data: Any) -> None:
         """Take points, gaps and normals from joint placements ``data.oMi``."""
         foot_centers(self._placements.of(data), self.links, self._offsets, self._centers)
         field = self.terrain
@@ -283,7 +292,9 @@ def _sort_by_direction(normals, gaps, count):
                 normals[m, d], normals[m - 1, d] = normals[m - 1, d], normals[m, d]
 
 
-def feet_on(robot: RobotModel, feet, ground, friction=1.0, viscosity=0.0) -> FeetOnGround:
+def feet_on(
+    robot: RobotModel, feet: Any, ground: Any, friction: Any = 1.0, viscosity: Any = 0.0
+) -> FeetOnGround:
     """Spherical feet followed over a ``HalfSpace`` or a ``HeightField``.
 
     Args:
@@ -300,7 +311,7 @@ def feet_on(robot: RobotModel, feet, ground, friction=1.0, viscosity=0.0) -> Fee
     )
 
 
-def lower_onto(feet: FeetOnGround, model, data, q: np.ndarray) -> np.ndarray:
+def lower_onto(feet: FeetOnGround, model: pin.Model, data: Any, q: np.ndarray) -> np.ndarray:
     """q (nq,) with the floating base moved vertically until the nearest foot just touches.
 
     Works for flat ground and for height fields; the feet must be above the field.

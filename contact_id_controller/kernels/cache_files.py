@@ -1,6 +1,6 @@
 """Compiled kernels on disk: a file for each function and kinds of arguments, whole or not there.
 
-What is read there is executed. A file therefore begins with the checksum of the rest, and says for which
+What is read there is executed. A file therefore begins with the checksum of the rest, and states for which
 arguments and processor it is; one that is not what it should be is deleted, and its kernel compiled anew.
 Each is written beside its place and moved there: processes that save at once do not meet.
 """

@@ -1,4 +1,4 @@
-"""What is compiled while a program waits: counted, and told as it goes."""
+"""Reports what is compiled while a program waits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from numba.core import event
 
 EVERY_S = 5.0
 SIGN = "compiling: "
-"""With which each line begins, so that who reads a log finds it."""
+"""Prefix of each line, to find them in a log."""
 
 
 def to_stderr(line: str) -> None:
-    """Tell a line to who waits at a terminal."""
+    """Print a line for a user who waits at a terminal."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -35,7 +35,7 @@ class _Counter(event.Listener):
 
 
 class Compiling:
-    """While inside, tells every ``every_s`` seconds what is being compiled, and at the end what was.
+    """Context in which compilation is reported every ``every_s`` seconds, and at its end.
 
     Args:
         tell: takes a line; called from a thread of its own, and at the end from the caller's.

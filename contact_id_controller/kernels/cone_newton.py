@@ -97,7 +97,7 @@ class Search(NamedTuple):
 
 @kernel
 def pyramids(mode, angle, span, mu, edges):
-    """Sets of contacts that carry what ``project_contact`` says; cones |z_T| <= mu z_N where edges is 0."""
+    """Sets of contacts that carry what ``project_contact`` gives; cones |z_T| <= mu z_N where edges is 0."""
     directions = np.empty((edges, 2))
     edge_directions(edges, directions)
     return AdmissibleSets(mode, angle, span, mu, directions)
@@ -153,7 +153,7 @@ def _project(forces, sets, z, pieces):
 
 @bare_kernel
 def _times(W, x, out):
-    """out = W x."""
+    """out (k,) = W x; W (k, nx), x (nx,)."""
     for r in range(W.shape[0]):
         row, total = W[r], 0.0
         for k in range(x.shape[0]):
@@ -163,7 +163,7 @@ def _times(W, x, out):
 
 @bare_kernel
 def _motion(W, z, out):
-    """out = W^T z."""
+    """out (nx,) = W^T z; W (k, nx), z (k,)."""
     fill(out, 0.0)
     for r in range(z.shape[0]):
         amount, row = z[r], W[r]
@@ -216,7 +216,7 @@ def _add_piece(W, i, piece, basis, sign, columns, H):
 
 @bare_kernel
 def _add_ray(row, sign, H):
-    """H += sign row row^T, lower triangle."""
+    """H += sign row row^T, lower triangle; row (nx,), H (nx, nx)."""
     for a in range(row.shape[0]):
         amount, target = sign * row[a], H[a]
         for b in range(a + 1):

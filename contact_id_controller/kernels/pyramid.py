@@ -72,6 +72,7 @@ def edge_directions(edges, table):
 
 @bare_kernel
 def _along(mu, direction, out):
+    """out (3,): the edge (1, mu d) of a pyramid along the unit tangent d (2,); local axes, normal first."""
     out[0], out[1], out[2] = 1.0, mu * direction[0], mu * direction[1]
 
 

@@ -109,7 +109,7 @@ def _solved(LD, a, b, c):
 
 @bare_kernel
 def _add_compliance(G, LD, S, rows):
-    """S += G H^-1 G', lower triangle."""
+    """S (6, 6) += G H^-1 G', lower triangle; G (6, 3), LD (3, 3) factors of H, rows (3, 6) workspace."""
     q0, q1, q2 = LD[0, 0], LD[1, 1], LD[2, 2]
     for i in range(WRENCH):
         a = G[i, 0]
@@ -123,7 +123,7 @@ def _add_compliance(G, LD, S, rows):
 
 @bare_kernel
 def _times_input(V, E, VE, EVE):
-    """VE = V E and E'VE, lower triangle."""
+    """VE = V E (9, 6) and E'VE (6, 6), lower triangle mirrored; V (9, 9), E (9, 6)."""
     for i in range(STATE):
         for j in range(WRENCH):
             total = 0.0
@@ -140,7 +140,10 @@ def _times_input(V, E, VE, EVE):
 
 @bare_kernel
 def _gain(C, EVE, half, M, P):
-    """P = L^-1 C' with L L' = I + C' EVE C; False where that is not positive definite."""
+    """P (6, 6) = L^-1 C' with L L' = I + C' EVE C; False where that is not positive definite.
+
+    C (6, 6): factor of the forces' compliance, lower triangle; EVE (6, 6); half, M: workspace (6, 6).
+    """
     for i in range(WRENCH):
         for j in range(WRENCH):
             total = 0.0
@@ -247,7 +250,7 @@ def _down(matrix, x, out):
 
 @bare_kernel
 def wrench_of(first, last, G, du, wrench):
-    """wrench = sum G du of the inputs first .. last - 1."""
+    """wrench (6,) = sum G du of the inputs first .. last - 1; G (m, 6, 3), du (m, 3)."""
     for i in range(WRENCH):
         wrench[i] = 0.0
     for k in range(first, last):

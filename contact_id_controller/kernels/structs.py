@@ -22,7 +22,7 @@ class StructType(types.StructRef):
     """What numba knows of a struct: names and types of its values. Each struct registers its own."""
 
 
-class Struct(structref.StructRefProxy):  # type: ignore[misc]
+class Struct(structref.StructRefProxy):
     """A struct's Python side. Subclasses annotate their fields and say how they are packed:
 
         class Pair(Struct):
@@ -44,7 +44,7 @@ class Struct(structref.StructRefProxy):  # type: ignore[misc]
     """
 
     packed: Callable[[tuple[Any, ...]], Any]
-    # What numba asks of each argument, as the slot itself: its own property is a Python call, two for each kernel.
+    # What numba reads of each argument, as the slot itself: its own property is a Python call, two for each kernel.
     _numba_type_ = structref.StructRefProxy._type
 
     def __new__(cls: type[_Struct], **values: Any) -> _Struct:

@@ -9,7 +9,7 @@ import numpy as np
 TURN = 2.0 * math.pi
 
 
-def whole_turns(angle):
+def whole_turns(angle: float) -> float:
     """The whole turns, rad, nearest to an angle, or angles, rad."""
     return TURN * np.rint(angle / TURN)
 

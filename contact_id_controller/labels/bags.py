@@ -36,11 +36,11 @@ class _State(NamedTuple):
 class BagMotion:
     """The states in a bag, a row for each JointState; ``v`` where these carry velocities.
 
-    A robot with a floating base is where the odometry around the state's stamp says; where there is
+    A robot with a floating base is placed by the odometry around the state's stamp; where there is
     none, or only one with a long gap, its configuration is not a number.
 
     Attributes:
-        unread: messages so far that are not what their type says, or lack a joint; left out.
+        unread: messages so far that do not fit their type, or lack a joint; left out.
 
     Raises:
         RecordError: no bag, one that cannot be read, or one without joint states or odometry.
@@ -128,7 +128,7 @@ class BagMotion:
         while waiting:
             yield waiting.popleft(), unknown
 
-    def _base_at(self, time_s: float, last, new, unknown: np.ndarray) -> np.ndarray:
+    def _base_at(self, time_s: float, last: Any, new: Any, unknown: np.ndarray) -> np.ndarray:
         if time_s == new[0]:
             return new[1]
         if last is None or time_s < last[0] or new[0] - last[0] > self._how.longest_gap_s:

@@ -57,10 +57,10 @@ class LabelFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else labels into this folder meanwhile.
+        """Lock this folder against other processes that label into it.
 
         Raises:
-            RecordError: somebody does.
+            RecordError: another process does.
         """
         with (self.folder / LOCK).open("w") as file:
             try:

@@ -23,7 +23,7 @@ STATE = ("time_s", "q", "v", "acceleration", "contact")
 """Arrays of a motion; v, acceleration and contact may be missing."""
 
 SHORTEST_S = 1e-6
-"""Rows that are not further apart are one state told twice, as of a robot that is held at its start."""
+"""Rows that are not further apart are one state recorded twice, as of a robot that is held at its start."""
 
 NO_PERIOD = "no_period"
 """Status of a frame that no later row ends: the last one, and those before a gap, a step back in time or a lost
@@ -77,14 +77,16 @@ def blocks_of(pieces: Iterable[dict[str, np.ndarray]], size: int) -> Iterator[Mo
         first, start, lead = first + count, start + lead + count - BEFORE, BEFORE
 
 
-def _block(held, start: int, first: int, count: int, lead: int) -> MotionBlock:
+def _block(
+    held: dict[str, np.ndarray], start: int, first: int, count: int, lead: int
+) -> MotionBlock:
     end = start + lead + count + AFTER
     return MotionBlock(first, count, lead, {name: rows[start:end] for name, rows in held.items()})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Frames:
-    """What is asked of the m frames of a block.
+    """What is solved for the m frames of a block.
 
     Attributes:
         time_s: (m,).  q, v: (m, nq), (m, nv).  acceleration: (m, na) rad/s2.
@@ -141,7 +143,9 @@ def _finite(rows: np.ndarray) -> np.ndarray:
     return np.isfinite(rows).all(axis=1)
 
 
-def _velocities(robot: RobotModel, q, steps, joined) -> np.ndarray:
+def _velocities(
+    robot: RobotModel, q: np.ndarray, steps: np.ndarray, joined: np.ndarray
+) -> np.ndarray:
     """(r, nv), in the tangent space at each row's own configuration."""
     total, count = np.zeros((len(q), robot.nv)), np.zeros(len(q))
     for k in np.flatnonzero(joined):

@@ -99,7 +99,7 @@ class NpzMotion:
     """A motion as named arrays; the .npz of a ``RunRecord`` is such a file.
 
     ``time_s`` (n,) and ``q`` (n, nq); where it has them ``v`` (n, nv), ``acceleration`` (n, na) of the
-    joints in command order, and, if asked for, ``contact`` (n, f).
+    joints in command order, and, if needed, ``contact`` (n, f).
 
     Raises:
         RecordError: not such a file.
@@ -258,6 +258,6 @@ def _unreadable(path: Path, error: Exception) -> RecordError:
 
 
 def reason(error: Exception) -> str:
-    """What a library says of a damaged file, in one short line: some repeat the file."""
+    """A library's error about a damaged file, in one short line: some repeat the file."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import LcpError
 from contact_id_controller.kernels.views import dense
@@ -15,7 +16,7 @@ from contact_id_controller.lcp.status import (
 )
 
 
-def checked_problem(M, q):
+def checked_problem(M: ArrayLike, q: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """M (n, n) and q (n,) as contiguous float64, or LcpError."""
     M, q = checked_array("M", M, 2), checked_array("q", q, 1)
     if M.shape != (q.shape[0], q.shape[0]):
@@ -23,7 +24,7 @@ def checked_problem(M, q):
     return M, q
 
 
-def checked_array(name, value, dimensions):
+def checked_array(name: str, value: ArrayLike, dimensions: int) -> np.ndarray:
     """A finite array of the given number of dimensions, as kernels take it, or LcpError."""
     try:
         value = dense(value)
@@ -36,7 +37,7 @@ def checked_array(name, value, dimensions):
     return value
 
 
-def checked_vector(name, value, n, positive=False):
+def checked_vector(name: str, value: ArrayLike, n: int, positive: bool = False) -> np.ndarray:
     """``value`` as a finite (n,) vector, or an empty one for None."""
     if value is None:
         return np.empty(0)
@@ -48,7 +49,7 @@ def checked_vector(name, value, n, positive=False):
     return value
 
 
-def checked_basis(warm_start, n):
+def checked_basis(warm_start: ArrayLike | None, n: int) -> np.ndarray:
     """A fresh (n,) bool array from a warm start; all False for None."""
     if warm_start is None:
         return np.zeros(n, dtype=np.bool_)
@@ -58,7 +59,7 @@ def checked_basis(warm_start, n):
     return basis
 
 
-def checked_pivots(max_pivots, default):
+def checked_pivots(max_pivots: int | None, default: int) -> int:
     """The caller's limit, or the default for None."""
     if max_pivots is None:
         return default
@@ -67,7 +68,9 @@ def checked_pivots(max_pivots, default):
     return int(max_pivots)
 
 
-def result(status, z, w, basis, report):
+def result(
+    status: int, z: np.ndarray, w: np.ndarray, basis: np.ndarray, report: np.ndarray
+) -> LcpResult:
     """The named tuple behind every door."""
     return LcpResult(
         z,

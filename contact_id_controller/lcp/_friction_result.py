@@ -26,7 +26,7 @@ CANCELLED = 1e-3  # weight of edge forces that cancel each other in the size of 
 def scaled(Y, c, mu, edges, work):
     """The problem with scales that bring the largest entry of Y and c to 1; fills work.normals.
 
-    Normal velocities that part do not count: a gap, however wide, says nothing of the others.
+    Normal velocities that part do not count: a gap, however wide, does not scale the others.
     """
     r, n = work.normals.shape
     largest_Y = largest_c = 0.0
@@ -107,7 +107,7 @@ def _into_cone(z, mu, slides):
     """Scale edge forces to at most mu f_N, where slip asks for it to just that.
 
     Of a force that ought to vanish only rounding is left, of which no share is friction.  What the
-    change moves is told by w.
+    change moves is seen in w.
     """
     last = z.shape[0] - 1
     total, limit = 0.0, mu * z[0]

@@ -159,7 +159,7 @@ def _update_inverse(H, m, row, column, x, y, pivot):
 
 @kernel
 def _update_lists(rows, columns, row_at, column_at, m, row, column, entering, leaving):
-    """Keep the lists of basic z and non-basic w in step with H; m is the size after the pivot."""
+    """Keep the lists of basic z and non-basic w in step with H (m, m); m is the size after the pivot."""
     if row < 0:
         if column < 0:
             columns[m - 1], rows[m - 1] = entering, leaving

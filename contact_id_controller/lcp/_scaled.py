@@ -141,7 +141,7 @@ def solve_basis(Mt, A, eps, m, columns, order, vectors):
 
 @kernel
 def list_basis(basis, columns):
-    """The indices of the basic z; their number."""
+    """The indices of the basic z, from basis (n,) bool into columns (n,); their number."""
     m = np.int64(0)
     for i in range(basis.shape[0]):
         if basis[i]:

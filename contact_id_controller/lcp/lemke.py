@@ -56,7 +56,7 @@ def lemke(
 
     Handles any square M.  Guaranteed (up to rounding) when M is copositive-plus, which includes
     positive semidefinite ones: a solution, or ``ray`` when there is none; likewise the friction
-    problems of Anitescu and Potra.  For other M a ``ray`` says nothing about existence.  A
+    problems of Anitescu and Potra.  For other M a ``ray`` proves nothing about existence.  A
     lexicographic ratio test, on values and on a generic perturbation of q, prevents cycling.
     Whatever is returned as solved was certified by its residual after refinement on the final
     basis.  When the first covering vector fails, others are tried, then (M + eps I, q); only the
@@ -99,7 +99,7 @@ def lemke(
     return result(status, z, w, basis, report)
 
 
-def lemke_workspace(n):
+def lemke_workspace(n: int) -> tuple[np.ndarray, ...]:
     """The arrays ``lemke_kernel`` works in: matrices, vectors, integers; contents do not matter."""
     return (
         np.empty((2, n + 1, n + 1)),
@@ -160,7 +160,7 @@ def lemke_kernel(M, q, cover, max_pivots, matrices, vectors, integers, basis, z,
 
 @kernel
 def _raise_diagonal(Mt, n, eps, target):
-    """Replace the Tikhonov term on the diagonal; returns the new one."""
+    """Replace the Tikhonov term on the diagonal of the first n rows of Mt: eps becomes target, which is returned."""
     for i in range(n):
         Mt[i, i] += target - eps
     return target

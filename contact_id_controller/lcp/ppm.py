@@ -80,7 +80,7 @@ def ppm(
     return result(status, z, w, basis, report)
 
 
-def ppm_workspace(n):
+def ppm_workspace(n: int) -> tuple[np.ndarray, ...]:
     """The arrays ``ppm_kernel`` works in: matrices, vectors, integers; contents do not matter."""
     return (
         np.empty((2, n + 1, n + 1)),
@@ -121,7 +121,7 @@ def ppm_kernel(M, q, max_pivots, matrices, vectors, integers, basis, z, w, repor
 def _tableau_of(Mt, T, vectors, basis):
     """T (n, n + 1): basic variables = T[:, n] + T[:, :n] non-basic ones, in the basis given.
 
-    Variables of the basis whose pivots vanish stay non-basic; ``basis`` says so afterwards.
+    Variables of the basis whose pivots vanish stay non-basic; afterwards ``basis`` shows it.
     """
     n = basis.shape[0]
     for i in range(n):
@@ -199,7 +199,7 @@ def _partner(T, row, n):
 
 @kernel
 def _exchange_pair(T, i, j, buffer, basis):
-    """Principal pivot on i, or on the pair i, j by two exchanges and a swap of names."""
+    """Principal pivot on i, or on the pair i, j by two exchanges and a swap of names; basis (n,)."""
     n = T.shape[0] - 1
     _exchange(T, i, j, buffer)
     basis[i] = not basis[i]
@@ -215,7 +215,7 @@ def _exchange_pair(T, i, j, buffer, basis):
 
 @kernel
 def _exchange(T, row, column, buffer):
-    """Swap the basic variable of ``row`` with the non-basic one of ``column``."""
+    """Swap the basic variable of ``row`` with the non-basic one of ``column`` in the tableau T."""
     n = T.shape[0] - 1
     inverse = 1.0 / T[row, column]
     for b in range(n + 1):

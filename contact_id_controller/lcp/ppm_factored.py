@@ -88,7 +88,7 @@ def ppm_factored(
     return result(status, z, w, basis, report)
 
 
-def ppm_factored_workspace(n, r):
+def ppm_factored_workspace(n: int, r: int) -> tuple[np.ndarray, ...]:
     """Arrays of ``ppm_factored_kernel``: rows (r + 3, n), factors (2 r + 4, r), list (r,)."""
     return np.empty((r + 3, n)), np.empty((2 * r + 4, r)), np.empty(r, dtype=np.int64)
 

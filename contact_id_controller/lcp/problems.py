@@ -5,36 +5,42 @@ from __future__ import annotations
 import numpy as np
 
 
-def murty(n):
+def murty(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Murty's upper triangular problem: z = (0, ..., 0, 2^n); simple rules take 2^n pivots."""
     M = np.eye(n) + 2.0 * np.triu(np.ones((n, n)), 1)
     return M, 2.0 ** np.arange(1, n + 1) - 2.0 ** (n + 1)
 
 
-def fathi(n):
+def fathi(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Fathi's positive definite problem, L L^T with a lower triangular L: z = (1, 0, ..., 0)."""
     L = np.eye(n) + 2.0 * np.tril(np.ones((n, n)), -1)
     return L @ L.T, -np.ones(n)
 
 
-def kostreva():
+def kostreva() -> tuple[np.ndarray, np.ndarray]:
     """Kostreva's P-matrix (1979), on which simple pivoting rules cycle: z = (1, 1, 1) / 3."""
     return np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [2.0, 0.0, 1.0]]), -np.ones(3)
 
 
-def cottle_pang_stone():
+def cottle_pang_stone() -> tuple[np.ndarray, np.ndarray]:
     """Cottle, Pang and Stone (1992), example 4.4.7: z = (0, 1, 3)."""
     M = np.array([[0.0, -1.0, 2.0], [2.0, 0.0, -2.0], [-1.0, 1.0, 0.0]])
     return M, np.array([-3.0, 6.0, -1.0])
 
 
-def polygon(k):
+def polygon(k: int) -> np.ndarray:
     """(k, 2) unit edges of a regular friction polygon."""
     angle = 2.0 * np.pi * np.arange(k) / k
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-def standing_robot(rng, contacts, edges=4, mu=0.6, speed_m_s=0.02):
+def standing_robot(
+    rng: np.random.Generator,
+    contacts: int,
+    edges: int = 4,
+    mu: float = 0.6,
+    speed_m_s: float = 0.02,
+) -> tuple[np.ndarray, ...]:
     """Random friction problem of a small quadruped with its contacts spread over four flat feet.
 
     Locked inertia of 2.5 kg about the base, one period of 1 ms of free fall plus a random base
@@ -60,7 +66,14 @@ def standing_robot(rng, contacts, edges=4, mu=0.6, speed_m_s=0.02):
     return np.ascontiguousarray(Y), J @ twist, np.full(contacts, float(mu)), polygon(edges)
 
 
-def struck_tower(rng, boxes=13, edges=4, mu=0.7, impact_m_s=32.0, rest_m_s=1e-9):
+def struck_tower(
+    rng: np.random.Generator,
+    boxes: int = 13,
+    edges: int = 4,
+    mu: float = 0.7,
+    impact_m_s: float = 32.0,
+    rest_m_s: float = 1e-9,
+) -> tuple[np.ndarray, ...]:
     """Friction problem of a tower of cubes that the topmost one falls on, four contacts each.
 
     After Siconos' stack of boxes, with the same 52 contacts, rank 78 and sizes of velocity: the
@@ -88,7 +101,9 @@ def struck_tower(rng, boxes=13, edges=4, mu=0.7, impact_m_s=32.0, rest_m_s=1e-9)
     return J / np.sqrt(inertia), J @ motion, np.full(4 * boxes, float(mu)), polygon(edges)
 
 
-def friction_matrix(Y, c, mu, edges):
+def friction_matrix(
+    Y: np.ndarray, c: np.ndarray, mu: np.ndarray, edges: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """M and q of ``lemke_friction``'s problem, ordered f_N (n), f_F (n k), lambda (n)."""
     n, k = len(mu), len(edges)
     rows = Y.reshape(n, 3, -1)

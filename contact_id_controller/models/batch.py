@@ -161,7 +161,7 @@ class ContactFrames:
             None if normals is None else normals[frame].take(rows, 0),
             friction=None if friction is None else friction[frame].take(rows),
         )
-        if self.surface_velocities is not None:  # nobody else has seen it yet
+        if self.surface_velocities is not None:  # not shared yet
             moving = self.surface_velocities[frame].take(rows, 0)
             object.__setattr__(contacts, "surface_velocities", moving)
         return contacts
@@ -378,7 +378,7 @@ def solve_batch(
         block: frames that a worker of the executor takes at once.
 
     A frame that is no problem (its state is not finite, its quaternion has not length 1) is refused
-    alone: its numbers are not numbers, ``reasons`` says why.
+    alone: its numbers are NaN, ``reasons`` has the reason.
 
     Raises:
         StateError: arrays of wrong shape.

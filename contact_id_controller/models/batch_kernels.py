@@ -35,6 +35,7 @@ _pack = packing(Kept, KeptType)
 
 @kernel
 def _packed(values):
+    """The struct of the tuple of its fields' values; it has shapes and units."""
     return _pack(values)
 
 

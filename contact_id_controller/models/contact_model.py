@@ -1,4 +1,4 @@
-"""What a row of the registry says of a contact model: its law, its options, its limits.
+"""What a row of the registry states about a contact model: its law, its options, its limits.
 
 Whoever needs to know what a model can do asks its row, never its name. Nothing here loads a kernel.
 """
@@ -109,7 +109,7 @@ DERIVABLE = {
     "cone": ("pyramid",),
     "objective": ("contact_velocity",),
 }
-"""Values of options with which the forces of a model that says what its contacts carry have a derivative."""
+"""Values of options with which the forces of a model with ``active_set`` have a derivative."""
 
 
 def literal(names: Iterable[str]) -> str:
@@ -142,7 +142,7 @@ class ContactModel:
         unique_forces: forces depend on the problem alone, not on the order of the contacts.
         accuracy: relative violation of its law up to which it calls a solution solved.
         solved_share: share of the solvable random problems of ``benchmark.robustness`` that it solves.
-        active_set: "module:function" in ``models``, which says of a solution what each contact carries
+        active_set: "module:function" in ``models``, which gives what each contact of a solution carries
             and how it moves (``models.active_set``): with that held fixed the derivative of its torques
             by the state is known (``control.state_gain``). Empty: it is not.
         frames: "module:function" in ``models``: ``function(friction, load_share, options)`` returns what
@@ -206,7 +206,7 @@ class ContactModel:
 
     @functools.cached_property
     def function(self) -> Callable[..., Any]:
-        """``function(problem, options, warm_start) -> Solution``, loaded when first asked for.
+        """``function(problem, options, warm_start) -> Solution``, loaded on first use.
 
         options: see ``complete``.
         """
@@ -218,12 +218,12 @@ class ContactModel:
 
     @functools.cached_property
     def read_active_set(self) -> Callable[..., Any]:
-        """The function that ``active_set`` names, loaded when first asked for."""
+        """The function that ``active_set`` names, loaded on first use."""
         return loaded(f"models.{self.active_set}")
 
     @functools.cached_property
     def prepare_frames(self) -> Callable[..., Any] | None:
-        """The function that ``frames`` names, loaded when first asked for; None where there is none."""
+        """The function that ``frames`` names, loaded on first use; None where there is none."""
         return loaded(f"models.{self.frames}") if self.frames else None
 
     def not_derivable(self, settings: Any) -> str:

@@ -98,7 +98,9 @@ def solve_coulomb_ncp(
     return with_fallback(solution, mu, EASED_EDGES)
 
 
-def _from_polygons(problem: Problem, mu, share, chosen, room):
+def _from_polygons(
+    problem: Problem, mu: np.ndarray, share: np.ndarray, chosen: int, room: np.ndarray
+) -> tuple[int, int]:
     """Solve once more from the solutions of friction polygons; returns (code, steps)."""
     answer = read_answer(problem, room)
     free = answer.moved.copy()

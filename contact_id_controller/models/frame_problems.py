@@ -23,11 +23,11 @@ It returns the last problem's verdict; verdicts may be ``UNTOLD``.
 """
 
 UNTOLD = np.empty((0, 3))
-"""In the place of verdicts that nobody reads."""
+"""Stands for verdicts that are not read."""
 
 
 class FrameAnswers(NamedTuple):
-    """What a model says of m problems with n contacts each.
+    """Results of a model for m problems with n contacts each.
 
     room: m times the room of an ``Answer``.  verdicts: (m, 3) status of the kernel, steps, and the
     largest contradiction, m/s.
@@ -53,7 +53,7 @@ class FrameProblems:
     count: int
 
     def answers(self, prepare: Callable[..., FramesCall | None]) -> FrameAnswers | None:
-        """What the call says of them that ``prepare(friction, load_share)`` makes; None where it makes none."""
+        """Results of the call that ``prepare(friction, load_share)`` makes; None where it makes none."""
         call = prepare(self.friction, self.load_share)
         if call is None:
             return None

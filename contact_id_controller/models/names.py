@@ -15,7 +15,7 @@ Solver = Literal["qp", "qp_one_stage", "lcp", "ncp", "lcp_min_diff", "qcqp", "no
 
 
 class Options(TypedDict, total=False):
-    """The keyword options of all models; ``options`` tells which of them a model takes."""
+    """The keyword options of all models; ``options`` lists those that a model takes."""
 
     edges: int
     polygon: Literal["inscribed", "circumscribed"]

@@ -19,6 +19,8 @@ paper's.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
@@ -70,7 +72,7 @@ def solve_no_slip_lcp(
             here (status ``inconsistent``).
 
     Handles positive semidefinite problems of any rank. Ends after finitely many pivots. With up to
-    ``MOST_TRIED`` touching contacts ``unholdable`` is proven by trying all sets; with more it says that
+    ``MOST_TRIED`` touching contacts ``unholdable`` is proven by trying all sets; with more it means that
     none was found.
 
     Source: first paper, section 4, algorithms 1 and 2; viscous and no-slip paper, section V.
@@ -105,7 +107,14 @@ def prepare_frames(friction: np.ndarray, load_share: np.ndarray, options: Chosen
     project = options.consistency == "project"
     loaded = np.empty(len(friction), dtype=bool)
 
-    def call(store, actuated, unactuated, count, room, verdicts):
+    def call(
+        store: np.ndarray,
+        actuated: np.ndarray,
+        unactuated: np.ndarray,
+        count: int,
+        room: np.ndarray,
+        verdicts: np.ndarray,
+    ) -> Any:
         loaded[:] = False
         return _solve(
             store,
@@ -127,7 +136,10 @@ def prepare_frames(friction: np.ndarray, load_share: np.ndarray, options: Chosen
 
 @kernel
 def _normal_velocities(Y, moved, gap_speed, u, parting):
-    """Normal velocity N v+ + gap of each contact at the motion u; returns what counts as zero."""
+    """parting (n,): normal velocity N v+ + gap, m/s, of each contact at the motion u (nu,).
+
+    N v+ = Y_N u + moved_N; Y (3n, nu), moved (3n,) m/s, gap_speed (n,) m/s. Returns what counts as zero, m/s.
+    """
     scale = 0.0
     for r in range(moved.shape[0]):
         scale = max(scale, abs(moved[r]))

@@ -147,7 +147,7 @@ def _rubbing(reduced, viscosity, implicit):
 
 @kernel
 def _tangential_impulse(Y, friction, u, r):
-    """The tangential impulse of row r at the motion u."""
+    """The tangential impulse of row r, N·s: z_r = -rub_r (slip_r + slope (Y u)_r); Y (3n, nu), u (nu,)."""
     total = friction.slip[r]
     for k in range(u.shape[0]):
         total += friction.slope * Y[r, k] * u[k]

@@ -38,7 +38,7 @@ class Anatomy:
     Attributes:
         legs: of each leg its joints from the trunk to the foot; in the order front left, front right,
             hind left, hind right, or left, right.
-        held: names of joints that nobody can drive: without effort limit or without inertia, and of
+        held: names of joints that cannot be driven: without effort limit or without inertia, and of
             fingers.
     """
 

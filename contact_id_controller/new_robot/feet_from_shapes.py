@@ -18,7 +18,7 @@ SOLE_THICKNESS_M = 5e-3
 """What is no higher than this above the lowest point of a foot is its sole."""
 
 UNKNOWN_RADIUS_M = 0.01
-"""Of a round foot whose shape is not told."""
+"""Of a round foot of unknown shape."""
 
 LEVEL = 0.99
 """Least part of the vertical that a sole's z axis has where the joints are near zero."""
@@ -27,7 +27,7 @@ ROUND_DIRECTIONS = 8
 
 
 class RoundFoot(NamedTuple):
-    """A spherical foot around the origin of a frame; known: whether the description tells its radius."""
+    """A spherical foot around the origin of a frame; known: whether the description has its radius."""
 
     frame: str
     radius_m: float

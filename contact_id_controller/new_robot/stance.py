@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -73,7 +74,14 @@ def standing_posture(
     return _standing(model, legs, frames, centers, flat, STRETCHED[-1])
 
 
-def _standing(model, legs, frames, centers, flat, stretched) -> np.ndarray:
+def _standing(
+    model: pin.Model,
+    legs: Sequence[Sequence[int]],
+    frames: Sequence[int],
+    centers: np.ndarray,
+    flat: bool,
+    stretched: float,
+) -> np.ndarray:
     """The same at a part of the legs' length."""
     q, data = posture_near_zero(model), model.createData()
     pin.framesForwardKinematics(model, data, q)
@@ -99,7 +107,16 @@ def _index(model: pin.Model, leg: Sequence[int]) -> np.ndarray:
     return np.array([model.joints[joint].idx_q for joint in leg])
 
 
-def _put(model, data, q, leg, frame, place, flat, like) -> np.ndarray:
+def _put(
+    model: pin.Model,
+    data: Any,
+    q: np.ndarray,
+    leg: Sequence[int],
+    frame: int,
+    place: np.ndarray,
+    flat: bool,
+    like: Any,
+) -> np.ndarray:
     """The configuration with one foot at a place.
 
     like: joints of another leg, which this one is to resemble if it can; None: the leg stays near
@@ -110,7 +127,7 @@ def _put(model, data, q, leg, frame, place, flat, like) -> np.ndarray:
     high = np.minimum(model.upperPositionLimit[index], FREE_RANGE)
     middle = 0.5 * (low + high)
 
-    def missed(x, home):
+    def missed(x: np.ndarray, home: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         tried = q.copy()
         tried[index] = x
         pin.framesForwardKinematics(model, data, tried)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.interpolation import base_coefficients
@@ -56,13 +57,13 @@ class BaseTrajectory:
 
     def __init__(
         self,
-        times_s,
-        positions,
-        quaternions_xyzw,
-        linear_velocities,
-        angular_velocities,
+        times_s: ArrayLike,
+        positions: ArrayLike,
+        quaternions_xyzw: ArrayLike,
+        linear_velocities: ArrayLike,
+        angular_velocities: ArrayLike,
         start_s: float | None = None,
-    ):
+    ) -> None:
         self.times_s = checked_times(times_s)
         p = len(self.times_s)
         self.positions = checked_array("base positions", positions, (p, 3))
@@ -106,7 +107,7 @@ class BaseTrajectory:
         sample_base(self._coefficients[k], self._attitudes[k], (since - times[k]) * rate, rate, out)
 
 
-def _unit_quaternions(values, count: int) -> np.ndarray:
+def _unit_quaternions(values: ArrayLike, count: int) -> np.ndarray:
     quaternions = checked_array("base quaternions", values, (count, 4))
     norms = np.linalg.norm(quaternions, axis=1)
     wrong = np.abs(norms - 1.0) > _UNIT_TOLERANCE

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contact_id_controller.state import RobotState
 
 REST_S = 0.05
-"""Efforts fade in this time where set-points come to rest: nobody may come back."""
+"""Efforts fade in this time where set-points come to rest: the sender may not come back."""
 
 
 class EffortTrajectory:
@@ -140,11 +140,11 @@ class LocalFeedback:
         return cls(*gains, effort_limits, robot.turns)
 
     def forget(self) -> None:
-        """Nobody has said anything."""
+        """No command has arrived."""
         self.trajectory = None
 
     def follow(self, trajectory: EffortTrajectory, now_s: float) -> None:
-        """Follow another trajectory, from now on where it has no start: a stamp of 0 says at once."""
+        """Follow another trajectory, from now on where it has no start: a stamp of 0 means at once."""
         trajectory.start_s = trajectory.start_s or now_s
         self.trajectory = trajectory
 

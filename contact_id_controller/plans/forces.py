@@ -26,8 +26,13 @@ class PlannedForces:
     """
 
     def __init__(
-        self, frames: Sequence[str], times_s, points, forces, start_s: float | None = None
-    ):
+        self,
+        frames: Sequence[str],
+        times_s: np.ndarray,
+        points: np.ndarray,
+        forces: np.ndarray,
+        start_s: float | None = None,
+    ) -> None:
         self.frames = tuple(frames)
         self.times_s = checked_times(times_s)
         shape = (len(self.times_s), len(self.frames), 3)

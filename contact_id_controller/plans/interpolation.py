@@ -9,6 +9,7 @@ compiled code: a controller takes plans between two of its steps.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -118,11 +119,13 @@ def _fill_base_segments(times_s, positions, quaternions, linear, angular, out):
 
 @bare_kernel
 def _three(row):
+    """The first three entries of a row, as a tuple."""
     return row[0], row[1], row[2]
 
 
 @bare_kernel
 def _four(row):
+    """The first four entries of a row, as a tuple."""
     return row[0], row[1], row[2], row[3]
 
 
@@ -152,7 +155,7 @@ def range_between(positions: np.ndarray, coefficients: np.ndarray) -> tuple[np.n
     return values.min(axis=(0, 1)), values.max(axis=(0, 1))
 
 
-def doubtful(steps_s: np.ndarray, coefficients: np.ndarray, limits) -> np.ndarray:
+def doubtful(steps_s: np.ndarray, coefficients: np.ndarray, limits: Any) -> np.ndarray:
     """Segments (p,) bool that a quick bound cannot tell to be within limits: few, of a long plan.
 
     limits: lowest and highest value, largest first and second derivative, (j,) each, the last a number.

@@ -1,4 +1,4 @@
-"""One plan: joints, base and contacts, whoever planned it."""
+"""One plan of any planner: joints, base and contacts."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from contact_id_controller.plans.interpolation import doubtful, largest_rates, r
 from contact_id_controller.plans.trajectories import JointTrajectory
 
 SHORTEST_WAY_S = 0.001
-"""The way to a plan's first point counts as no shorter: less is a step, whatever its time says."""
+"""The way to a plan's first point counts as no shorter: less is a step, whatever its time."""
 
 
 class PlanLimits(NamedTuple):
@@ -121,7 +121,14 @@ def check_base_jump(distance: float, angle: float, limits: PlanLimits) -> None:
         )
 
 
-def _within(what, names, lowest, highest, lower, upper) -> None:
+def _within(
+    what: str,
+    names: Sequence[str],
+    lowest: np.ndarray,
+    highest: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> None:
     """TrajectoryError that names the first joint whose lowest or highest value is outside [lower, upper]."""
     bad = np.flatnonzero(~((lowest >= lower) & (highest <= upper)))
     if bad.size:
@@ -133,7 +140,7 @@ def _within(what, names, lowest, highest, lower, upper) -> None:
         )
 
 
-def _below(what, names, values, limits) -> None:
+def _below(what: str, names: Sequence[str], values: np.ndarray, limits: np.ndarray) -> None:
     bad = np.flatnonzero(~(values <= limits))
     if bad.size:
         k = int(bad[np.argmax(np.nan_to_num(values[bad] / limits[bad], nan=np.inf))])

@@ -6,11 +6,12 @@ import copy
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import TrajectoryError
 
 
-def checked_times(times_s) -> np.ndarray:
+def checked_times(times_s: ArrayLike) -> np.ndarray:
     """Times (m,) of a trajectory's points, s from its start: finite, not negative, increasing."""
     times = np.array(times_s, dtype=float)
     if times.ndim != 1 or times.size == 0:
@@ -29,7 +30,7 @@ def checked_times(times_s) -> np.ndarray:
     return times
 
 
-def checked_array(name: str, values, shape: tuple[int, int]) -> np.ndarray | None:
+def checked_array(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray | None:
     """Finite numbers of that shape; None where there are none."""
     if values is None:
         return None

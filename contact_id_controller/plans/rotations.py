@@ -19,7 +19,7 @@ _SMALL_ANGLE = 1e-2
 
 @register_jitable
 def cross(a: Vector, b: Vector) -> tuple[float, float, float]:
-    """Vector product a x b."""
+    """Vector product a x b of two vectors (3,), as a tuple."""
     return (
         a[1] * b[2] - a[2] * b[1],
         a[2] * b[0] - a[0] * b[2],
@@ -29,7 +29,7 @@ def cross(a: Vector, b: Vector) -> tuple[float, float, float]:
 
 @register_jitable
 def multiply(p: Vector, q: Vector) -> tuple[float, float, float, float]:
-    """Quaternion product: first q, then p."""
+    """Quaternion product, (x, y, z, w): first q, then p."""
     return (
         p[3] * q[0] + p[0] * q[3] + p[1] * q[2] - p[2] * q[1],
         p[3] * q[1] - p[0] * q[2] + p[1] * q[3] + p[2] * q[0],
@@ -40,13 +40,13 @@ def multiply(p: Vector, q: Vector) -> tuple[float, float, float, float]:
 
 @register_jitable
 def conjugate(q: Vector) -> tuple[float, float, float, float]:
-    """The inverse of a unit quaternion."""
+    """The inverse of a unit quaternion (x, y, z, w)."""
     return (-q[0], -q[1], -q[2], q[3])
 
 
 @register_jitable
 def rotate(q: Vector, a: Vector) -> tuple[float, float, float]:
-    """The vector a turned by the unit quaternion q."""
+    """The vector a (3,) turned by the unit quaternion q (x, y, z, w)."""
     t = cross(q, a)
     s = cross(q, t)
     return (
@@ -58,7 +58,7 @@ def rotate(q: Vector, a: Vector) -> tuple[float, float, float]:
 
 @register_jitable
 def exponential(phi: Vector) -> tuple[float, float, float, float]:
-    """Unit quaternion of the rotation vector phi, rad."""
+    """Unit quaternion (x, y, z, w) of the rotation vector phi (3,), rad."""
     angle = math.sqrt(phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2])
     scale = math.sin(angle / 2) / angle if angle > 1e-9 else 0.5
     return (scale * phi[0], scale * phi[1], scale * phi[2], math.cos(angle / 2))
@@ -66,7 +66,7 @@ def exponential(phi: Vector) -> tuple[float, float, float, float]:
 
 @register_jitable
 def logarithm(q: Vector) -> tuple[float, float, float]:
-    """Rotation vector, rad, of a unit quaternion; its angle is in [0, pi]."""
+    """Rotation vector (3,), rad, of a unit quaternion (x, y, z, w); its angle is in [0, pi]."""
     sine = math.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2])
     scale = 2.0 * math.atan2(sine, abs(q[3])) / sine if sine > 1e-12 else 2.0
     if q[3] < 0.0:

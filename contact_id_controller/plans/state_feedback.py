@@ -30,7 +30,7 @@ class StateFeedback:
     """
 
     holds_still = False
-    """It goes on for ever: who sends it says when it ends."""
+    """It goes on for ever: its sender ends it."""
 
     def __init__(self, robot: RobotModel):
         self._robot = robot
@@ -89,7 +89,7 @@ class LinearFeedback:
         return cls(effort_limits)
 
     def forget(self) -> None:
-        """Nobody has said anything."""
+        """No command has arrived."""
         self.command = None
 
     def follow(self, command: StateFeedback, now_s: float) -> None:

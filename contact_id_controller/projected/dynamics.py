@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
@@ -47,7 +48,14 @@ class ProjectedDynamics:
         ConfigurationError: scale not positive.
     """
 
-    def __init__(self, robot: RobotModel, q, v, contacts: ContactSet, scale: float | None = None):
+    def __init__(
+        self,
+        robot: RobotModel,
+        q: ArrayLike,
+        v: ArrayLike,
+        contacts: ContactSet,
+        scale: float | None = None,
+    ) -> None:
         q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
         if q.shape != (robot.nq,) or v.shape != (robot.nv,) or not np.isfinite([*q, *v]).all():
             raise StateError(f"q and v must be finite, of shapes ({robot.nq},) and ({robot.nv},)")
@@ -64,7 +72,7 @@ class ProjectedDynamics:
             raise ConfigurationError(f"scale must be positive, got {scale}")
         self._project()
 
-    def _project(self):
+    def _project(self) -> None:
         """Everything that follows from M, C, A and their derivatives."""
         left, values, right = np.linalg.svd(self.A, full_matrices=False)
         largest = values[0] if len(values) else 0.0
@@ -87,7 +95,7 @@ class ProjectedDynamics:
         half = self.P_dot @ self.M @ self.P
         return half + half.T + self.P @ (self.C + self.C.T) @ self.P - self.nu * self.P_dot
 
-    def acceleration(self, torques) -> np.ndarray:
+    def acceleration(self, torques: np.ndarray) -> np.ndarray:
         """qdd (nv,) for torques (na,), for a velocity with A v = 0 (eq. 5a)."""
         force = self.P @ (self.B @ torques - self.gravity) - self.Cbar @ self.v
         return np.linalg.solve(self.Mbar, force)
@@ -103,7 +111,7 @@ class ProjectedDynamics:
 
 
 def contact_jacobian(
-    robot: RobotModel, q, v, contacts: ContactSet
+    robot: RobotModel, q: np.ndarray, v: np.ndarray, contacts: ContactSet
 ) -> tuple[np.ndarray, np.ndarray]:
     """A (3n, nv) of material points on the contacts, in the contacts' fixed frames, and dA/dt."""
     model, data = robot.model, robot.model.createData()
@@ -131,7 +139,7 @@ def contact_jacobian(
     return A, A_dot
 
 
-def _axes(normal):
+def _axes(normal: np.ndarray) -> np.ndarray:
     """Rows normal, tangent 1, tangent 2, as in ``Problem.frames``."""
     frame = np.empty((3, 3))
     tangents(normal, frame)

@@ -37,7 +37,7 @@ def save_animation(
     *,
     urdf: str,
     robot: RobotModel,
-    feet: Sequence,
+    feet: Sequence[Any],
     normal: np.ndarray,
     ground_file: str = "",
     sharp: Path | None = None,
@@ -103,7 +103,7 @@ def _mujoco_pictures(
     rows: slice,
     urdf: str,
     robot: RobotModel,
-    feet: Sequence,
+    feet: Sequence[Any],
     ground_file: str,
 ) -> Iterator[np.ndarray]:
     """Pictures of these rows of a walk, rendered by MuJoCo with predicted and simulated forces."""
@@ -128,7 +128,7 @@ def _mujoco_pictures(
 
 
 def _shown_forces(walk: RunRecord) -> np.ndarray:
-    """The ground's forces (n, f, 3), N, or what was predicted of them where nobody recorded them."""
+    """The ground's forces (n, f, 3), N, or the predicted ones where none were recorded."""
     return walk.simulated_forces if walk.knows_ground_forces else walk.predicted_forces
 
 

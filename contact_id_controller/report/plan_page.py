@@ -30,7 +30,7 @@ def write_plan(
     robot: RobotModel,
     folder: Path,
     *,
-    feet: Sequence,
+    feet: Sequence[Any],
     title: str,
     command: str,
     times: Sequence[tuple[int, float]] = (),
@@ -147,7 +147,7 @@ def save_plots(
     return {name: caption for name, (_, caption) in plots.items()}
 
 
-def save_animation(plan: MotionPlan, robot: RobotModel, feet: Sequence, path: Path) -> str:
+def save_animation(plan: MotionPlan, robot: RobotModel, feet: Sequence[Any], path: Path) -> str:
     """Write the planned motion as a stick figure with its forces; the caption."""
     begin_s, duration_s = plan.joints.start_s, plan.contact_plan.duration_s
     joints, base, forces = plan.joints, plan.base, plan.forces

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -30,6 +31,6 @@ COLOURS = (
 """Of things that only differ; the cycle of the style file."""
 
 
-def plot_style() -> contextlib.AbstractContextManager:
+def plot_style() -> contextlib.AbstractContextManager[Any]:
     """Within it figures are made and drawn in this style."""
     return matplotlib.rc_context(fname=FILE)

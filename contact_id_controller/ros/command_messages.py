@@ -38,7 +38,7 @@ class Forwarder:
         """Efforts (p, n), N·m, of a command, at one or more times.
 
         Raises:
-            StateError: no such message, or one that nobody should follow.
+            StateError: no such message, or one that must not be followed.
         """
         raise NotImplementedError
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -136,11 +137,11 @@ class ControlLoop:
 
     # Each period
 
-    def command(self, message, now_ns: int | None) -> np.ndarray:
+    def command(self, message: bytes, now_ns: int | None) -> np.ndarray:
         """Torques (na,), N·m, for a JointState and the time by the clock (None: no clock)."""
         return self.guard.step(self._measure(message), now_ns)
 
-    def observe(self, message, now_ns: int | None) -> None:
+    def observe(self, message: bytes, now_ns: int | None) -> None:
         """Look at a JointState without commanding; time and frames may begin anew meanwhile."""
         self.input.odometry.forget_frames()
         self.guard.observe(self._measure(message), now_ns)
@@ -162,7 +163,7 @@ class ControlLoop:
         for line in self.guard.news():
             self._warn(line)
 
-    def _measure(self, message):
+    def _measure(self, message: bytes) -> Any:
         guard = self.guard
         if self.contact_input is not None:
             guard.guarded("contact", self.contact_input.pass_on, guard)
@@ -182,11 +183,13 @@ class ControlLoop:
 
     # Between the states
 
-    def take_odometry(self, message) -> None:
+    def take_odometry(self, message: bytes) -> None:
         """Keep the newest Odometry for the next state."""
         self.guard.guarded("odometry", self.input.take_odometry, message)
 
-    def take_joint_trajectory(self, message, taken: Callable[[], None] = lambda: None) -> None:
+    def take_joint_trajectory(
+        self, message: bytes, taken: Callable[[], None] = lambda: None
+    ) -> None:
         """Follow a JointTrajectory; a bad one is counted and changes nothing. taken: see `Guard.read`."""
         moving = self.controller.settings.allow_moving_trajectory_end
         self._follow(
@@ -196,7 +199,9 @@ class ControlLoop:
             taken,
         )
 
-    def take_base_trajectory(self, message, taken: Callable[[], None] = lambda: None) -> None:
+    def take_base_trajectory(
+        self, message: bytes, taken: Callable[[], None] = lambda: None
+    ) -> None:
         """Follow a MultiDOFJointTrajectory of the base; a bad one is counted."""
         self._follow(
             "base_trajectory",
@@ -205,7 +210,9 @@ class ControlLoop:
             taken,
         )
 
-    def take_contact_schedule(self, message, taken: Callable[[], None] = lambda: None) -> None:
+    def take_contact_schedule(
+        self, message: bytes, taken: Callable[[], None] = lambda: None
+    ) -> None:
         """Follow a schedule of contacts; a bad one is counted and changes nothing."""
         self._follow(
             "contact_schedule",
@@ -215,7 +222,7 @@ class ControlLoop:
         )
 
     def _follow(
-        self, what: str, plan: Callable[[], Plan], message, taken: Callable[[], None]
+        self, what: str, plan: Callable[[], Plan], message: bytes, taken: Callable[[], None]
     ) -> None:
         self.guard.read(what, plan, long=plan_bytes.is_long(message), taken=taken)
         self.report()

@@ -10,6 +10,8 @@ import functools
 import sys
 import time
 import traceback
+from collections.abc import Callable
+from typing import Any
 
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.service import Service
@@ -47,7 +49,7 @@ _PATIENCE_S = 5.0
 """Time between two lines that say what activation waits for."""
 
 _LISTENER_S = 3.0
-"""How long activation by itself waits for somebody who takes commands: discovery takes up to so long,
+"""How long activation by itself waits for a subscriber of the commands: discovery takes up to so long,
 and a watchdog could not tell before that there is a new controller."""
 
 _SUCCESS, _FAILURE, _ERROR = (
@@ -57,7 +59,7 @@ _SUCCESS, _FAILURE, _ERROR = (
 )
 
 
-def _reported(transition):
+def _reported(transition: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Log what a transition raises: rclpy would go to error processing without a word."""
 
     @functools.wraps(transition)
@@ -79,7 +81,7 @@ class ControllerNode(LifecycleNode):
     """
 
     def __init__(
-        self, name: str = "controller", interrupt: Interrupt | None = None, **options
+        self, name: str = "controller", interrupt: Interrupt | None = None, **options: Any
     ) -> None:
         super().__init__(name, **NODE_OPTIONS, **options)
         self.incidents = incidents_of(self)
@@ -151,7 +153,7 @@ class ControllerNode(LifecycleNode):
 
     @property
     def is_heard(self) -> bool:
-        """Whether somebody is known who takes its commands."""
+        """Whether its commands have a known subscriber."""
         return self._topics is not None and self._topics.is_heard
 
     def look(self) -> None:
@@ -272,7 +274,7 @@ class ControllerNode(LifecycleNode):
 
     # Parameters that may change at any time
 
-    def _check_live(self, values: dict) -> None:
+    def _check_live(self, values: dict[str, Any]) -> None:
         settings = self.loop.controller.settings.changed(values)
         try:
             self.loop.check(settings)
@@ -308,7 +310,7 @@ class _Autostart:
             self._wanted = False
             self._node.get_logger().warning("emergency stop: activate by hand after its release")
             return
-        if self._node.active:  # somebody else was quicker
+        if self._node.active:  # activated by a call meanwhile
             self._wanted = False
             return
         reason = self._node.not_ready

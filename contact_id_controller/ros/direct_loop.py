@@ -27,7 +27,7 @@ PATIENT_SHARE, PATIENT_AT_ONCE_S = 0.25, 0.02
 
 
 def age_s(info: Mapping[str, Any]) -> float:
-    """How long ago a message was sent, s, by the clocks of both machines; 0 where nobody says."""
+    """How long ago a message was sent, s, by the clocks of both machines; 0 where it is unknown."""
     sent_ns = info.get("source_timestamp", 0)
     return 1e-9 * (time.time_ns() - sent_ns) if sent_ns > 0 else 0.0
 
@@ -46,7 +46,7 @@ class Polled(CallbackGroup):
 
 
 def take(subscription: Subscription) -> tuple[Any, Mapping[str, Any]] | None:
-    """The next message that waits in a subscription, with what the middleware tells of it; runs no callback.
+    """The next message that waits in a subscription, with the middleware's information on it; runs no callback.
 
     A raw subscription gives it serialised.
     """
@@ -55,7 +55,7 @@ def take(subscription: Subscription) -> tuple[Any, Mapping[str, Any]] | None:
         return handle.take_message(subscription.msg_type, subscription.raw)
 
 
-def take_newest(subscription: Subscription):
+def take_newest(subscription: Subscription) -> Any:
     """The newest message that waits in a subscription of depth 1, or None; runs no callback."""
     taken = take(subscription)
     return None if taken is None else taken[0]
@@ -76,7 +76,7 @@ def take_waiting(subscription: Subscription) -> Iterator[Any]:
 def hand_on_newest(subscription: Subscription) -> bool:
     """Run the callback of a subscription with the newest message that waits; whether there was one.
 
-    A callback of two arguments gets what the middleware tells of the message, as from rclpy.
+    A callback of two arguments gets the middleware's information on the message, as from rclpy.
     """
     taken = take(subscription)
     if taken is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import array
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -59,7 +59,7 @@ class EffortMessage:
         self._words[self._index] = trajectory.values
         self._words[self._durations] = _durations(trajectory.times_s)
 
-    def publish(self, publisher) -> None:
+    def publish(self, publisher: Any) -> None:
         """Send it with its present numbers."""
         self._message.publish(publisher)
 
@@ -166,12 +166,12 @@ class _Forwarder(Forwarder):
         self._read = self._reader.read(data)
         return self._read.efforts
 
-    def forward(self, publisher, efforts: np.ndarray) -> None:
+    def forward(self, publisher: Any, efforts: np.ndarray) -> None:
         self._forwarded = self._read
         self._forwarded.efforts[:] = efforts
         self._publish(publisher, self._forwarded)
 
-    def stop(self, publisher, torques: np.ndarray, position: np.ndarray) -> None:
+    def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:
         """Let the joints rest where they are: the local feedback then only damps them.
 
         Where a joint was never measured, where it was to be last; nothing where that is unknown too.
@@ -182,7 +182,7 @@ class _Forwarder(Forwarder):
             self._rest.rest(0.0, position, torques)
             self._publish(publisher, self._rest)
 
-    def _publish(self, publisher, trajectory: EffortTrajectory) -> None:
+    def _publish(self, publisher: Any, trajectory: EffortTrajectory) -> None:
         points = len(trajectory.times_s)
         if points not in self._messages:
             self._messages[points] = EffortMessage(self._joints, points)

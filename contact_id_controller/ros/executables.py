@@ -1,6 +1,6 @@
 """The executables of the package: each loads its node, which takes a second, and runs it.
 
-Whoever interrupts meanwhile meets no traceback: nothing has begun.
+An interrupt meanwhile prints no traceback: nothing has begun.
 """
 
 from __future__ import annotations

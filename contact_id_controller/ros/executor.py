@@ -32,7 +32,7 @@ ENDS = (
     ShutdownException,
     TimeoutException,
 )
-"""By which rclpy says that there is nothing, or nothing more, to do."""
+"""By which rclpy reports that there is nothing, or nothing more, to do."""
 
 
 def incidents_of(node: Node) -> Incidents:
@@ -71,7 +71,7 @@ class GuardedExecutor(SingleThreadedExecutor):
     def asked_for(self, served: Container[Subscription] = ()) -> tuple[list[Subscription], bool]:
         """Subscriptions where messages wait, and whether more than these do: timers, requests, answers.
 
-        A quarter of the work of a turn.  served: subscriptions that somebody else serves. Waitables, such as
+        A quarter of the work of a turn.  served: subscriptions that are served elsewhere. Waitables, such as
         events of the middleware, are not looked at.
         """
         handle = self._context.handle

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -90,7 +91,7 @@ def goal_of(message: PoseStamped) -> Goal:
     return Goal(place.x, place.y, math.atan2(rotation[1, 0], rotation[0, 0]))
 
 
-def _rotation(quaternion_xyzw, what: str) -> np.ndarray:
+def _rotation(quaternion_xyzw: Any, what: str) -> np.ndarray:
     quaternion = np.array(quaternion_xyzw, dtype=float)
     norm = float(np.linalg.norm(quaternion))
     if not abs(norm - 1.0) <= UNIT_TOLERANCE:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import sys
 import time
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Twist
@@ -65,7 +66,7 @@ class GaitPlannerNode(Node):
         ContactIdError: a parameter is missing, outside its range, or does not fit the robot.
     """
 
-    def __init__(self, interrupt: Interrupt | None = None, **node_options):
+    def __init__(self, interrupt: Interrupt | None = None, **node_options: Any) -> None:
         super().__init__("gait_planner", **NODE_OPTIONS, **node_options)
         self._interrupt = interrupt or Interrupt()
         try:
@@ -107,7 +108,7 @@ class GaitPlannerNode(Node):
         self._lead_ns = round(LEAD_TIME_S * 1e9)
 
     def run(self) -> None:
-        """Plan until ROS shuts down or the process is asked to end."""
+        """Plan until ROS shuts down or the process is interrupted."""
         executor = GuardedExecutor(self, context=self.context)
         scheduling.settle(self.get_logger().warning)
         turn_s = 0.0
@@ -244,7 +245,7 @@ class GaitPlannerNode(Node):
     def _repeat(self) -> None:
         """Publish the last plan again while states come but their time stands (almost) still.
 
-        A simulation that is held until it has a plan may not have heard the first one.
+        A simulation that is held until it has a plan may not have received the first one.
         """
         if self._last_ns != self._sent_ns and time.monotonic() - self._plans.sent_s > REPEAT_S:
             self._plans.repeat()
@@ -269,7 +270,7 @@ def take_packed(subscription: Subscription) -> bytes | None:
     return None if taken is None else taken[0]
 
 
-def main(args=None) -> int:
+def main(args: list[str] | None = None) -> int:
     """Run the node; 0, or 1 after an error of which one line has been printed."""
     return run_by_itself("gait_planner", GaitPlannerNode, args)
 

@@ -18,7 +18,7 @@ _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)  # for w
 
 
 class HeartbeatTopic:
-    """Says now and then what this node does."""
+    """Publishes regularly what this node does."""
 
     def __init__(self, node: Node) -> None:
         self._heart = Heart()
@@ -31,7 +31,7 @@ class HeartbeatTopic:
 
 
 class HeartbeatInput:
-    """Hears another node.
+    """Listens to another node's heartbeat.
 
     Args:
         node: who listens.

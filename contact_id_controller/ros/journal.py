@@ -1,4 +1,4 @@
-"""What the torques depend on besides states: told on a topic, each with the state it came after.
+"""What the torques depend on besides states: published on a topic, each with the state it came after.
 
 A bag of the topics alone does not say between which two states a plan was taken, or a parameter
 changed; with this one `contact_id replay` computes the same torques again (docs/replay.md).
@@ -14,7 +14,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
 KEPT = 2000
-"""Events that somebody who begins to listen late still gets."""
+"""Events that a late subscriber still gets."""
 
 
 class Journal:

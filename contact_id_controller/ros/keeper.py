@@ -6,7 +6,7 @@ find everything loaded, and one of them in reserve: it has connected and is know
 When the working one is ended by a signal that did not come through the keeper, the reserve goes on,
 and another one takes its place. One that hangs is killed first: each beats in a page of memory that
 they share with the keeper, and states how long it may be silent. The keeper's own death is that of its
-workers, but for one at work that asked to outlive it.
+workers, but for one at work that requested to outlive it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from contact_id_controller.ros.signals import ENDING, keep_running
 
@@ -117,9 +118,9 @@ class _Child:
         self._used_s: float | None = None
 
     def hangs(self, page: memoryview, most_s: float) -> bool:
-        """Whether it has not beaten for longer than ``most_s`` though it could have; asked every `_LOOK_S`.
+        """Whether it has not beaten for longer than ``most_s`` though it could have; called every `_LOOK_S`.
 
-        Neither the time counts in which nobody looked, nor, from half of it on, that in which it waited
+        Not counted are the time without a look and, from half of it on, that in which it waited
         for a core or a disk.
         """
         now_s = time.monotonic()
@@ -195,7 +196,7 @@ class _Keeper:
             os.kill(self._active.pid, signal.SIGTERM)
         while True:
             code = self._wait()
-            # A worker that was ready ends by itself only when asked: else it broke.
+            # A worker that was ready ends by itself only on request: else it broke.
             done = code == 0 or (code > 0 and not self._page[_READY])
             if done or self._asked_to_end or not self._replace(code):
                 if self._reserve is not None:
@@ -206,7 +207,7 @@ class _Keeper:
                 self._forward(signal.SIGTERM, None)
 
     def _begin(self) -> bool:
-        """Start a worker that is at work at once, when the system lets it; False: asked to end before."""
+        """Start a worker that is at work at once, when the system lets it; False: interrupted before."""
         while not self._fork(reserve=False):
             if self._asked_to_end:
                 return False
@@ -331,16 +332,16 @@ class _Keeper:
             sys.excepthook(*sys.exc_info())
         finally:
             for stream in (sys.stdout, sys.stderr):
-                with contextlib.suppress(OSError, ValueError):  # nobody takes it
+                with contextlib.suppress(OSError, ValueError):  # not read
                     stream.flush()
             os._exit(code)
 
     def _say(self, words: str) -> None:
-        """A line; where nobody takes it, it is lost."""
+        """A line; it is lost where it is not read."""
         with contextlib.suppress(OSError):
             os.write(2, f"{self._name}: {words}\n".encode())
 
-    def _forward(self, number, frame) -> None:
+    def _forward(self, number: int, frame: Any) -> None:
         self._asked_to_end = True
         if self._active is not None:
             with contextlib.suppress(ProcessLookupError):  # it has just ended

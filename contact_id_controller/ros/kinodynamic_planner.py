@@ -1,7 +1,7 @@
 """ROS node: plans forces and whole-body motion over footsteps, or straight to a goal.
 
 A plan begins where the robot stands, or continues the plan that the robot follows. It is shown first
-and sent when it is asked for (`~/plan`, `~/execute`), or sent at once. Planning takes tenths of
+and sent on request (`~/plan`, `~/execute`), or sent at once. Planning takes tenths of
 seconds: meanwhile states wait, of which only the newest matters.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped
@@ -47,7 +49,7 @@ from contact_id_controller.settings.shared_rows import ODOMETRY_AGE_LIMIT_S
 from contact_id_controller.state import RobotState
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-"""Of what is shown: whoever comes later sees it, too."""
+"""Of what is shown: late subscribers get it, too."""
 
 TURN_S = 0.02
 """Wall time between turns of the executor."""
@@ -56,7 +58,7 @@ EVENTS_IN_A_TURN = 8
 
 REPEAT_S = 0.5
 """Wall time after which a plan is sent again while the robot's time stands: it is held until its
-controller, which hears no plan before it is active, commands. And once when time goes on."""
+controller, which takes no plan before it is active, commands. And once when time goes on."""
 
 STANDS_NS = 5_000_000
 """By so much stamps may go on in the time of a robot that is held."""
@@ -77,7 +79,7 @@ class KinodynamicPlannerNode(Node):
         ContactIdError: a parameter is missing, outside its range, or does not fit the robot.
     """
 
-    def __init__(self, interrupt: Interrupt | None = None, **node_options):
+    def __init__(self, interrupt: Interrupt | None = None, **node_options: Any) -> None:
         super().__init__("kinodynamic_planner", **NODE_OPTIONS, **node_options)
         self._interrupt = interrupt or Interrupt()
         try:
@@ -127,7 +129,7 @@ class KinodynamicPlannerNode(Node):
         self._input = StateInput(self.planner.robot.joint_names, checks)
 
     def run(self) -> None:
-        """Plan until ROS shuts down or the process is asked to end."""
+        """Plan until ROS shuts down or the process is interrupted."""
         executor = GuardedExecutor(self, context=self.context)
         scheduling.settle(self.get_logger().warning)
         try:
@@ -167,7 +169,7 @@ class KinodynamicPlannerNode(Node):
         self._input.odometry.forget_frames()
         if self._packed_odometry is not None:
             self._input.take_odometry(self._packed_odometry)
-        self._input.checks.reset()  # the same state may be asked for again
+        self._input.checks.reset()  # the same state may be needed again
         state = self._input.take_joint_state(self._packed, None)
         if isinstance(state, Refusal):
             raise StateError(state.detail)
@@ -205,7 +207,7 @@ class KinodynamicPlannerNode(Node):
     def _on_goal(self, message: bytes) -> None:
         self._take(lambda: goal_of(read_message(PoseStamped, message)))
 
-    def _take(self, read) -> None:
+    def _take(self, read: Callable[[], Any]) -> None:
         """Take a task from a message; planned and sent at once where ``execute_at_once``."""
         try:
             self._task = read()
@@ -337,7 +339,7 @@ class KinodynamicPlannerNode(Node):
         )
 
 
-def main(args=None) -> int:
+def main(args: list[str] | None = None) -> int:
     """Run the node; 0, or 1 after an error of which one line has been printed."""
     return run_by_itself("kinodynamic_planner", KinodynamicPlannerNode, args)
 

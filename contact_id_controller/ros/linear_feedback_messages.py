@@ -60,12 +60,12 @@ class FeedbackMessage:
         joints.velocity = array.array("d", feedback.v[robot.actuated].tolist())
         joints.effort = array.array("d", feedback.effort.tolist())
 
-    def publish(self, publisher) -> None:
+    def publish(self, publisher: Any) -> None:
         """Send it with its present numbers, through the ordinary serialiser."""
         publisher.publish(self.message)
 
 
-def read_control(message, joint_names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def read_control(message: Any, joint_names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Views of feed-forward (na,) and gain (na, columns) of a Control.
 
     The plugin computes with its state, too, also where the gain is zero: a number there that is not finite is
@@ -101,7 +101,7 @@ def read_control(message, joint_names: Sequence[str]) -> tuple[np.ndarray, np.nd
     return effort[:, 0], gain
 
 
-def read_feedback(message, robot: RobotModel) -> StateFeedback:
+def read_feedback(message: Any, robot: RobotModel) -> StateFeedback:
     """The feedback of a Control for a robot.
 
     Raises:
@@ -126,7 +126,7 @@ def read_feedback(message, robot: RobotModel) -> StateFeedback:
     return feedback
 
 
-def set_feedback(message, effort: np.ndarray, *, keep_gain: bool) -> None:
+def set_feedback(message: Any, effort: np.ndarray, *, keep_gain: bool) -> None:
     """Give a Control that was read another feed-forward (na,), and no gain where it is not kept."""
     message.feedforward.data = array.array("d", effort.tolist())
     if not keep_gain:
@@ -143,7 +143,7 @@ class FeedbackForwarder(Forwarder):
 
     @property
     def prepared(self) -> bool:
-        """Whether a message is known, which says how large a gain is: only then it can be taken away."""
+        """Whether a message is known, and so the size of its gain: only then it can be removed."""
         return self._forwarded is not None
 
     def read(self, data: bytes) -> np.ndarray:
@@ -158,12 +158,12 @@ class FeedbackForwarder(Forwarder):
         self.read(data)
         self._forwarded = self._read
 
-    def forward(self, publisher, efforts: np.ndarray) -> None:
+    def forward(self, publisher: Any, efforts: np.ndarray) -> None:
         set_feedback(self._read, efforts[0], keep_gain=True)
         self._forwarded = self._read
         publisher.publish(self._forwarded)
 
-    def stop(self, publisher, torques: np.ndarray, position: np.ndarray) -> None:
+    def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:
         """Torques without feedback; nothing before the first message."""
         if self._forwarded is not None:
             set_feedback(self._forwarded, torques, keep_gain=False)
@@ -201,7 +201,7 @@ def _read(message: Float64MultiArray) -> np.ndarray:
     return np.array(message.data).reshape(dims)
 
 
-def _state_of(sensor) -> tuple[Any, Any, tuple[float, ...]]:
+def _state_of(sensor: Any) -> tuple[Any, Any, tuple[float, ...]]:
     """Positions and velocities of the joints of a Sensor, and its base's pose and twist (13)."""
     joints = sensor.joint_state
     p, o = sensor.base_pose.position, sensor.base_pose.orientation
@@ -210,6 +210,6 @@ def _state_of(sensor) -> tuple[Any, Any, tuple[float, ...]]:
     return joints.position, joints.velocity, base
 
 
-def _put(fields, values: np.ndarray) -> None:
+def _put(fields: Any, values: np.ndarray) -> None:
     for name, value in zip("xyzw", values.tolist()):
         setattr(fields, name, value)

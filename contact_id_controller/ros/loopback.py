@@ -1,7 +1,7 @@
 """This machine alone, and no shared memory: what a killed process held would stop all others.
 
 With ``ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST`` rmw_fastrtps gives each process shared memory whatever
-the environment says. Its queues have a lock that a process killed in the wrong moment keeps: whoever
+the environment sets. Its queues have a lock that a process killed in the wrong moment keeps: whoever
 sends to the same reader then stands still for seconds (docs/safety.md). The profile beside this file
 confines discovery in the same way, to 127.0.0.1, by UDP alone; it finds and is found by processes with
 the range LOCALHOST, and by those with SUBNET.
@@ -27,7 +27,7 @@ SOON = Path(__file__).with_name("fastdds.xml")
 
 
 def confine(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Take the profile where the range is LOCALHOST and nobody has a profile of their own.
+    """Take the profile where the range is LOCALHOST and the user has no profile of their own.
 
     To be called before the first participant of the process is made.
     """

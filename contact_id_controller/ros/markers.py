@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA
@@ -25,7 +27,7 @@ _AT_LIMIT = 0.999
 
 
 def contact_markers(
-    stamp,
+    stamp: Any,
     frame: str,
     points: np.ndarray,
     normals: np.ndarray,
@@ -36,7 +38,7 @@ def contact_markers(
 ) -> MarkerArray:
     """An arrow and a cone for each foot in contact; those of the other feet are deleted.
 
-    The cone's colour tells when the force is at the friction limit. A foot with unbounded
+    The cone's colour shows a force at the friction limit. A foot with unbounded
     friction has no cone.
 
     Args:
@@ -59,7 +61,7 @@ def contact_markers(
     return MarkerArray(markers=markers)
 
 
-def new_marker(stamp, frame: str, namespace: str, number: int, kind: int) -> Marker:
+def new_marker(stamp: Any, frame: str, namespace: str, number: int, kind: int) -> Marker:
     """A marker of a kind at the origin of its frame."""
     marker = Marker(ns=namespace, id=number, type=kind, action=Marker.ADD)
     marker.header.stamp, marker.header.frame_id = stamp, frame

@@ -1,6 +1,6 @@
 """Output that never waits: a process of its own writes what a node prints.
 
-On a terminal after Ctrl-S, into a pipe that nobody drains, on a slow disk, `write` waits, and with it a
+On a terminal after Ctrl-S, into a pipe that is not drained, on a slow disk, `write` waits, and with it a
 loop that commands. So what a node prints, Python, C and tracebacks alike, goes into pipes whose writers
 never wait. A forwarder, which runs this file alone, empties them at once, passes all on to where it was
 meant to go, and into the node's log file. Where that is slow it keeps `KEPT_BYTES`; lines beyond are
@@ -122,7 +122,7 @@ def _log_file(name: str) -> Path:
     """Where ROS would write it: `ROS_LOG_DIR`, or the folder log in `ROS_HOME`, else in ~/.ros."""
     home = os.environ.get("ROS_HOME") or "~/.ros"
     folder = Path(os.environ.get("ROS_LOG_DIR") or Path(home, "log"))
-    with contextlib.suppress(RuntimeError):  # nobody has a home here
+    with contextlib.suppress(RuntimeError):  # no home directory
         folder = folder.expanduser()
     return folder / f"{name}_{os.getpid()}_{time.time_ns() // 1_000_000}.log"
 
@@ -139,7 +139,7 @@ class _Raw(io.RawIOBase):
     def fileno(self) -> int:
         return self._number
 
-    def write(self, data) -> int:
+    def write(self, data: bytes | bytearray | memoryview) -> int:
         with contextlib.suppress(OSError):
             os.write(self._number, data)
         return len(data)
@@ -205,7 +205,7 @@ class _Place:
             while left:
                 try:
                     left = left[os.write(number, left) :]
-                except BlockingIOError:  # somebody else has made it so
+                except BlockingIOError:  # another process made it non-blocking
                     select.select([], [number], [])
                 except OSError:  # closed or full: the next ones may be written again
                     with self._new:
@@ -223,7 +223,7 @@ def _copy(read: int, places: Sequence[_Place]) -> None:
 
 
 def _open(log: Path, errors: _Place) -> int:
-    """The log file; where there can be none, a line says so, and what is written there is lost."""
+    """The log file; where there can be none, a line reports it, and what is written there is lost."""
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)

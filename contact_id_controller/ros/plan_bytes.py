@@ -55,7 +55,7 @@ def warm_up() -> None:
     )
 
 
-def is_long(message) -> bool:
+def is_long(message: bytes) -> bool:
     """Whether a plan, as message or as its bytes, takes long to read."""
     if isinstance(message, bytes):
         return LONG_BYTES < len(message) <= MOST_BYTES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pinocchio as pin
 from geometry_msgs.msg import PoseStamped, Quaternion
@@ -24,7 +26,7 @@ _FOOT_COLOURS = (
 )
 
 
-def foothold_markers(plan: MotionPlan, stamp, frame: str) -> MarkerArray:
+def foothold_markers(plan: MotionPlan, stamp: Any, frame: str) -> MarkerArray:
     """A box, or a ball for a point foot, at each foothold; one colour a foot."""
     markers = [_clear(stamp, frame, "footholds")]
     contact_plan = plan.contact_plan
@@ -49,7 +51,7 @@ def foothold_markers(plan: MotionPlan, stamp, frame: str) -> MarkerArray:
     return MarkerArray(markers=markers)
 
 
-def force_markers(plan: MotionPlan, stamp, frame: str) -> MarkerArray:
+def force_markers(plan: MotionPlan, stamp: Any, frame: str) -> MarkerArray:
     """An arrow for each phase and standing foot: its mean force, at its mean centre of pressure."""
     markers = [_clear(stamp, frame, "planned_forces")]
     momentum, contacts = plan.momentum, plan.momentum.problem.contacts
@@ -72,7 +74,7 @@ def force_markers(plan: MotionPlan, stamp, frame: str) -> MarkerArray:
     return MarkerArray(markers=markers)
 
 
-def com_path(plan: MotionPlan, stamp, frame: str) -> Path:
+def com_path(plan: MotionPlan, stamp: Any, frame: str) -> Path:
     """The way of the CoM."""
     path = Path()
     path.header.stamp, path.header.frame_id = stamp, frame
@@ -84,7 +86,7 @@ def com_path(plan: MotionPlan, stamp, frame: str) -> Path:
     return path
 
 
-def _clear(stamp, frame: str, namespace: str) -> Marker:
+def _clear(stamp: Any, frame: str, namespace: str) -> Marker:
     marker = new_marker(stamp, frame, namespace, 0, Marker.CUBE)
     marker.action = Marker.DELETEALL
     return marker

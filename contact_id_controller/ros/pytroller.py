@@ -13,6 +13,7 @@ import gc
 import math
 import os
 import sys
+from typing import Any
 
 import numpy as np
 from agimus_pytroller_py.agimus_pytroller_base import ControllerImplBase
@@ -30,7 +31,7 @@ CONFIG_VARIABLE = "CONTACT_ID_CONFIG"
 class ControllerImpl(ControllerImplBase):
     """What the plugin calls; the work is done by `InProcessController`."""
 
-    def setup(self, **init_msgs) -> None:
+    def setup(self, **init_msgs: Any) -> None:
         """Load the parameter file, compile; messages that are given are not needed.
 
         Raises:
@@ -64,15 +65,15 @@ class ControllerImpl(ControllerImplBase):
         """Log what was refused."""
         self.inner.post_update()
 
-    def odometry_cb(self, message) -> None:
+    def odometry_cb(self, message: Any) -> None:
         """State of the floating base: nav_msgs/Odometry."""
         self.inner.guarded("odometry", self._take_odometry, message)
 
-    def contact_states_cb(self, message) -> None:
+    def contact_states_cb(self, message: Any) -> None:
         """Measured contact: sensor_msgs/JointState, names are frames, position 1 is contact."""
         self.inner.guarded("contact", self._take_contact_states, message)
 
-    def joint_trajectory_cb(self, message) -> None:
+    def joint_trajectory_cb(self, message: Any) -> None:
         """Plan of the joints: trajectory_msgs/JointTrajectory."""
         moving = self.inner.controller.settings.allow_moving_trajectory_end
         self.inner.follow(
@@ -81,7 +82,7 @@ class ControllerImpl(ControllerImplBase):
             plan_bytes.is_long(message),
         )
 
-    def base_trajectory_cb(self, message) -> None:
+    def base_trajectory_cb(self, message: Any) -> None:
         """Plan of the base: trajectory_msgs/MultiDOFJointTrajectory."""
         self.inner.follow(
             lambda: Plan(base=conversions.base_trajectory(message)),
@@ -89,7 +90,7 @@ class ControllerImpl(ControllerImplBase):
             plan_bytes.is_long(message),
         )
 
-    def contact_schedule_cb(self, message) -> None:
+    def contact_schedule_cb(self, message: Any) -> None:
         """Plan of which feet stand: trajectory_msgs/JointTrajectory, see `conversions`."""
         self.inner.follow(
             lambda: Plan(contacts=conversions.contact_schedule(message)),
@@ -97,22 +98,22 @@ class ControllerImpl(ControllerImplBase):
             plan_bytes.is_long(message),
         )
 
-    def emergency_stop_cb(self, message) -> None:
+    def emergency_stop_cb(self, message: Any) -> None:
         """Stop (true) or release the stop (false): std_msgs/Bool."""
         self.inner.guarded("emergency_stop", lambda: self.inner.emergency_stop(message.data))
 
-    def resume_cb(self, message) -> None:
+    def resume_cb(self, message: Any) -> None:
         """Leave a stop: std_msgs/Empty."""
         self.inner.resume()
 
-    def _take_odometry(self, message) -> None:
+    def _take_odometry(self, message: Any) -> None:
         self.inner.guard.take_base(*self._odometry.read(message))
 
-    def _take_contact_states(self, message) -> None:
+    def _take_contact_states(self, message: Any) -> None:
         known = dict(zip(message.name, message.position))
         self.inner.take_contact_states([known.get(frame, math.nan) for frame in self._frames])
 
-    def _take_ground_reaction(self, k: int, message) -> None:
+    def _take_ground_reaction(self, k: int, message: Any) -> None:
         force = message.wrench.force
         self._forces[k] = force.x, force.y, force.z
         self.inner.take_contact_forces(self._forces, np.arange(len(self._frames)) == k)

@@ -56,7 +56,7 @@ class RobotPublisher:
         self._message = TFMessage(transforms=links)
 
     def publish(self, stamp_ns: int, q: np.ndarray) -> None:
-        """Where the links are in configuration q (nq,), if somebody listens and a message is due."""
+        """Publish the links' places in configuration q (nq,), if there is a subscriber and a message is due."""
         if stamp_ns < self._next_ns or self._tf is None or not self._tf.get_subscription_count():
             return
         self._next_ns = stamp_ns + PERIOD_NS

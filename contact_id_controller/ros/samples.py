@@ -1,7 +1,7 @@
 """The numbers of messages that come each millisecond, taken from their bytes by compiled code.
 
 What may be taken so is known from ``packed``, whose layouts are those of whole messages; here one call
-compares a message with its layout and copies the numbers that are asked for. Apart from it because who
+compares a message with its layout and copies the numbers that are needed. Apart from it because whoever
 reads a message now and then needs no compiler.
 """
 

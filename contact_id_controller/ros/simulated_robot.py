@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from rclpy.executors import ExternalShutdownException
@@ -64,7 +66,7 @@ class SimulatedRobot(Node):
             description.
     """
 
-    def __init__(self, interrupt: Interrupt | None = None, **node_options):
+    def __init__(self, interrupt: Interrupt | None = None, **node_options: Any) -> None:
         super().__init__("simulated_robot", **NODE_OPTIONS, **node_options)
         self._interrupt = interrupt or Interrupt()
         try:
@@ -144,7 +146,7 @@ class SimulatedRobot(Node):
         return self.context.ok() and not self._interrupt.requested
 
     def run(self) -> None:
-        """Simulate until the duration is over, the robot has fallen, or the process is asked to end.
+        """Simulate until the duration is over, the robot has fallen, or the process is interrupted.
 
         Raises:
             SimulationError: the simulation diverged, or in lockstep a command or a plan did not
@@ -266,7 +268,7 @@ class SimulatedRobot(Node):
             self._wait_for_plan()
             start = time.perf_counter()
             self._step()
-            while self._take_command():  # nobody has seen the next state yet
+            while self._take_command():  # the next state is not published yet
                 pass
             received = self._commands_received
             self._publish()
@@ -287,7 +289,7 @@ class SimulatedRobot(Node):
         if not is_close_enough():
             self._wait_for(is_close_enough, "joint_trajectory that is new enough", spin=True)
 
-    def _wait_for(self, is_there, what: str, spin: bool = False) -> None:
+    def _wait_for(self, is_there: Callable[[], bool], what: str, spin: bool = False) -> None:
         """Take commands until a condition holds; error after the time-out.
 
         Polling costs a third of what the executor's wait set does, but serves nothing else.
@@ -448,7 +450,7 @@ class SimulatedRobot(Node):
         )
 
 
-def main(args=None) -> int:
+def main(args: list[str] | None = None) -> int:
     """Run the node; 0, or 1 after an error of which one line has been printed."""
     return run_by_itself("simulated_robot", SimulatedRobot, args)
 

@@ -13,7 +13,7 @@ JUMP_NS = 1_000_000_000
 
 
 class StampWatch:
-    """Tells a jump of the robot's time from a stamp that is wrong: the state after a jump confirms it.
+    """Distinguishes a jump of the robot's time from a wrong stamp: the state after a jump confirms it.
 
     Args:
         back_ns: by so much stamps may go back without a jump.
@@ -48,15 +48,15 @@ class StateInput:
         self.joints, self.odometry = JointStateReader(joint_names), OdometryReader()
         self.checks = checks
 
-    def take_odometry(self, message) -> None:
+    def take_odometry(self, message: bytes) -> None:
         """Keep the newest odometry; a bad one makes the next state refused."""
         self.checks.take_base(*self.odometry.read(message))
 
-    def read(self, message) -> JointReading | Refusal:
+    def read(self, message: bytes) -> JointReading | Refusal:
         """The joints of a JointState, or why it has not all of ours."""
         return self.joints.read(message)
 
-    def take_joint_state(self, message, now_ns: int | None) -> RobotState | Refusal:
+    def take_joint_state(self, message: bytes, now_ns: int | None) -> RobotState | Refusal:
         """The state of the robot, or why it is refused; see `StateChecks.take`."""
         joints = self.read(message)
         return joints if isinstance(joints, Refusal) else self.checks.take(joints, now_ns)

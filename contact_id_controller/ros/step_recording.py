@@ -138,7 +138,7 @@ class Recorder:
         return len(self._rows)
 
     def prepare(self) -> None:
-        """Take memory for the next rows where that disturbs nobody."""
+        """Take memory for the next rows where that delays nothing."""
         if self._rows.prepare() and self._tell is not None:
             if words := shortage(self.path, self._rows.size_bytes):
                 self._tell(words)
@@ -249,7 +249,7 @@ class EstimateRecorder:
     """Collects what the dynamics estimator said in a run; `save` writes it to a NumPy .npz file.
 
     The file holds, for n steps and f feet: time_s (n,); q (n, nq), v (n, nv); forces (n, f, 3) N,
-    odometry frame, of the period that ended then, not a number where they could not be told;
+    odometry frame, of the period that ended then, NaN where they were not observable;
     foot_names.
 
     Raises:
@@ -273,7 +273,7 @@ class EstimateRecorder:
         self._parts = np.cumsum([1, robot.nq, robot.nv])
 
     def prepare(self) -> None:
-        """Take memory for the next rows where that disturbs nobody."""
+        """Take memory for the next rows where that delays nothing."""
         self._rows.prepare()
 
     def add(self, state: RobotState, forces: np.ndarray) -> None:

@@ -28,7 +28,7 @@ class TorqueMessage:
         """Take over torques (n,), N·m."""
         self._torques[:] = torques
 
-    def publish(self, publisher) -> None:
+    def publish(self, publisher: Any) -> None:
         """Send it with its present numbers."""
         self._message.publish(publisher)
 
@@ -41,11 +41,11 @@ class _Forwarder(Forwarder):
         """The torques (1, k) of a message; whether k is right, the watchdog looks itself."""
         return read_numbers(data)[None]
 
-    def forward(self, publisher, efforts: np.ndarray) -> None:
+    def forward(self, publisher: Any, efforts: np.ndarray) -> None:
         """Torques are all that a command is."""
         self.stop(publisher, efforts[0], efforts[0])
 
-    def stop(self, publisher, torques: np.ndarray, position: np.ndarray) -> None:
+    def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:
         self._message.fill(torques)
         self._message.publish(publisher)
 

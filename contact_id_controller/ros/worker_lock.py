@@ -1,7 +1,7 @@
 """Which worker of a node is at work on this machine, for the workers of another keeper.
 
-A worker that outlives its keeper goes on. Whoever is started in the keeper's place connects first, and
-then takes over from it. A lock says who works: the kernel lets it go with whoever holds it.
+A worker that outlives its keeper goes on. A process started in the keeper's place connects first, and
+then takes over from it. A lock marks the process at work: the kernel releases it with its holder.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class WorkerLock:
         self._handle: int | None = None
 
     def enter(self, keeper: int) -> bool:
-        """Take the place, unless somebody else has it; whether it is this process's now.
+        """Lock the file that marks the process at work; whether this process holds it now.
 
-        keeper: number of the process whose worker this is.
+        Args:
+            keeper: number of the process whose worker this is; written into the file.
         """
         if self._handle is not None:
             return True
@@ -67,7 +68,7 @@ class WorkerLock:
         return True
 
     def orphan(self) -> int | None:
-        """Number of the process at work if its keeper is gone; None: nobody is at work, or one with a keeper."""
+        """Number of the process at work if its keeper is gone; None: no process is at work, or one with a keeper."""
         try:
             handle = os.open(self.path, os.O_RDONLY | _CAREFULLY)
         except OSError:
@@ -103,13 +104,13 @@ class WorkerLock:
 
 
 def _is_own_file(handle: int) -> bool:
-    """Whether nobody else made it, and it is a file."""
+    """Whether it is a file that this user made."""
     found = os.fstat(handle)
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
 
 
 def _held(handle: int) -> bool:
-    """Whether somebody holds the lock of a file."""
+    """Whether a process holds the lock of a file."""
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

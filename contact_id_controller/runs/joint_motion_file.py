@@ -17,7 +17,7 @@ NAMES = ("times_s", "positions")
 def joint_motion(values: Mapping[str, Any], joint_names: Sequence[str]) -> JointTrajectory:
     """The trajectory of a section ``joint_motion``: from rest through all points to rest.
 
-    Each joint turns only where a point says so: between two points it never leaves their range.
+    Each joint turns only towards a point: between two points it never leaves their range.
     Accelerations are continuous, and zero at the points.
 
     Args:

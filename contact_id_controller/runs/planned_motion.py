@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -98,7 +98,7 @@ def follow_motion(
     world = DisturbedRobot(mujoco_robot(settings, friction), delay_periods, pushes, push_body)
     followed = False
 
-    def hand_over(controller, state) -> None:
+    def hand_over(controller: Any, state: Any) -> None:
         nonlocal followed
         if not followed:
             controller.follow(plan, state.time_s)

@@ -73,7 +73,7 @@ def _dynamics_estimator(values: Mapping[str, Any]) -> None:
 
 
 def _silent(line: str) -> None:
-    """Nobody hears of a loop that only warms up."""
+    """A log that drops its lines: the loop only warms up."""
 
 
 _NODES: dict[str, Callable[[Mapping[str, Any]], None]] = {

@@ -159,7 +159,7 @@ class NodeGroup:
     def __enter__(self) -> NodeGroup:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def __getitem__(self, name: str) -> NodeProcess:
@@ -218,7 +218,7 @@ def node_command(name: str, parameters: Path, options: Sequence[str] = ()) -> li
 
 
 def ros_environment(domain: int, logs: Path) -> dict[str, str]:
-    """Environment of a run that neither hears nor disturbs any other ROS system.
+    """Environment of a run that is isolated from any other ROS system.
 
     Its state folder is its own: an emergency stop of an earlier run in the same folder is gone.
     """
@@ -231,7 +231,7 @@ def ros_environment(domain: int, logs: Path) -> dict[str, str]:
         "ROS_LOG_DIR": str(logs / "ros"),
         "XDG_STATE_HOME": str(state),
     }
-    # Also whoever looks on from another process waits for no lock that a killed one holds.
+    # So that no observer in another process waits for a lock that a killed one holds.
     confined = {**os.environ, **environment}
     loopback.confine(confined)
     loopback.send_again_soon(confined)
@@ -243,7 +243,7 @@ _reserved: collections.deque[socket.socket] = collections.deque(maxlen=8)
 
 
 def free_domain() -> int:
-    """A ROS domain in which nothing on this machine takes part, and which nobody else is given meanwhile.
+    """An unused ROS domain of this machine, which no other run gets meanwhile.
 
     Raises:
         RunError: none is left.
@@ -266,7 +266,7 @@ def _is_taken(domain: int) -> bool:
 
 
 def _listens(port: int) -> bool:
-    """Whether somebody has a UDP port."""
+    """Whether a UDP port is taken."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind(("", port))
@@ -276,7 +276,7 @@ def _listens(port: int) -> bool:
 
 
 def _reserve(domain: int) -> bool:
-    """Keep a domain for this process, whose participants come later; whether nobody else has."""
+    """Keep a domain for this process, whose participants come later; whether it was free."""
     if sys.platform != "linux":
         return True
     place = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 REFRESH_S = 0.1
 QUIET_STEP, QUIET_S = 0.25, 8.0
@@ -24,7 +25,7 @@ class ProgressBar:
         stream: where to; standard error by default.
     """
 
-    def __init__(self, title: str, total_s: float, stream=None, unit: str = "s"):
+    def __init__(self, title: str, total_s: float, stream: Any = None, unit: str = "s") -> None:
         self._unit, self._format = unit, ".1f" if unit == "s" else ".0f"
         self._title, self._total_s = title, total_s
         self._stream = sys.stderr if stream is None else stream
@@ -71,7 +72,7 @@ class ProgressBar:
             self._bar.stop()
 
     def _pace(self, wall: float, now_s: float) -> str:
-        """Speed relative to real time and the time left, once they can be told."""
+        """Speed relative to real time and the time left, once they are known."""
         if self._begun is None or wall - self._begun[0] < 1.0:
             return ""
         speed = (now_s - self._begun[1]) / (wall - self._begun[0])
@@ -92,7 +93,7 @@ class ProgressBar:
 
 
 @contextlib.contextmanager
-def telling(text: str, stream=None) -> Iterator[None]:
+def telling(text: str, stream: Any = None) -> Iterator[None]:
     """While inside, tell every ``QUIET_S`` that something goes on that does not say how far it is."""
     stream = sys.stderr if stream is None else stream
     over, begun_s = threading.Event(), time.monotonic()
@@ -111,8 +112,8 @@ def telling(text: str, stream=None) -> Iterator[None]:
         thread.join()
 
 
-def _rich_bar(stream, title: str, total: float):
-    """Title, bar and a text that is cut at the edge of the terminal; drawn when it is told to."""
+def _rich_bar(stream: Any, title: str, total: float) -> Any:
+    """Title, bar and a text that is cut at the edge of the terminal; drawn on demand."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.table import Column

@@ -12,7 +12,7 @@ SHOWCASE = (
     {"robot": "quadruped", "duration_s": 30.0, "mu": 0.1},
     {"robot": "solo12", "duration_s": 10.0, "mu": 0.6},
 )
-"""The runs where nobody names a robot."""
+"""The runs by default."""
 
 
 def plan_runs(
@@ -23,7 +23,7 @@ def plan_runs(
     sweep: str | None = None,
     **given: Any,
 ) -> list[tuple[Path, dict[str, Any]]]:
-    """Folder and choices, keywords of ``make_setup``, of each run that is asked for.
+    """Folder and choices, keywords of ``make_setup``, of each requested run.
 
     Args:
         output: folder of one run, or of those of several.

@@ -42,12 +42,12 @@ class Supervisor:
             QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
         )
         self.time_s = 0.0
-        """Simulated time, as last heard."""
+        """Simulated time, as last received."""
 
     def __enter__(self) -> Supervisor:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._executor.shutdown()
         self._system.close()
 

@@ -9,6 +9,7 @@ it is; carried on with the solutions' accelerations they bear 10 ms always and 4
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ _HOLDS_NS = 100_000_000
 """So long an acceleration holds at most: only steps on a predicted base leave one."""
 
 _SHORTEST_S = 1e-4
-"""Bases nearer in time differ by their noise, which says nothing about how their velocity grows."""
+"""Bases nearer in time differ by their noise, which does not show how their velocity grows."""
 
 _SHARE = 0.02
 """Of the newest surprise in the mean of surprises."""
@@ -71,7 +72,7 @@ class BasePrediction:
     ) -> np.ndarray:
         """The base (13,) at another time; the same array in each call.
 
-        variances: (6,) of its twist; zeros where nobody says.
+        variances: (6,) of its twist; zeros where unknown.
         """
         if base_ns != self._last_ns:
             self._learn(base, base_ns)
@@ -82,7 +83,7 @@ class BasePrediction:
         self.attitude_rad = math.sqrt(max(variances[3:].max(), 0.0) * h * h + grown[1])
         return self._here
 
-    def _learn(self, base, base_ns) -> None:
+    def _learn(self, base: np.ndarray, base_ns: int) -> None:
         """Compare a new base with what the one before led to."""
         dt = _NANO * (base_ns - self._last_ns)
         if self._has_last and _SHORTEST_S <= dt < _COMPARABLE_S:
@@ -90,7 +91,7 @@ class BasePrediction:
             _compare(self._here, base, dt, self._diffusion)
         self._last[:], self._last_ns, self._has_last = base, base_ns, True
 
-    def _carry(self, base, begin_ns, end_ns, found) -> None:
+    def _carry(self, base: Any, begin_ns: int, end_ns: int, found: Any) -> None:
         _carry(base, begin_ns, end_ns, self._times, self._accelerations, self._count, found)
 
 

@@ -2,7 +2,7 @@
 
 From Kilted on its controller_manager enforces the URDF's limits on each command: efforts are clipped,
 and are zero in the direction of motion beyond a joint's speed or range (`compute_effort_limits` in
-ros2_control's joint_limits). Whoever does the same first knows what acts.
+ros2_control's joint_limits). Doing the same first shows the controller what acts.
 """
 
 from __future__ import annotations

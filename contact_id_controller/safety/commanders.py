@@ -1,4 +1,4 @@
-"""Who may command: one at a time. Knows no ROS; who somebody is is told by the middleware."""
+"""Who may command: one at a time. Knows no ROS; identities come from the middleware."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Commanders:
     Args:
         allowed: full names of the nodes that may command; empty: the rule above.
         controller: full name of the controller that is watched.
-        publishers: who could send at present, None: too many to look at; asked only about somebody who is
-            not followed. Of many those that were known before may command, and nobody else.
+        publishers: who could send at present, None: too many to look at; called only for a sender that is
+            not followed. Of many those that were known before may command, and no other.
 
     Attributes:
-        followed: the one; None: nobody.
+        followed: the one; None: none.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class Commanders:
         return self.followed
 
     def let_go(self) -> None:
-        """Nobody is followed: the commands have stopped."""
+        """Follow no sender: the commands have stopped."""
         self.followed = None
 
     def _is_followed(self, identity: bytes) -> bool:
         return self.followed is not None and self.followed.identity == identity
 
     def _node(self, identity: bytes, now_s: float) -> str:
-        """Full name of somebody's node; asks at most each `ASK_PERIOD_S`: it may send at any rate."""
+        """Full name of a sender's node, looked up at most each `ASK_PERIOD_S`: it may send at any rate."""
         if now_s - self._asked_s >= ASK_PERIOD_S:
             found, self._asked_s = self._publishers(), now_s
             self._crowded = found is None

@@ -1,4 +1,4 @@
-"""How fast a torque may change, whoever commands."""
+"""How fast a torque may change, from any source."""
 
 from __future__ import annotations
 

@@ -68,6 +68,7 @@ _pack = packing(Seen, SeenType)
 
 @kernel
 def _packed(values):
+    """The struct of the tuple of its fields' values; it has shapes and units."""
     return _pack(values)
 
 

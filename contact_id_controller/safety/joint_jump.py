@@ -1,4 +1,4 @@
-"""Tells joints that move from measurements that no joint can have made."""
+"""Distinguishes joints that move from measurements that no joint can have made."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ class JointJump(JumpFilter):
 
 @bare_kernel
 def unexplained(place, row, dt, turns):
-    """The joint, and by how much, that is farthest from where the mean velocity leads in dt."""
+    """The joint that is farthest from where the mean velocity leads, and |q+ - q - dt (qd + qd+) / 2|.
+
+    place, row (2 na,): positions, rad or m, then velocities, before and now; turns (na,) bool: whole turns do not count.
+    """
     count, worst, most = row.shape[0] // 2, 0, 0.0
     for k in range(count):
         speed = 0.5 * (place[count + k] + row[count + k])

@@ -1,4 +1,4 @@
-"""Tells what moves from what jumps: outliers are refused, a place that stays is taken."""
+"""Distinguishes what moves from what jumps: outliers are refused, a place that stays is taken."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ RATE_WINDOW_S = 1.0
 """Time of the states over which solutions are counted."""
 
 TOLD_CHANGE = 0.2
-"""Part by which the rate of solutions must change to be told."""
+"""Part by which the rate of solutions must change to be logged."""
 
 SMOOTHING = 0.05
 """Part of a new delay in the delay that is reckoned with."""
@@ -59,7 +59,7 @@ class SolutionRate:
         if abs(self.hz - self._told) <= TOLD_CHANGE * self._told:
             return False
         if abs(self.hz - before) > TOLD_CHANGE * before:
-            return False  # half a window of each: the next one tells
+            return False  # half a window of each: the next one decides
         self._told = self.hz
         return True
 
@@ -189,7 +189,7 @@ WORDS = {
 
 
 def gave_way_m_s(result: StepResult) -> float:
-    """Largest contact velocity that a relaxed solution was asked for and does not give, m/s; else 0."""
+    """Largest required contact velocity that a relaxed solution does not give, m/s; else 0."""
     if result.status != RELAXED or result.solution is None:
         return 0.0
     residuals = result.solution.residuals()

@@ -1,4 +1,4 @@
-"""Tells a robot that moves from an odometry that jumps."""
+"""Distinguishes a robot that moves from an odometry that jumps."""
 
 from __future__ import annotations
 

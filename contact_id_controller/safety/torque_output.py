@@ -64,7 +64,7 @@ class TorqueOutput:
         self.settle()
 
     def go_on(self) -> None:
-        """End what ``hold`` asked for: the ramp goes on."""
+        """End ``hold``: the ramp goes on."""
         self._share_allowed = 1.0
 
     def blend(self) -> None:

@@ -121,6 +121,7 @@ class DynamicsEstimatorSettings(FeetRows, Description):
             self.require("contact_frames", "the feet")
         self.refuse_repeated("joints", "joint_wrenches")
         self.check_feet()
+        # Properties that refuse their parameters when they are made.
         _ = self.locked
         _ = self.pipeline
 

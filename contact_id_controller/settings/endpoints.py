@@ -1,4 +1,4 @@
-"""What each node says, hears, serves and asks: the rows from which its security policy is made.
+"""What each node publishes, subscribes to, serves and calls: the rows from which its security policy is made.
 
 Names are as in the node: `~` is the node, `*` stands for a name such as a foot's. What every node
 of ROS has is in `COMMON`. Whether the rows are complete is tested with the nodes themselves.

@@ -1,4 +1,4 @@
-"""What a robot description (URDF) says, before and after it is loaded: what cannot be is refused.
+"""Checks of a robot description (URDF), before and after it is loaded: what cannot be is refused.
 
 The parser behind Pinocchio drops the whole inertia of a link of which one number is none, with a line on
 the screen, and goes on with a lighter robot. Here such a description is no robot.
@@ -102,7 +102,7 @@ def read_description(urdf: str | Path) -> ElementTree.Element:
 
 
 def refuse_unreadable(description: ElementTree.Element, locked: Sequence[str] = ()) -> None:
-    """Refuse what the parser would read as another robot, or nobody could control.
+    """Refuse what the parser would read as another robot, or what cannot be controlled.
 
     Raises:
         RobotDescriptionError: naming the first number that is none, or what there is too much of.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class DisturbedRobot:
             )
         self._body = model.body(body).id if body else 1
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._robot, name)
 
     def reset(self, q: np.ndarray, v: np.ndarray | None = None) -> RobotState:

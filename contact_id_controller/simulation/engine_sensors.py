@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mujoco
 import numpy as np
 
@@ -16,7 +18,7 @@ class EngineSensors:
         world: the robot they belong to.
     """
 
-    def __init__(self, model, data, world):
+    def __init__(self, model: Any, data: Any, world: Any) -> None:
         self._model, self._data, self._world = model, data, world
         self._sum = np.zeros(model.nsensordata)
         self._imu = model.site(IMU).id if world.has_imu else -1
@@ -77,7 +79,7 @@ class EngineSensors:
         return found
 
 
-def _place(model, sensor):
+def _place(model: Any, sensor: str) -> tuple[int, int]:
     """First and last + 1 of a sensor's numbers."""
     found = model.sensor(sensor).id
     first = int(model.sensor_adr[found])

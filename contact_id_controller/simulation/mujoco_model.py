@@ -1,6 +1,6 @@
 """A MuJoCo model of a robot on flat ground, made from its URDF.
 
-MuJoCo reads kinematics, joint limits and shapes from the URDF by itself. Pinocchio is asked what
+MuJoCo reads kinematics, joint limits and shapes from the URDF by itself. Pinocchio reads what
 becomes of links behind fixed joints, which both merge into their parents: where a contact frame
 lies, and the merged inertia (many descriptions hold sensors with inertias that MuJoCo refuses one
 by one). The ground, z = 0, touches nothing but the given spheres.
@@ -13,6 +13,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -71,7 +72,7 @@ class GroundSettings:
     impedance: tuple[float, float] = (0.99, 0.999)
     tangential_stiffening: float = 100.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if len(self.impedance) != 2 or not all(0.0 < d < 1.0 for d in self.impedance):
             raise ConfigurationError(
                 f"ground impedance is {self.impedance}, must be two numbers within (0, 1)"
@@ -152,7 +153,7 @@ def build_mujoco_model(
     return model
 
 
-def _checked_feet(feet, friction) -> list:
+def _checked_feet(feet: Any, friction: Any) -> list[Any]:
     """Coefficients of friction, one a foot, or ConfigurationError."""
     coefficients = [friction] * len(feet) if np.ndim(friction) == 0 else list(friction)
     if len(coefficients) != len(feet):
@@ -221,7 +222,7 @@ def add_scenery(spec: mujoco.MjSpec, terrain: HeightField | None = None) -> None
     )
 
 
-def _add_terrain(spec, terrain):
+def _add_terrain(spec: Any, terrain: Any) -> None:
     """The same surface for MuJoCo: rows along y, heights scaled to [0, 1], same diagonals."""
     x, y, heights = terrain.x, terrain.y, terrain.heights
     for name, grid in (("x_m", x), ("y_m", y)):
@@ -249,7 +250,7 @@ def _add_terrain(spec, terrain):
     )
 
 
-def _set_options(spec, step_s, ground, gravity_m_s2):
+def _set_options(spec: Any, step_s: float, ground: Any, gravity_m_s2: float) -> None:
     """Solver options: exact cones, Newton to convergence, and no hidden help."""
     option = spec.option
     option.timestep = step_s
@@ -263,12 +264,12 @@ def _set_options(spec, step_s, ground, gravity_m_s2):
     option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
 
 
-def _refused(urdf: Path, reason) -> RobotDescriptionError:
+def _refused(urdf: Path, reason: Any) -> RobotDescriptionError:
     line = " ".join(str(reason).split())
     return RobotDescriptionError(f"MuJoCo cannot use {str(urdf)!r}: {line}")
 
 
-def _set_inertia(body, inertia):
+def _set_inertia(body: Any, inertia: Any) -> None:
     """Give a body the inertia of itself and all links fixed to it, as Pinocchio has summed it."""
     moments = inertia.inertia
     body.explicitinertial = True
@@ -284,7 +285,9 @@ def _set_inertia(body, inertia):
     ]
 
 
-def _add_foot(spec, robot, foot, name, friction, ground):
+def _add_foot(
+    spec: Any, robot: RobotModel, foot: Any, name: str, friction: Any, ground: Any
+) -> None:
     """Attach a sphere and a site to the body that carries the foot's frame, and pair it."""
     frame = robot.model.frames[robot.frame_id(foot.frame)]
     position = frame.placement.act(np.asarray(foot.center, dtype=float))
@@ -306,7 +309,7 @@ def _add_foot(spec, robot, foot, name, friction, ground):
     pair.solimp = [*ground.impedance, FULL_DEPTH_M, 0.5, 2]
 
 
-def _add_imu(spec, robot, name):
+def _add_imu(spec: Any, robot: RobotModel, name: str) -> None:
     """Attach a site with an accelerometer to the body that carries a frame."""
     if name:
         frame = robot.model.frames[robot.frame_id(name)]
@@ -324,7 +327,7 @@ def _add_imu(spec, robot, name):
     _add_sensor(spec, mujoco.mjtSensor.mjSENS_ACCELEROMETER, IMU, IMU)
 
 
-def _add_wrench_sensor(spec, robot, joint):
+def _add_wrench_sensor(spec: Any, robot: RobotModel, joint: int) -> None:
     """Attach force and torque sensors to the outer body of a joint."""
     if joint not in robot.joint_names:
         raise UnknownJointError(
@@ -337,11 +340,11 @@ def _add_wrench_sensor(spec, robot, joint):
     _add_sensor(spec, mujoco.mjtSensor.mjSENS_TORQUE, f"{site}_moment", site)
 
 
-def _add_sensor(spec, kind, name, site):
+def _add_sensor(spec: Any, kind: Any, name: str, site: Any) -> None:
     spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)
 
 
-def _body_of_joint(spec, robot, joint):
+def _body_of_joint(spec: Any, robot: RobotModel, joint: int) -> Any:
     """The MuJoCo body that moves with a joint of Pinocchio; joint 0 is the world."""
     if joint == 0:
         return spec.worldbody

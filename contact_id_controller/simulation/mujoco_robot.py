@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -81,7 +82,7 @@ class MujocoRobot(SteppedRobot):
         joints: Sequence[str] | None = None,
         locked: Mapping[str, float] | None = None,
         floating_base: bool = True,
-        friction=0.6,
+        friction: Any = 0.6,
         period_s: float = 1e-3,
         substeps: int = 1,
         ground: GroundSettings = GroundSettings(),
@@ -91,7 +92,7 @@ class MujocoRobot(SteppedRobot):
         terrain: HeightField | None = None,
         imu_frame: str | None = None,
         wrench_sensors: Sequence[str] = (),
-    ):
+    ) -> None:
         robot = RobotModel.from_urdf(urdf, floating_base, joints, locked)
         standing = feet_on(robot, feet, HalfSpace() if terrain is None else terrain)
         super().__init__(robot, feet, standing, period_s, substeps)
@@ -130,12 +131,12 @@ class MujocoRobot(SteppedRobot):
 
     @property
     def mujoco_model(self) -> mujoco.MjModel:
-        """The MuJoCo model; whoever changes it changes the robot."""
+        """The MuJoCo model; changing it changes the robot."""
         return self._model
 
     @property
     def mujoco_data(self) -> mujoco.MjData:
-        """The MuJoCo data of the current state; whoever changes it changes the state."""
+        """The MuJoCo data of the current state; changing it changes the state."""
         return self._data
 
     def reset(self, q: np.ndarray, v: np.ndarray | None = None) -> RobotState:
@@ -205,7 +206,7 @@ class MujocoRobot(SteppedRobot):
         if data.ncon:
             self._add(data.contact, data.efc_force)
 
-    def _add(self, contact, efc_force: np.ndarray) -> None:
+    def _add(self, contact: Any, efc_force: np.ndarray) -> None:
         rows, frames, geoms = map(
             # Rows of structures otherwise, or not: a compiled variant for each.
             np.ascontiguousarray,

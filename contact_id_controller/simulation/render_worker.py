@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -21,7 +22,7 @@ CAMERA_LAG_S = 0.3
 SMALLEST_FORCE_N = 1e-3
 
 
-def draw(settings: dict, q: np.ndarray, forces: np.ndarray) -> Iterator[np.ndarray]:
+def draw(settings: dict[str, Any], q: np.ndarray, forces: np.ndarray) -> Iterator[np.ndarray]:
     """Draw one picture for each row of q (m, nq) with its forces, and predicted ones, (m, 2, n_feet, 3)."""
     feet = [SphereFoot(*foot) for foot in settings["feet"]]
     simulated = MujocoRobot(
@@ -81,7 +82,7 @@ def _camera(size: float) -> mujoco.MjvCamera:
 
 
 def _add_arrow(
-    scene, start: np.ndarray, vector: np.ndarray, width: float, colour: np.ndarray
+    scene: Any, start: np.ndarray, vector: np.ndarray, width: float, colour: np.ndarray
 ) -> None:
     """Add an arrow to a scene that has been updated; forces too small to see are left out."""
     if np.linalg.norm(vector) < SMALLEST_FORCE_N or scene.ngeom >= scene.maxgeom:

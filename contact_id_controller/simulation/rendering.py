@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def render_frames(
         Pictures (height, width, 3), uint8, RGB.:
 
     Raises:
-        RenderingError: no OpenGL was found (the message says what was tried), or there is nothing
+        RenderingError: no OpenGL was found (the message lists what was tried), or there is nothing
             to draw.
     """
     times_s, q = np.asarray(times_s, dtype=float), np.asarray(q, dtype=float)
@@ -103,7 +104,9 @@ def _window_means(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.array([values[a : max(a + 1, b)].mean(axis=0) for a, b in zip(rows, ends)])
 
 
-def _frames_from_child(settings, q, forces, shape) -> Iterator[np.ndarray]:
+def _frames_from_child(
+    settings: Any, q: np.ndarray, forces: np.ndarray, shape: tuple[int, ...]
+) -> Iterator[np.ndarray]:
     """Draw with the first backend that delivers a picture."""
     chosen = os.environ.get("MUJOCO_GL", "").strip().lower()
     failures = []
@@ -148,10 +151,10 @@ class _Child:
                 env=environment,
             )
 
-    def __enter__(self):
+    def __enter__(self) -> _Child:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._process.stdout.close()
         self._process.terminate()
         self._process.wait()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -86,19 +87,19 @@ class RigidRobot(SteppedRobot):
         *,
         joints: Sequence[str] | None = None,
         floating_base: bool = True,
-        friction=0.6,
+        friction: Any = 0.6,
         period_s: float = 1e-3,
         substeps: int = 1,
         model: tuple[str, str] = ("coulomb", "lcp"),
-        ground=HalfSpace(),
-        bodies: Sequence = (),
-        pairs: Sequence = (),
+        ground: Any = HalfSpace(),
+        bodies: Sequence[Any] = (),
+        pairs: Sequence[Any] = (),
         viscosity_n_s_m: float = 0.0,
         edges: int = 4,
         polygon: str = "inscribed",
         anticipation_m: float = 0.01,
         penetration_gain: float = 0.2,
-    ):
+    ) -> None:
         row = ROWS.get(tuple(model))
         if row is None or not row.engine:
             names = ", ".join(str(row) for row in ROWS.values() if row.engine)
@@ -175,7 +176,7 @@ class RigidRobot(SteppedRobot):
             [place.act(np.asarray(foot.center, float)) for place, foot in zip(places, self.feet)]
         ).reshape(-1, 3)
 
-    def _find(self):
+    def _find(self) -> Any:
         pin.forwardKinematics(self.robot.model, self._data, self._q)
         return self._finder.find(self._data)
 
@@ -213,7 +214,7 @@ class RigidRobot(SteppedRobot):
     def _carried(self, velocity: np.ndarray) -> np.ndarray:
         """The velocity at the step's end, in the axes that floating bodies have then.
 
-        Their linear velocity is told in axes that turn with them. In one step of first order
+        Their linear velocity is in axes that turn with them. In one step of first order
         v+ = v - dt omega x v, which is longer than v: a spinning body in flight would gain speed.
         So what is left when that term is taken out, the velocity in resting axes, is turned.
         """

@@ -83,7 +83,7 @@ class SteppedRobot:
         return self._applied.copy()
 
     def imu(self) -> tuple[np.ndarray, np.ndarray]:
-        """What an ideal IMU says of the last period, in its axes.
+        """What an ideal IMU measures in the last period, in its axes.
 
         Angular velocity (3,) rad/s at its end, and proper acceleration (3,) m/s2, gravity inside,
         averaged over it; at rest after a reset: gravity alone.
@@ -117,7 +117,7 @@ class SteppedRobot:
         """q with every foot on the ground, see ``geometry.stand_on``."""
         return stand_on(self._standing, self.robot, q)
 
-    def _accepted(self, torques) -> np.ndarray:
+    def _accepted(self, torques: np.ndarray) -> np.ndarray:
         """The command (na,), or zero for one that makes no sense."""
         command = np.asarray(torques, dtype=float)
         if command.shape == (self.robot.na,) and np.isfinite(command).all():
@@ -140,7 +140,7 @@ class SteppedRobot:
         )
 
 
-def checked_vector(name: str, values, size: int) -> np.ndarray:
+def checked_vector(name: str, values: np.ndarray, size: int) -> np.ndarray:
     """A fresh array (size,) of finite numbers, or StateError."""
     array = np.array(values, dtype=float)
     if array.shape != (size,) or not np.isfinite(array).all():

@@ -12,9 +12,10 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Twist
@@ -46,7 +47,7 @@ JOY_ENABLE = 4
 
 
 class Drive:
-    """Publishes `cmd_vel` while somebody drives, zero once when nobody does any more.
+    """Publishes `cmd_vel` while a page or a gamepad drives, zero once when none does any more.
 
     Args:
         node: owner of the topics.
@@ -68,7 +69,7 @@ class Drive:
         self._publisher = node.create_publisher(Twist, "cmd_vel", reliable)
         node.create_subscription(Joy, "joy", self._on_joy, 1, raw=True)
 
-    def want(self, stick) -> None:
+    def want(self, stick: Sequence[float] | np.ndarray) -> None:
         """Forwards, left and turn left, each -1 to 1; what is no three such numbers means stop."""
         try:
             wanted = np.array(stick, dtype=float)
@@ -116,7 +117,9 @@ class DrivePage:
         RunError: the port is taken.
     """
 
-    def __init__(self, gate: Gate, host: str, port: int, do: Callable[[dict], None]) -> None:
+    def __init__(
+        self, gate: Gate, host: str, port: int, do: Callable[[dict[str, Any]], None]
+    ) -> None:
         self._gate, self._do = gate, do
         self._told = (0, "")
         self._page = (files(__package__) / "pages" / "drive.html").read_bytes()
@@ -135,7 +138,7 @@ class DrivePage:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def tell(self, line: str) -> None:
-        """Show a line on every page; nobody waits for a page that reads nothing."""
+        """Show a line on every page; a page that does not read delays nothing."""
         self._told = (self._told[0] + 1, line)
 
     def close(self) -> None:

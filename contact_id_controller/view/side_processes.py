@@ -35,7 +35,7 @@ def viewing(folder: Path, host: str, port: int, teleop: bool = False) -> list[st
 
 
 def place_of(text: str) -> tuple[str, int]:
-    """Host and port of a page that was asked for as ``HOST:PORT``, ``HOST`` or ``:PORT``.
+    """Host and port of a page that was requested as ``HOST:PORT``, ``HOST`` or ``:PORT``.
 
     Raises:
         ConfigurationError: the port is no number of 0 to 65535, or somebody listens there.

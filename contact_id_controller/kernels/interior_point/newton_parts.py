@@ -17,7 +17,7 @@ SMALLEST = 1e-4  # smallest term of a row against which its defect counts, in sc
 
 @bare_kernel
 def dot(a, b, start, stop):
-    """Sum of a_i b_i from start to stop; four sums at a time, since one would wait for itself."""
+    """Sum of a_i b_i from start to stop, a and b (n,); four sums at a time, since one would wait for itself."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     i = start
     while i + 4 <= stop:

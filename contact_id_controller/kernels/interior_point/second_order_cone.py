@@ -18,7 +18,7 @@ from contact_id_controller.kernels.compile import bare_kernel
 
 @bare_kernel
 def inner(x):
-    """x^T J x, positive inside the cone."""
+    """x^T J x = x_0^2 - |x_T|^2 of x (3,), positive inside the cone; J = diag(1, -1, -1)."""
     length = np.sqrt(x[1] * x[1] + x[2] * x[2])
     return (x[0] - length) * (x[0] + length)
 
@@ -42,7 +42,7 @@ def nt_scaling(x, s, eta_w, point):
 
 @bare_kernel
 def scale(eta_w, v, out):
-    """out = W v; out may be v."""
+    """out = W v (3,), Nesterov-Todorov's scaling of a cone by eta and w (4,); out may be v."""
     eta, w0, w1, w2 = eta_w[0], eta_w[1], eta_w[2], eta_w[3]
     along = w1 * v[1] + w2 * v[2]
     share = v[0] + along / (1.0 + w0)
@@ -53,7 +53,7 @@ def scale(eta_w, v, out):
 
 @bare_kernel
 def unscale(eta_w, v, out):
-    """out = W^-1 v; out may be v."""
+    """out = W^-1 v (3,), see ``scale``; out may be v."""
     eta, w0, w1, w2 = eta_w[0], eta_w[1], eta_w[2], eta_w[3]
     along = w1 * v[1] + w2 * v[2]
     share = along / (1.0 + w0) - v[0]
@@ -72,7 +72,7 @@ def product(a, b, out):
 
 @bare_kernel
 def quotient(point, d, out):
-    """out with point o out = d; point inside the cone; out may be d."""
+    """out (3,) with point o out = d, o the cone's Jordan product; point inside the cone; out may be d."""
     first = (point[0] * d[0] - point[1] * d[1] - point[2] * d[2]) / inner(point)
     out[1] = (d[1] - first * point[1]) / point[0]
     out[2] = (d[2] - first * point[2]) / point[0]
@@ -92,7 +92,7 @@ def inverse_step(x, dx):
 
 @bare_kernel
 def distance(x):
-    """Distance of x from the cone."""
+    """Distance of x (3,) from the cone x_0 >= |x_T|, 0 inside."""
     length = np.hypot(x[1], x[2])
     if length <= x[0]:
         return 0.0

@@ -450,7 +450,7 @@ def _hand_out(mu, place, active, optimum):
 
 @bare_kernel
 def _forward(L, n, x):
-    """x <- L^-1 x; the diagonal of L holds its inverse."""
+    """x <- L^-1 x, first n of x; the diagonal of L (n, n) holds its inverse."""
     for i in range(n):
         row, total = L[i], x[i]
         for c in range(i):
@@ -460,7 +460,7 @@ def _forward(L, n, x):
 
 @bare_kernel
 def _backward(L, n, x):
-    """x <- L^-T x; the diagonal of L holds its inverse."""
+    """x <- L^-T x, first n of x; the diagonal of L (n, n) holds its inverse."""
     for i in range(n - 1, -1, -1):
         row = L[i]
         amount = x[i] * row[i]

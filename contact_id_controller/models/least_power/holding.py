@@ -32,7 +32,7 @@ def hold(Y, T, dt, mu, held, moved, K, k, residual):
     """Independent equations K (y, d) = k of Y y - dt^2 T d + moved = 0 at the held contacts.
 
     K (3 held, nu + joints), k (3 held,): out, their first rank rows; without columns for d joints = 0.
-    moved (3n,): m/s, contact velocities at y = d = 0. residual (3n,), or (0,) if nobody asks: m/s, what no y
+    moved (3n,): m/s, contact velocities at y = d = 0. residual (3n,), or (0,) if not needed: m/s, what no y
     can take away. Returns (rank, length of that, unit of d).
     """
     nu = Y.shape[1]

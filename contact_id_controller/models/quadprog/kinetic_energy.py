@@ -22,7 +22,7 @@ from contact_id_controller.solution import INCONSISTENT, SOLVED, Solution
 REGULARISATION = 1e-10  # of the singular Hessian, relative to its trace
 
 
-def generators(mu, edges):
+def generators(mu: float, edges: int) -> np.ndarray:
     """Edges of one contact's pyramid, (edges or 1 or 5, 3): normal 1, tangents mu (cos, sin)."""
     if np.isinf(mu):
         return np.array([[1.0, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]])
@@ -32,7 +32,9 @@ def generators(mu, edges):
     return np.stack([np.ones(edges), mu * np.cos(angle), mu * np.sin(angle)], axis=1)
 
 
-def minimise_kinetic_energy(problem: Problem, mu, edges: int, distribution: str) -> Solution:
+def minimise_kinetic_energy(
+    problem: Problem, mu: np.ndarray, edges: int, distribution: str
+) -> Solution:
     """Solve eq. 69 by quadprog in the edges' multipliers, then distribute the forces."""
     n = len(problem)
     z, status = np.zeros(3 * n), SOLVED

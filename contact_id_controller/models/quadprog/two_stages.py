@@ -24,7 +24,7 @@ RANK = 1e-9  # singular values below this share of the largest count as zero
 
 
 def solve_with_quadprog(
-    problem: Problem, mu, edges: int, distribution: str, consistency: str
+    problem: Problem, mu: np.ndarray, edges: int, distribution: str, consistency: str
 ) -> Solution:
     """Stage I in nu dimensions, stage II in the multipliers of the edges without slack."""
     n, status, contradiction = len(problem), SOLVED, 0.0
@@ -57,7 +57,7 @@ def solve_with_quadprog(
     )
 
 
-def _edge_matrix(mu, edges):
+def _edge_matrix(mu: np.ndarray, edges: int) -> np.ndarray:
     """E (3n, edges of all contacts): columns are the edges of each pyramid in local axes, block-diagonal."""
     blocks = [generators(m, edges) for m in mu]
     E = np.zeros((3 * len(blocks), sum(map(len, blocks))))
@@ -68,7 +68,7 @@ def _edge_matrix(mu, edges):
     return E
 
 
-def _nearest(A, b):
+def _nearest(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Nearest point u to 0 with A u + b >= 0 and its multipliers; (None, None) if there is none."""
     dim = A.shape[1]
     if dim == 0:
@@ -80,7 +80,9 @@ def _nearest(A, b):
     return answer[0], np.maximum(answer[4], 0.0)
 
 
-def _share(problem, E, z, offset, distribution):
+def _share(
+    problem: Problem, E: np.ndarray, z: np.ndarray, offset: np.ndarray, distribution: str
+) -> np.ndarray:
     """Stage II; z unchanged where quadprog finds its equalities contradictory."""
     if E.shape[1] == 0:
         return z

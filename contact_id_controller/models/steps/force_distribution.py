@@ -115,7 +115,7 @@ def share_weights(T, mode, load_share, torque_weight, weights):
 
 @bare_kernel
 def same_motion(Y, u, z):
-    """Whether z moves the unactuated bodies as u says."""
+    """Whether Y^T z = u up to rounding: z (3n,) moves the unactuated bodies as u (nu,); Y (3n, nu)."""
     largest = 0.0
     for k in range(Y.shape[1]):
         largest = max(largest, abs(u[k]))
@@ -215,7 +215,7 @@ def _on_plane(A, b, G, y, x):
 
 @bare_kernel
 def gram_of_rows(A, G):
-    """Lower triangle of A A^T."""
+    """Lower triangle of G = A A^T; A (m, k), G (m, m)."""
     for i in range(A.shape[0]):
         for j in range(i + 1):
             total = 0.0

@@ -51,7 +51,7 @@ def nearest_force(mode, mu, edges, target, z, work):
 
 @kernel
 def distance(a, b):
-    """Euclidean distance of two vectors."""
+    """Euclidean distance of two vectors (n,)."""
     total = 0.0
     for d in range(a.shape[0]):
         total += (a[d] - b[d]) ** 2

@@ -44,7 +44,7 @@ GRIP_SOFTNESS = 1e-2  # the same for tangents of unbounded friction
 
 @kernel
 def mean_diagonal(Y):
-    """Mean diagonal of Y Y^T; 1 when that is zero."""
+    """Mean diagonal of Y Y^T, 1/kg, the contacts' mean mobility; 1 when that is zero. Y (3n, nu)."""
     total = 0.0
     for r in range(Y.shape[0]):
         for k in range(Y.shape[1]):
@@ -76,7 +76,7 @@ def elastic(Y, c, gap_speed, mu, edges, eps, balance, x, z):
 
 @kernel
 def _balanced(Y, eps, share, x, z):
-    """Whether eps x = Y^T z up to a share of its largest entry."""
+    """Whether eps x = Y^T z up to a share of its largest entry; x (nu,), z (3n,), Y (3n, nu)."""
     largest, worst = 0.0, 0.0
     for k in range(x.shape[0]):
         total = eps * x[k]
@@ -94,7 +94,7 @@ def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
 
     c, speed (3n,): the plan's and today's contact velocities, for scale. Returns (status, steps,
     largest change m/s): SOLVED when only a tolerated share of that scale, or the recovery of a
-    penetration, had to give way; ``finished`` tells whether that is much of what was asked for.
+    penetration, had to give way; ``finished`` reports whether that is much of what was required.
     """
     unbounded = False
     for i in range(mu.shape[0]):
@@ -215,7 +215,7 @@ WITH_FORCES = frozenset((SOLVED_NAME, RELAXED, UNHOLDABLE))
 """Statuses whose forces are the model's own."""
 
 
-def with_fallback(solution: Solution, mu, edges) -> Solution:
+def with_fallback(solution: Solution, mu: np.ndarray, edges: int) -> Solution:
     """A solution without forces gets those of soft contacts: finite, inside their cones.
 
     The regularisation is of the size of G itself, so that contradictory velocities are resisted with

@@ -27,7 +27,7 @@ class Fading:
     rate: complex | np.ndarray
     time_constant_s: float
 
-    def at(self, s):
+    def at(self, s: float) -> tuple[float, float, float]:
         """e, e', e'' at time s since the start; s a number or an array that broadcasts."""
         return fading(self.value, self.rate, self.time_constant_s, s)
 
@@ -66,13 +66,13 @@ class Track:
     time_constant_s: float
     offset: Fading
 
-    def reference(self, s):
+    def reference(self, s: float) -> tuple[float, float, float]:
         """Reference position, velocity, acceleration."""
         return reference(
             self.position, self.rate, self.target_rate, self.turn_rate, self.time_constant_s, s
         )
 
-    def at(self, s):
+    def at(self, s: float) -> tuple[float, ...]:
         """Planned position, velocity, acceleration."""
         reference, offset = self.reference(s), self.offset.at(s)
         return tuple(r + e for r, e in zip(reference, offset))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+from typing import Any
 
 import numpy as np
 
@@ -147,7 +148,7 @@ class Footsteps:
                 segments = [active, Stance.after(active)]
             else:
                 rate = active.at(np.array([start_s]))[1][0]
-                # An error of a foot that was in the air then says nothing about its foothold.
+                # An error of a foot that was in the air then does not concern its foothold.
                 stood = path.active(now_s) is active
                 place = planned[foot]
                 if stood:
@@ -174,7 +175,7 @@ class Footsteps:
     def _active(self, start_s: float) -> list[Stance | Swing]:
         return [path.active(start_s + self._switch_s) for path in self.paths]
 
-    def _add_swings(self, foot, segments, end_s, base, shift) -> None:
+    def _add_swings(self, foot: Any, segments: Any, end_s: float, base: Any, shift: Any) -> None:
         """Append this foot's swings and the stances after them up to ``end_s``, where the clock has it lift.
 
         Args:
@@ -223,7 +224,16 @@ class Footsteps:
         places = np.array([path.active(t_s).place for path in self.paths])
         return bool(np.all(np.abs(places[:, 0] + 1j * places[:, 1] - homes) < AT_HOME_M))
 
-    def _settle(self, foot, start_s, center, place, rate, landed_s, hangs=False) -> Stance:
+    def _settle(
+        self,
+        foot: int,
+        start_s: float,
+        center: np.ndarray,
+        place: np.ndarray,
+        rate: np.ndarray,
+        landed_s: float,
+        hangs: bool = False,
+    ) -> Stance:
         """A stance that fades from a centre (3,), moving at a rate, to the ground at a place.
 
         hangs: the foot is there, but has not met the ground.

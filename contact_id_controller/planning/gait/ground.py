@@ -86,7 +86,9 @@ class LevelGround:
         """The place itself."""
         return np.array([place.real, place.imag, self._height_m])
 
-    def obstacle(self, start, target, share, bump) -> float:
+    def obstacle(
+        self, start: np.ndarray, target: np.ndarray, share: np.ndarray, bump: np.ndarray
+    ) -> float:
         """Nothing lies between."""
         return 0.0
 
@@ -178,7 +180,9 @@ class MappedGround:
             height = float(self._last_m[foot])
         return np.array([place.real, place.imag, height])
 
-    def obstacle(self, start: np.ndarray, target: np.ndarray, share, bump) -> float:
+    def obstacle(
+        self, start: np.ndarray, target: np.ndarray, share: np.ndarray, bump: np.ndarray
+    ) -> float:
         """The least height of the bump that passes over what lies between."""
         way = start + np.multiply.outer(share, target - start)
         over = self.heights(way[:, 0] + 1j * way[:, 1]) - way[:, 2]

@@ -26,7 +26,7 @@ _PRISMATIC = 1e-12
 
 @kernel
 def cross(a, b, out):
-    """out <- a x b."""
+    """out (3,) <- a x b."""
     out[0] = a[1] * b[2] - a[2] * b[1]
     out[1] = a[2] * b[0] - a[0] * b[2]
     out[2] = a[0] * b[1] - a[1] * b[0]
@@ -34,21 +34,21 @@ def cross(a, b, out):
 
 @kernel
 def apply(matrix, a, out):
-    """out <- matrix a."""
+    """out (3,) <- matrix (3, 3) a."""
     for i in range(3):
         out[i] = matrix[i, 0] * a[0] + matrix[i, 1] * a[1] + matrix[i, 2] * a[2]
 
 
 @kernel
 def apply_transposed(matrix, a, out):
-    """out <- matrix^T a."""
+    """out (3,) <- matrix (3, 3)^T a."""
     for i in range(3):
         out[i] = matrix[0, i] * a[0] + matrix[1, i] * a[1] + matrix[2, i] * a[2]
 
 
 @kernel
 def invert(matrix, out):
-    """out <- matrix^-1; returns the determinant, and leaves `out` alone where that is 0."""
+    """out (3, 3) <- matrix^-1; returns the determinant, and leaves ``out`` alone where that is 0."""
     c00 = matrix[1, 1] * matrix[2, 2] - matrix[1, 2] * matrix[2, 1]
     c01 = matrix[1, 2] * matrix[2, 0] - matrix[1, 0] * matrix[2, 2]
     c02 = matrix[1, 0] * matrix[2, 1] - matrix[1, 1] * matrix[2, 0]
@@ -100,7 +100,7 @@ def safe_inverse(jacobian, out):
 
 @kernel
 def add(a, factor, out):
-    """out <- out + factor a."""
+    """out (3,) <- out + factor a."""
     for i in range(3):
         out[i] += factor * a[i]
 

@@ -197,6 +197,10 @@ def sample_base(times, tracks, rates, tilt, tilt_time, linear, rotation, spins, 
 
 @kernel
 def _track(track, rates, s):
+    """Position, rate and acceleration of a track at time s, s, from its start: reference plus fading error.
+
+    track (5,): position, rate, target rate, error and its rate; rates (3,): turn rate of the target, time constants, s.
+    """
     one = reference(track[0], track[1], track[2], rates[0], rates[1], s)
     two = fading(track[3], track[4], rates[2], s)
     return one[0] + two[0], one[1] + two[1], one[2] + two[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 
@@ -114,7 +115,9 @@ class GaitPlanner:
         if settings.posture:
             self._take_posture(np.array(settings.posture))
 
-    def set_velocity(self, linear=(0.0, 0.0), yaw_rate: float = 0.0, frame: str = "base") -> None:
+    def set_velocity(
+        self, linear: Any = (0.0, 0.0), yaw_rate: float = 0.0, frame: str = "base"
+    ) -> None:
         """Walk with a velocity (x, y) in m/s, in the `base` or `world` frame, and a yaw rate.
 
         It holds until the next call.
@@ -244,7 +247,7 @@ class GaitPlanner:
         slow, fade = VELOCITY_TIME_CONSTANT_S, settings.tracking_time_constant_s
         nominal = self._nominal_tilt(measured.yaw, 0.0)
 
-        def rest(value):
+        def rest(value: Any) -> Track:
             return Track(value, 0.0, 0.0, 0.0, slow, Fading(0.0, 0.0, fade))
 
         offset = Fading(measured.tilt - nominal, np.zeros(3), self._tilt_fade_s())
@@ -254,7 +257,7 @@ class GaitPlanner:
         self._first_joints, self._first_centers = joints, measured.centers
 
     def _command(self, start_s: float, measured: Measured) -> VelocityCommand:
-        """Velocity asked for, in the world frame."""
+        """Requested velocity, in the world frame."""
         command = self._follower.command(measured.position, measured.yaw)
         if self._velocity is not None:
             command = self._velocity
@@ -263,7 +266,9 @@ class GaitPlanner:
                 command = dataclasses.replace(command, velocity=command.velocity * heading)
         return VelocityCommand() if start_s < self._stand_until_s else command
 
-    def _continue_base(self, now_s, start_s, measured, command) -> BaseMotion:
+    def _continue_base(
+        self, now_s: float, start_s: float, measured: Any, command: Any
+    ) -> BaseMotion:
         """Motion of the base from where and as fast as the last plan has it at `start_s`."""
         settings, last = self.settings, self._base
         s = start_s - last.start_s

@@ -88,7 +88,11 @@ def between_knots(
 
 
 def trajectories(
-    robot: RobotModel, times_s, q: np.ndarray, v: np.ndarray, start_s: float | None = None
+    robot: RobotModel,
+    times_s: np.ndarray,
+    q: np.ndarray,
+    v: np.ndarray,
+    start_s: float | None = None,
 ) -> tuple[JointTrajectory, BaseTrajectory]:
     """Cubic trajectories of joints and base through configurations (p, nq) and velocities (p, nv)."""
     turn = Rotation.from_quat(q[:, 3:7])
@@ -123,7 +127,9 @@ def _knot_velocities(
     return speeds
 
 
-def _joined(robot: RobotModel, knots_s, q: np.ndarray, v: np.ndarray, times_s):
+def _joined(
+    robot: RobotModel, knots_s: np.ndarray, q: np.ndarray, v: np.ndarray, times_s: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Configurations (p, nq) and velocities (p, nv) of cubic trajectories through the knots."""
     begin_s = 1.0  # a start of 0 would mean: when first sampled
     joints, base = trajectories(robot, knots_s, q, v, begin_s)

@@ -7,6 +7,8 @@ of mass or its angular momentum leaves the reference by more than a robot of tha
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
@@ -26,10 +28,10 @@ USED_UP = 0.98
 
 
 class InfeasiblePlanError(TrajectoryError):
-    """Nobody can follow the contact plan; the message names phase, foot and what is missing."""
+    """No motion follows the contact plan; the message names phase, foot and what is missing."""
 
 
-def refuse_infeasible(plan) -> None:
+def refuse_infeasible(plan: Any) -> None:
     """Return for a momentum plan that can be followed.
 
     Raises:
@@ -39,7 +41,7 @@ def refuse_infeasible(plan) -> None:
     _refuse_fallen(plan)
 
 
-def _refuse_out_of_reach(plan) -> None:
+def _refuse_out_of_reach(plan: Any) -> None:
     """InfeasiblePlanError where the CoM is further from a standing foot than its leg reaches."""
     contact_plan, phase_of = plan.problem.contact_plan, plan.problem.contacts.phase
     for number, phase in enumerate(contact_plan.phases):
@@ -55,7 +57,7 @@ def _refuse_out_of_reach(plan) -> None:
                 )
 
 
-def _refuse_fallen(plan) -> None:
+def _refuse_fallen(plan: Any) -> None:
     """InfeasiblePlanError where the solved motion leaves its reference so far that the robot would fall.
 
     Judged are the CoM's distance, m, and the turn, rad, that the error of angular momentum adds up to, at
@@ -86,7 +88,7 @@ def _refuse_fallen(plan) -> None:
     )
 
 
-def _missing(plan, number: int) -> tuple[str, str]:
+def _missing(plan: Any, number: int) -> tuple[str, str]:
     """The foot of a phase that gives most of what it can, and what more it would have to give."""
     problem = plan.problem
     feet = problem.contact_plan.phases[number].feet
@@ -117,13 +119,13 @@ def _missing(plan, number: int) -> tuple[str, str]:
     return f"foot {foot}", missing
 
 
-def _corners_of(plan, foot: str) -> np.ndarray:
+def _corners_of(plan: Any, foot: str) -> np.ndarray:
     problem = plan.problem
     index = [sole.frame for sole in problem.contact_plan.soles].index(foot)
     return problem.contacts.sole_of_corner == index
 
 
-def _friction_used(plan, intervals, foot: str) -> tuple[float, float]:
+def _friction_used(plan: Any, intervals: np.ndarray, foot: str) -> tuple[float, float]:
     """Largest share of the planned friction that the foot uses in these intervals, and its coefficient."""
     corners = _corners_of(plan, foot)
     local = plan.local_forces()[intervals][:, corners].sum(1)
@@ -136,7 +138,7 @@ def _friction_used(plan, intervals, foot: str) -> tuple[float, float]:
     return float(used[loaded].max(initial=0.0)), coefficient
 
 
-def _sole_used(plan, intervals, foot: str) -> float:
+def _sole_used(plan: Any, intervals: np.ndarray, foot: str) -> float:
     """Largest share of the way from the sole's middle to its planned edge; 0 for a point."""
     problem, corners = plan.problem, _corners_of(plan, foot)
     normal = plan.local_forces()[intervals][:, corners, 2]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -66,7 +67,7 @@ def free_footholds(
 
     Raises:
         ConfigurationError: bounds or a weight that are negative.
-        InfeasiblePlanError: nobody can follow the plan over the moved footholds.
+        InfeasiblePlanError: no motion follows the plan over the moved footholds.
         MomentumError: not solved.
     """
     bound = np.broadcast_to(np.asarray(within_m, dtype=float), (2,))
@@ -134,7 +135,7 @@ def _moved(foothold: Foothold, shift: np.ndarray) -> Foothold:
 class _Search:
     """Cost and gradient over the footholds; each solve starts at the one before."""
 
-    def __init__(self, problem: MomentumProblem, places, weight: float) -> None:
+    def __init__(self, problem: MomentumProblem, places: Any, weight: float) -> None:
         self.problem, self.places, self.weight = problem, places, weight
         self.solves, self.last = 0, None
 

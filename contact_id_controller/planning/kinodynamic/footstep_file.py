@@ -236,7 +236,7 @@ def stones_below(plan: ContactPlan) -> dict[str, Any]:
     return {"boxes": boxes, "margin_m": 1.0} if boxes else {}
 
 
-def _refuse_overlap(stones) -> None:
+def _refuse_overlap(stones: Any) -> None:
     """Whether a corner of a sole lies above another foothold's stone, whose side would lift it."""
     for one, top, half, _ in stones:
         corners = top + (half * _SIGNS) @ one.rotation[:, :2].T

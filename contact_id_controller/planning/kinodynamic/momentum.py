@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ REASONS = {
 
 
 class MomentumError(TrajectoryError):
-    """No momentum plan was found; the message says why."""
+    """No momentum plan was found; the message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def solve_momentum(
         max_steps: of the interior point method.
 
     Raises:
-        InfeasiblePlanError: nobody can follow the contact plan: what is missing, where.
+        InfeasiblePlanError: no motion follows the contact plan: what is missing, where.
         MomentumError: not solved, or an option that does not exist.
 
     Source: Mehrotra (1992), predictor and corrector; Nesterov and Todd's scaling as in Vandenberghe,
@@ -165,7 +166,7 @@ def solve_unjudged(
     warm_start: MomentumPlan | None = None,
     max_steps: int = MAX_STEPS,
 ) -> MomentumPlan:
-    """The same for a plan that nobody need be able to follow, as on the way of a search."""
+    """The same without judging whether the plan is feasible, as on the way of a search."""
     if hessian not in HESSIANS:
         raise MomentumError(f"hessian {hessian!r} does not exist; there are {choices(HESSIANS)}")
     program, standing = program_of(problem, hessian)
@@ -202,7 +203,7 @@ def multipliers(plan: MomentumPlan) -> np.ndarray:
     return found
 
 
-def program_of(problem: MomentumProblem, hessian: str):
+def program_of(problem: MomentumProblem, hessian: str) -> tuple[Any, np.ndarray]:
     """The problem as the kernel's arrays, and (T, n) which corners they hold."""
     contacts, weights, dt = problem.contacts, problem.weights, problem.contacts.time_step_s
     moves, standing = centroidal_map(problem), contacts.standing
@@ -242,7 +243,7 @@ def program_of(problem: MomentumProblem, hessian: str):
     return program, standing
 
 
-def first_iterate(problem, program, scale) -> momentum_kernel.Iterate:
+def first_iterate(problem: MomentumProblem, program: Any, scale: Any) -> momentum_kernel.Iterate:
     """Nominal forces, the reference's positions, and multipliers that are small."""
     start, mass = problem.start, problem.mass_kg
     x = np.zeros((problem.knots + 1, centroidal.STATE))
@@ -260,7 +261,7 @@ def first_iterate(problem, program, scale) -> momentum_kernel.Iterate:
     return momentum_kernel.Iterate(x, u, slacks(program, u), z)
 
 
-def _take(plan, problem, program, iterate, scale) -> None:
+def _take(plan: Any, problem: MomentumProblem, program: Any, iterate: Any, scale: Any) -> None:
     """The iterate of another plan, moved off the boundary."""
     old = plan.iterate
     if (
@@ -279,7 +280,7 @@ def _take(plan, problem, program, iterate, scale) -> None:
     iterate.z[:] = WARM_BLEND * iterate.z + (1 - WARM_BLEND) * old.z
 
 
-def slacks(program, u) -> np.ndarray:
+def slacks(program: Any, u: np.ndarray) -> np.ndarray:
     """s = D u of every force, (m, 4)."""
     normal, s = program.friction * u[:, 2], np.zeros((len(u), momentum_kernel.ROWS))
     if program.cone == momentum_kernel.CONE:
@@ -293,7 +294,9 @@ def slacks(program, u) -> np.ndarray:
     return s
 
 
-def _plan(problem, program, standing, iterate, log) -> MomentumPlan:
+def _plan(
+    problem: MomentumProblem, program: Any, standing: np.ndarray, iterate: Any, log: np.ndarray
+) -> MomentumPlan:
     """The solution in SI units and world frame: CoM, momenta about it, forces (knots, feet, 3) N."""
     x, mass = iterate.x, problem.mass_kg
     com, velocity, spin = centroidal.about_com(x, problem.origins)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -128,7 +129,7 @@ def build_momentum_problem(
     *,
     height_m: float | None = None,
     reference: MomentumReference | None = None,
-    start: Iterable | None = None,
+    start: Iterable[Any] | None = None,
     weights: MomentumWeights | None = None,
     cone: str = INNER_PYRAMID,
     gravity: Iterable[float] = GRAVITY,
@@ -217,7 +218,7 @@ def centroidal_map(problem: MomentumProblem) -> centroidal.CentroidalMap:
     return centroidal.exact_map(problem.origins, problem.contacts.time_step_s, problem.gravity)
 
 
-def _finite(value, shape, what) -> np.ndarray:
+def _finite(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
     """A read-only array of this shape; ConfigurationError where it is not, or not finite."""
     try:
         array = np.array(value, dtype=float)

@@ -54,14 +54,14 @@ class TimedPlan(NamedTuple):
 
 
 class MotionPlanner:
-    """Plans of a robot whose state is told with each.
+    """Plans of a robot whose state is given with each.
 
     Args:
         settings: see there; `plan` and `follow` know no time but that of the states.
 
     Attributes:
         robot, soles: that are planned for.
-        followed: the plan that the robot was last told to follow, and when it begins; None: none.
+        followed: the plan that the robot was last sent, and when it begins; None: none.
 
     Raises:
         ConfigurationError, RobotDescriptionError: settings that do not fit the robot.
@@ -134,7 +134,7 @@ class MotionPlanner:
         """The robot will follow this plan from ``start_s`` on."""
         self.followed = TimedPlan(plan, start_s)
 
-    def _start(self, now_s: float, q, v, lead_s: float) -> PlanStart:
+    def _start(self, now_s: float, q: np.ndarray, v: np.ndarray, lead_s: float) -> PlanStart:
         """Where a new plan begins: on the plan that is followed, ``lead_s`` ahead, or where the robot stands.
 
         Raises:

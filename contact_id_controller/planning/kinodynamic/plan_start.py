@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -141,7 +141,9 @@ def _fading(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return 1.0 - s**3 * (10.0 - 15.0 * s + 6.0 * s**2), -30.0 * (s * (1.0 - s)) ** 2
 
 
-def away_from(plan: MotionPlan, start_s: float, robot: RobotModel, q, now_s: float):
+def away_from(
+    plan: MotionPlan, start_s: float, robot: RobotModel, q: np.ndarray, now_s: float
+) -> Any:
     """How far, m, the foot that is farthest from its place in the plan is, and its name."""
     time_s = min(max(now_s - start_s, 0.0), float(plan.fine.times_s[-1]))
     point = int(np.searchsorted(plan.fine.times_s, time_s - 1e-9))

@@ -161,7 +161,9 @@ def carried_along(
     return rows, above
 
 
-def _standing(robot: RobotModel, soles: Sequence[Sole], q: np.ndarray):
+def _standing(
+    robot: RobotModel, soles: Sequence[Sole], q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """CoM (3,), places (f, 3) and rotations (f, 3, 3) of the feet at a configuration."""
     model, data = robot.model, robot.data
     com = pin.centerOfMass(model, data, q).copy()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -28,7 +29,7 @@ APART_M = 0.02
 """Soles keep this far from each other."""
 
 MOST_ROUNDS = 1000
-"""A walk in which each foot steps more often than this is nobody's plan."""
+"""Walks in which each foot steps more often than this are refused."""
 
 
 def straight_footsteps(
@@ -45,7 +46,7 @@ def straight_footsteps(
     Args:
         soles: of all feet.
         stance: where they stand now.
-        nominal: where they stand around each other, looking along x; `standing_start` tells it.
+        nominal: where they stand around each other, looking along x; from `standing_start`.
         goal: x, y, m, of the middle of the feet, and heading, rad, world frame.
         stride_m: longest way of a foot in one step.
         turn_rad: farthest turn of a foot in one step.
@@ -82,7 +83,7 @@ class _Walk:
         middle: (3,) of the feet, m.  heading: rad.  radius_m: of the stance.
     """
 
-    def __init__(self, soles, stance, nominal) -> None:
+    def __init__(self, soles: Any, stance: Any, nominal: Any) -> None:
         names = [sole.frame for sole in soles]
         self._soles = {sole.frame: sole for sole in soles}
         self._stance, around = ({each.foot: each for each in feet} for feet in (stance, nominal))

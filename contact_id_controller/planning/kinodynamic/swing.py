@@ -12,10 +12,11 @@ continuous: a foot leaves and lands at rest.
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from contact_id_controller.planning.kinodynamic.contact_plan import (
     ContactPlan,
@@ -44,7 +45,7 @@ class FootMotion(NamedTuple):
 
 
 def foot_motion(
-    plan: ContactPlan, times_s: np.ndarray, height_m: float, up=(0.0, 0.0, 1.0)
+    plan: ContactPlan, times_s: np.ndarray, height_m: float, up: ArrayLike = (0.0, 0.0, 1.0)
 ) -> FootMotion:
     """Where each foot is, in the order of ``plan.soles``, at times (p,) from the plan's start.
 
@@ -102,7 +103,14 @@ def _stances(plan: ContactPlan, foot: str) -> list[tuple[float, float, Foothold]
     return stances
 
 
-def _swing(start: Foothold, target: Foothold, since_s, duration_s: float, height_m: float, up):
+def _swing(
+    start: Foothold,
+    target: Foothold,
+    since_s: np.ndarray,
+    duration_s: float,
+    height_m: float,
+    up: np.ndarray,
+) -> Any:
     """Position, rotation, velocity and spin, (p, ...), at times since lift-off; none stands."""
     u = since_s / duration_s
     step, rate = _step(u)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from contact_id_controller.planning.kinodynamic.between_knots import FineMotion
@@ -66,7 +68,16 @@ def phase_at(plan: ContactPlan, time_s: float) -> int:
     return min(number, len(plan.phases) - 1)
 
 
-def _refuse(robot, plan, times_s, what, unit, values, bound, outwards) -> None:
+def _refuse(
+    robot: RobotModel,
+    plan: Any,
+    times_s: np.ndarray,
+    what: str,
+    unit: str,
+    values: np.ndarray,
+    bound: np.ndarray,
+    outwards: Any,
+) -> None:
     """InfeasiblePlanError at the worst value beyond a bound.
 
     Args:

@@ -20,7 +20,7 @@ generation", equation (11) and algorithm 1, with the momentum at the middle of t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -260,7 +260,7 @@ def _newton_step(at: Linearisation, damping: float) -> np.ndarray | None:
     return step
 
 
-def _knots(problem: MotionProblem, q: np.ndarray):
+def _knots(problem: MotionProblem, q: np.ndarray) -> tuple[Any, ...]:
     """Weighted errors (T + 1, r) of CoM and feet, their Jacobians (T + 1, r, nv), the CoM (T + 1, 3)."""
     robot, weights, feet = problem.robot, problem.weights, problem.feet
     model, data, dt = robot.model, robot.data, problem.time_step_s
@@ -291,7 +291,7 @@ def _knots(problem: MotionProblem, q: np.ndarray):
     return errors, jacobians, com
 
 
-def _intervals(problem: MotionProblem, q: np.ndarray):
+def _intervals(problem: MotionProblem, q: np.ndarray) -> tuple[Any, ...]:
     """Angular momenta of the intervals and velocities, with their Jacobians.
 
     Returns weighted errors of k / M (T, 3), their Jacobians by both ends (T, 3, nv), velocities
@@ -331,7 +331,9 @@ def _intervals(problem: MotionProblem, q: np.ndarray):
     return errors, weight * before, weight * after, velocities, (first, second), angular
 
 
-def _posture_and_limits(problem: MotionProblem, q: np.ndarray, diagonal, gradient) -> float:
+def _posture_and_limits(
+    problem: MotionProblem, q: np.ndarray, diagonal: np.ndarray, gradient: np.ndarray
+) -> float:
     """Their cost; adds their derivatives."""
     robot, dt, weights = problem.robot, problem.time_step_s, problem.weights
     away = np.array([pin.difference(robot.model, *pair) for pair in zip(problem.posture, q)])
