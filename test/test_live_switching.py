@@ -162,7 +162,7 @@ def test_model_that_was_not_compiled_is_refused_and_nothing_changes(walk, loop):
     settings = dataclasses.replace(walk.settings, solver="lcp_min_diff")
     with pytest.raises(ConfigurationError, match="coulomb/lcp_min_diff was not compiled.*live_mod"):
         loop.check(settings)
-    with pytest.raises(ConfigurationError, match="'measured' can only be chosen before"):
+    with pytest.raises(ConfigurationError, match="'force' can only be chosen before"):
         loop.check(dataclasses.replace(walk.settings, contact_sources=("force",)))
     assert loop.controller is walk.controller
 

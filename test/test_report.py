@@ -457,7 +457,7 @@ def test_run_of_an_arm_that_touches_nothing_has_a_report_without_forces(tmp_path
     written = report.write_report(walk, setup, tmp_path, 0.1)
     assert written.summary["normal_force_relative_error"] is None
     assert "normal_forces.png" not in _links(tmp_path / "report.html")
-    assert len(_frames(tmp_path / "animation.gif")) > 3
+    assert len(_frames(tmp_path / "animation.gif")) > 1
 
 
 def _arm():

@@ -330,7 +330,7 @@ Solver = {solver}
 
 
 class Options(TypedDict, total=False):
-    """The keyword options of all models; ``options`` tells which of them a model takes."""
+    """The keyword options of all models; ``options`` lists those that a model takes."""
 
 {fields}
 '''

@@ -200,15 +200,9 @@ def plan_motion(
             told(done[-1])
     momentum, motion = done[-1].forces, done[-1].motion
     parts = math.ceil(settings.time_step_s / GRID_S - 1e-9)
-    fine = between_knots(
-        motion,
-        contact_plan,
-        momentum.com,
-        momentum.velocity,
-        momentum.angular_momentum,
-        parts=parts,
-        swing_height_m=settings.swing_height_m,
-    )
+    moved = momentum.com, momentum.velocity, momentum.angular_momentum
+    height_m = settings.swing_height_m
+    fine = between_knots(motion, contact_plan, *moved, parts=parts, swing_height_m=height_m)
     refuse_missed(contact_plan, fine)
     torques = planned_torques(robot, fine, momentum, parts)
     refuse_beyond_limits(robot, contact_plan, fine, torques)
