@@ -77,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     from contact_id_controller.files import make_folder
     from contact_id_controller.kernels.compile_progress import Compiling, to_stderr
     from contact_id_controller.planning.kinodynamic import plan_motion
+    from contact_id_controller.planning.kinodynamic.alternation import PASSES
     from contact_id_controller.planning.kinodynamic.footstep_file import (
         read_task,
         task_of,
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
             start=task.start,
             start_s=LEAD_S,
             told=lambda each: print(each.line(), flush=True),
-            **({"passes": arguments.passes} if arguments.passes else {}),
+            passes=arguments.passes or PASSES,
         )
     print(f"planned {plan.contact_plan.duration_s:.2f} s of motion in {plan.seconds:.2f} s")
     folder = make_folder(arguments.output)

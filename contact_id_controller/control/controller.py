@@ -263,6 +263,11 @@ class Controller:
         if self.robot.floating_base and (memory.up_in_base is None or not keep_upright):
             memory.up_in_base = up_in_base(state.q)
 
+    @property
+    def measured(self) -> str:
+        """Which topics measured contact comes from, force or state; empty: none. A sensed model needs forces."""
+        return "force" if self.sensed else self.settings.measured
+
     def _plan_changed(self) -> None:
         if self._balance is not None:
             self._balance.preview.forget()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from contact_id_controller.estimation import invariant_filter as filtering
 from contact_id_controller.estimation.base_estimate import (
@@ -132,11 +133,11 @@ class BaseOdometry:
     def step(
         self,
         dt: float,
-        gyro: np.ndarray,
-        accel: np.ndarray,
+        gyro: np.ndarray | None,
+        accel: np.ndarray | None,
         q_joints: np.ndarray,
         v_joints: np.ndarray,
-        contacts: int,
+        contacts: ArrayLike,
         skew_s: float = 0.0,
     ) -> BaseEstimate:
         """One period on.
@@ -158,8 +159,8 @@ class BaseOdometry:
     def take(
         self,
         dt: float,
-        gyro: np.ndarray,
-        accel: np.ndarray,
+        gyro: np.ndarray | None,
+        accel: np.ndarray | None,
         q_joints: np.ndarray,
         v_joints: np.ndarray,
         look: Any = take,

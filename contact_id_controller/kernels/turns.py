@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 TURN = 2.0 * math.pi
 
 
-def whole_turns(angle: float) -> float:
+def whole_turns(angle: Any) -> Any:
     """The whole turns, rad, nearest to an angle, or angles, rad."""
     return TURN * np.rint(angle / TURN)
 

@@ -29,7 +29,7 @@ from contact_id_controller.models.steps.motion import (
     classify,
     classify_stiction,
 )
-from contact_id_controller.models.steps.polygon_friction import polygon_cosine
+from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import Face
 from contact_id_controller.models.steps.slip import NO_SLIP
 from contact_id_controller.solution import Solution
@@ -57,7 +57,7 @@ def of_coulomb_qp(solution: Solution, options: Chosen) -> ActiveSet:
     """Of coulomb/qp: stage I holds the edges without slack, stage II the facets."""
     problem = solution.problem
     parts = options.sliding == "parting"
-    mu = problem.contacts.friction / polygon_cosine(options.edges, options.polygon)
+    mu = polygon_friction(problem.contacts.friction, options.edges, options.polygon)
     mu = effective_friction(mu, np.inf if parts else NO_SLIP)
     return _of_stages(solution, mu, options.edges, parts)
 

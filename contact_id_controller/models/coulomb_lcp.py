@@ -26,7 +26,7 @@ from contact_id_controller.models.steps.compliance import with_compliance
 from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import finished, map_identities, outcome
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
-from contact_id_controller.models.steps.polygon_friction import polygon_cosine
+from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import (
     Cones,
     answer_room,
@@ -71,7 +71,7 @@ def solve_coulomb_lcp(
     memory = None if warm_start is None else warm_start.memory
     if memory is not None and memory.shape[1:] == basis.shape[1:]:
         map_identities(problem, warm_start, memory, basis)
-    mu = problem.contacts.friction / polygon_cosine(edges, options.polygon)
+    mu = polygon_friction(problem.contacts.friction, edges, options.polygon)
     chosen = DISTRIBUTIONS.index(options.distribution)
     code, steps, contradiction = _solve(
         *matrices(problem),

@@ -34,7 +34,7 @@ from contact_id_controller.models.steps.modes import (
     nearest_force,
 )
 from contact_id_controller.models.steps.motion import STILL_M_S
-from contact_id_controller.models.steps.polygon_friction import polygon_cosine
+from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import Cones, empty_answer
 from contact_id_controller.models.steps.relaxation import mean_diagonal
 from contact_id_controller.models.steps.slip import share_forces, slip_pairs
@@ -91,7 +91,7 @@ def solve_coulomb_lcp_min_diff(
     answer = empty_answer(problem)
     z, torques, velocity = answer.z, answer.torques, answer.velocity
     z[:] = first.impulses
-    mu = problem.contacts.friction / polygon_cosine(edges, options.polygon)
+    mu = polygon_friction(problem.contacts.friction, edges, options.polygon)
     mu = effective_friction(mu, NO_SLIP)
     found, complete, nodes = _nearest_solution(
         problem.Y, first.attainable, problem.gap_speed, mu, edges, target, z

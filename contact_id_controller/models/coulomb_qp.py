@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import importlib
 from functools import lru_cache, partial
-from operator import attrgetter
 
 import numpy as np
 from numba.experimental import structref
@@ -51,7 +50,7 @@ from contact_id_controller.models.steps.motion import (
     classify_stiction,
     stage_one,
 )
-from contact_id_controller.models.steps.polygon_friction import polygon_cosine
+from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import (
     Cones,
     Face,
@@ -106,9 +105,6 @@ def stages_of(edges: int, distribution: str, consistency: str, sliding: str) -> 
     )
 
 
-_OF_STAGES = attrgetter("edges", "distribution", "consistency", "sliding")
-
-
 def solve_coulomb_qp(
     problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
@@ -145,8 +141,8 @@ def solve_coulomb_qp(
     exact = options.cone == "exact"
     if exact:
         _check_exact_cone(options)
-    mu = problem.contacts.friction / polygon_cosine(options.edges, options.polygon)
-    return solve_cones(problem, mu, stages_of(*_OF_STAGES(options)), options, exact)
+    mu = polygon_friction(problem.contacts.friction, options.edges, options.polygon)
+    return solve_cones(problem, mu, _stages(options), options, exact)
 
 
 def prepare_frames(
@@ -161,8 +157,12 @@ def prepare_frames(
         return None
     if (options.objective, options.backend) != (OBJECTIVES[0], BACKENDS[0]):
         return None
-    mu = friction / polygon_cosine(options.edges, options.polygon)
-    return partial(_solve, mu, load_share, stages_of(*_OF_STAGES(options)))
+    mu = polygon_friction(friction, options.edges, options.polygon)
+    return partial(_solve, mu, load_share, _stages(options))
+
+
+def _stages(options: Chosen) -> Stages:
+    return stages_of(options.edges, options.distribution, options.consistency, options.sliding)
 
 
 def _check_exact_cone(options: Chosen) -> None:

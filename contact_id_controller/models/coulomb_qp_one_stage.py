@@ -19,7 +19,7 @@ from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import finish, outcome
-from contact_id_controller.models.steps.polygon_friction import polygon_cosine
+from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import (
     Cones,
     answer_room,
@@ -49,7 +49,7 @@ def solve_coulomb_qp_one_stage(
 
     Source: first paper, section 6.1; Todorov (2014).
     """
-    mu = problem.contacts.friction / polygon_cosine(options.edges, options.polygon)
+    mu = polygon_friction(problem.contacts.friction, options.edges, options.polygon)
     return solve_regularised(problem, mu, options.edges, options, warm_start)
 
 

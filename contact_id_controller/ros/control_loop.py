@@ -54,7 +54,7 @@ class ControlLoop:
             )
         self._warn = warn
         self._sensed = controller.sensed
-        self._measured = "force" if controller.sensed else controller.settings.measured
+        self._measured = controller.measured
         self._live_models = {controller.model}
         self._candidate: Controller | None = None
 

@@ -87,8 +87,7 @@ class ControlTopics:
         stream = self._stream_qos(settings.reliable_topics)
         self._subscribe(stream)
         self._contact_input = None
-        if settings.measured or loop.controller.sensed:
-            kind = "force" if loop.controller.sensed else settings.measured
+        if kind := loop.controller.measured:
             self._contact_input = ContactInput(node, stream, kind, settings.foot_frames)
             loop.contact_input = self._contact_input
         self.direct_services = [node.create_service(Trigger, "~/resume", self._on_resume)]

@@ -357,9 +357,9 @@ def _scheduling(
     number = priority(str(rt_priority))
     # A plan takes longer than a period and may wait: its maker gives way to the loop. The simulated robot gives
     # way to both: on a machine that is too slow it is time that passes slower then, not commands that come too late.
-    below = dict.fromkeys(MOVERS, max(number - 1, min(number, 1))) | {
-        "simulated_robot": max(number - 2, min(number, 1))
-    }
+    least = min(number, 1)
+    below = dict.fromkeys(MOVERS, max(number - 1, least))
+    below["simulated_robot"] = max(number - 2, least)
     return {name: Scheduling(below.get(name, number), kept.get(name, ())) for name in nodes}
 
 

@@ -190,7 +190,7 @@ class Guard:
         if (watched_s, settings.period_s) != self.effort_monitor.watched:
             self.effort_monitor = EffortMonitor(controller.robot.na, watched_s, settings.period_s)
             self.output.go_on()
-        self.contacts.needed = controller.sensed or bool(settings.measured)
+        self.contacts.needed = bool(controller.measured)
 
     # Start and stop
 

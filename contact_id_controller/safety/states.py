@@ -165,12 +165,8 @@ class StateChecks:
         """
         self.velocity_is_true = self.moved_elsewhere = self.predicts = False
         time_ns, seen = joints.time_ns, self._seen
-        untimely = unfit = None
-        # What is in order and fresh, and has a good base of its own time, needs no closer look.
-        in_order = self._last_ns is None or time_ns > self._last_ns
-        fresh = now_ns is None or abs(now_ns - time_ns) * NANO <= self.age_limit_s
-        if not (in_order and fresh and abs(time_ns) < FARTHEST_NS):
-            untimely = self._check_time(time_ns, now_ns)
+        untimely, unfit = self._check_time(time_ns, now_ns), None
+        # A good base of the state's own time needs no closer look.
         if seen.floats and (self._base_refusal is not None or self.base_ns != time_ns):
             unfit = self._check_base_now(time_ns)
         in_time, judges_base = untimely is None, seen.floats and unfit is None

@@ -21,6 +21,7 @@ class EngineSensors:
     def __init__(self, model: Any, data: Any, world: Any) -> None:
         self._model, self._data, self._world = model, data, world
         self._sum = np.zeros(model.nsensordata)
+        self._wrenches: np.ndarray | None = None
         self._imu = model.site(IMU).id if world.has_imu else -1
         self._felt = slice(*_place(model, IMU)) if world.has_imu else None
         self._joints = []  # row of the sensor, its six numbers
@@ -41,6 +42,7 @@ class EngineSensors:
     def begin(self) -> None:
         """A period begins."""
         self._sum[:] = 0.0
+        self._wrenches = None
 
     def add(self) -> None:
         """MuJoCo has taken a step; its accelerations are those of that step."""
@@ -49,7 +51,7 @@ class EngineSensors:
 
     def rest(self) -> None:
         """No period yet: gravity is felt, and nothing else."""
-        self._sum[:] = 0.0
+        self.begin()
         if self._world.has_imu:
             axes = self._data.site_xmat[self._imu].reshape(3, 3)
             self._sum[self._felt] = -self._world.substeps * (axes.T @ self._model.opt.gravity)
@@ -65,8 +67,10 @@ class EngineSensors:
         return motion[:3].copy(), self._sum[self._felt] / self._world.substeps
 
     def wrenches(self, contact_forces: np.ndarray) -> np.ndarray:
-        """(n, 6) of all force/torque sensors; contact_forces (n_contacts, 3) N, world."""
-        found = np.zeros((len(self._world.wrench_sensors), 6))
+        """(n, 6) of all force/torque sensors; contact_forces (n_contacts, 3) N, world. Once a period: each sensor asks."""
+        if self._wrenches is not None:
+            return self._wrenches
+        found = self._wrenches = np.zeros((len(self._world.wrench_sensors), 6))
         for row, place in self._joints:
             found[row] = self._sum[place] / self._world.substeps
         for row, foot, body, axes, arm in self._feet:

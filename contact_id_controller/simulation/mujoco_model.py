@@ -327,7 +327,7 @@ def _add_imu(spec: Any, robot: RobotModel, name: str) -> None:
     _add_sensor(spec, mujoco.mjtSensor.mjSENS_ACCELEROMETER, IMU, IMU)
 
 
-def _add_wrench_sensor(spec: Any, robot: RobotModel, joint: int) -> None:
+def _add_wrench_sensor(spec: Any, robot: RobotModel, joint: str) -> None:
     """Attach force and torque sensors to the outer body of a joint."""
     if joint not in robot.joint_names:
         raise UnknownJointError(

@@ -170,7 +170,7 @@ class Replay:
         topics = contact_topics(settings, sensed)
         if not topics:
             return None
-        kind = "force" if sensed else settings.measured
+        kind = self.loop.controller.measured
         contact = _RecordedContact(self._bag, kind, settings.foot_frames, list(topics))
         self.loop.contact_input = contact
         return contact

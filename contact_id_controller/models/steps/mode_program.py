@@ -28,7 +28,7 @@ AGREES = 1e-9  # velocity, of about 1, by which it may be violated then
 NOTHING = 1e-13  # a row this small, with velocities and inertia about 1, asks for nothing
 
 
-class _Asked(NamedTuple):
+class _Conditions(NamedTuple):
     """What the modes of n contacts ask for; room for the most, counts beside it.
 
     B (3n, 3): columns of forces, each of the contact owner (3n,).  D (n edges, 3): facets of cones, on the
@@ -212,44 +212,44 @@ def _add(condition, constant, YB, A, b, row):
 
 
 @kernel
-def _gather(Y, free, mu, edges, modes, sequence, asked):
+def _gather(Y, free, mu, edges, modes, sequence, conditions):
     """What the modes ask for, contact by contact; returns how many columns, facets, equations, inequalities."""
     nu = Y.shape[1]
     m, facets, equations, inequalities = 0, 0, 0, 0
     rows, right = np.empty((3, nu)), np.empty(3)
     for p in range(modes.shape[0]):
         i = sequence[p]
-        columns, cone = asked.B[m : m + 3], asked.D[facets : facets + edges]
+        columns, cone = conditions.B[m : m + 3], conditions.D[facets : facets + edges]
         used, bounds = _force_rows(modes[i], mu[i], edges, columns, cone)
         for a in range(used):
-            asked.owner[m + a] = i
+            conditions.owner[m + a] = i
         for r in range(bounds):
-            asked.start[facets + r, 0], asked.start[facets + r, 1] = m, used
+            conditions.start[facets + r, 0], conditions.start[facets + r, 1] = m, used
         m += used
         facets += bounds
         equal, unequal = _velocity_rows(modes[i], i, Y, free, mu[i], edges, rows, right)
         for r in range(equal + unequal):
             if r < equal:
-                assign(asked.E[equations], rows[r])
-                asked.e[equations] = right[r]
-                asked.place[equations] = p
+                assign(conditions.E[equations], rows[r])
+                conditions.e[equations] = right[r]
+                conditions.place[equations] = p
                 equations += 1
             else:
-                assign(asked.H[inequalities], rows[r])
-                asked.h[inequalities] = right[r]
+                assign(conditions.H[inequalities], rows[r])
+                conditions.h[inequalities] = right[r]
                 inequalities += 1
     return m, facets, equations, inequalities
 
 
 @kernel
-def _write_rows(asked, counts, relaxed, YB, A, b):
+def _write_rows(conditions, counts, relaxed, YB, A, b):
     """The conditions A x + b on the forces' coordinates, equations first.
 
     Returns (equations, rows); rows are -1 where no force can satisfy them.
     """
     facets, equations, inequalities = counts
-    E, e, H, h = asked.E, asked.e, asked.H, asked.h
-    firm = _independent(E, e, asked.place, equations)
+    E, e, H, h = conditions.E, conditions.e, conditions.H, conditions.h
+    firm = _independent(E, e, conditions.place, equations)
     row, rest = 0, np.empty(E.shape[1])
     for r in range(firm):
         before = row
@@ -277,8 +277,8 @@ def _write_rows(asked, counts, relaxed, YB, A, b):
     for r in range(facets):
         fill(A[row], 0.0)
         b[row] = 0.0
-        for d in range(asked.start[r, 1]):
-            A[row, asked.start[r, 0] + d] = asked.D[r, d]
+        for d in range(conditions.start[r, 1]):
+            A[row, conditions.start[r, 0] + d] = conditions.D[r, d]
         row += 1
     return equal, row
 
@@ -311,7 +311,7 @@ def nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z):
     much as an equation that takes their place later.
     """
     n, nu = mu.shape[0], Y.shape[1]
-    asked = _Asked(
+    conditions = _Conditions(
         B=np.zeros((3 * n, 3)),
         owner=np.empty(3 * n, np.int64),
         D=np.zeros((n * edges, 3)),
@@ -322,11 +322,11 @@ def nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z):
         H=np.empty((2 * n, nu)),
         h=np.empty(2 * n),
     )
-    m, facets, equations, inequalities = _gather(Y, free, mu, edges, modes, sequence, asked)
+    m, facets, equations, inequalities = _gather(Y, free, mu, edges, modes, sequence, conditions)
     relaxed = False
     for i in range(n):
         relaxed = relaxed or modes[i] == UNDECIDED
-    B, owner = asked.B, asked.owner
+    B, owner = conditions.B, conditions.owner
     YB, x = np.empty((m, nu)), np.empty(m)
     for a in range(m):
         i = 3 * owner[a]
@@ -335,7 +335,7 @@ def nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z):
         x[a] = B[a, 0] * target[i] + B[a, 1] * target[i + 1] + B[a, 2] * target[i + 2]
     most = 2 * equations + inequalities + facets
     A, b = np.zeros((most, m)), np.zeros(most)
-    equal, rows = _write_rows(asked, (facets, equations, inequalities), relaxed, YB, A, b)
+    equal, rows = _write_rows(conditions, (facets, equations, inequalities), relaxed, YB, A, b)
     if rows < 0:
         return INFEASIBLE
     status = _nearest(A[:rows], b[:rows], equal, x) if m else SOLVED

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+
+import numpy as np
 
 
-@lru_cache(maxsize=64)
-def polygon_cosine(edges: int, polygon: str) -> float:
-    """By what a friction coefficient is divided to give the distance of the polygon's corners per normal force.
+def polygon_friction(mu: np.ndarray, edges: int, polygon: str) -> np.ndarray:
+    """Friction (n,) at the corners of a regular polygon for that of a circle, inscribed in it or around it.
 
-    1 for a polygon inside the cone, cos(pi / edges) around it.
+    mu for a polygon inside the circle, mu / cos(pi / edges) around it.
     """
-    return 1.0 if polygon == "inscribed" else math.cos(math.pi / edges)
+    return mu if polygon == "inscribed" else mu / math.cos(math.pi / edges)
