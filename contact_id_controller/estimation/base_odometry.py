@@ -1,8 +1,9 @@
 """Pose and velocity of a base that is not measured: IMU, encoders, and which feet stand.
 
 A contact-aided right-invariant extended Kalman filter (``invariant_filter``) with what a robot needs
-around it: a start from standing still, feet that slip, an IMU that lies. Position and yaw are not
-observable; they drift, and their covariance grows. Source: Hartley et al. (2020).
+around it: a start from standing still, feet that slip, an IMU that lies, gaps between states that a busy
+computer makes, and a pose that is found again while the robot walks. Position and yaw are not observable;
+they drift, and their covariance grows. Source: Hartley et al. (2020).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from contact_id_controller.estimation.base_estimate import (
     quaternion,
 )
 from contact_id_controller.estimation.checked import finite, put
+from contact_id_controller.estimation.found_again import TILT_RAD, TURNING_RAD_S, UpwardsInMotion
 from contact_id_controller.estimation.imu_checks import (
     FAULTS,
     GOOD,
@@ -43,6 +45,25 @@ UP = np.array([0.0, 0.0, 1.0])
 SILENCE = np.full(3, np.nan)
 LOST_SPEED_M_S = 1.0
 """Standard deviation of an unknown velocity."""
+
+UNSEEN_M_S2 = 10.0
+"""Standard deviation of the mean acceleration in a gap between states, beyond what one sample of the IMU says:
+feet land. The filter's doubt of the gyroscope grows with it, by 1 rad/s."""
+
+USUAL_PERIODS = 2.0
+"""Of the usual time between states; a longer one is a gap."""
+USUAL_SHARE = 0.05
+"""Of a new time between states in the usual one."""
+
+COAST_S = 0.02
+"""Over a longer gap the base is taken to keep its velocity, which is nearer to the mean of a walk than the
+acceleration of one sample; where feet stand begins anew."""
+
+FOUND_M_S = 0.1
+"""Standard deviation of the velocity below which a pose that was lost counts as found again."""
+
+FINDING_S = 0.3
+"""So long standing feet may take to tell the velocity; then up is looked for anew."""
 
 
 class BaseOdometry:
@@ -124,6 +145,8 @@ class BaseOdometry:
         self._x[:] = 0.0
         self._still: list[np.ndarray] = []
         self._still_s = 0.0
+        self._finding_s: float | None = None
+        self._usual_s = 0.0
         self._set_rotation(_turned(yaw))
         if position is not None:
             self._record[filtering.O_POSITION : filtering.O_POSITION + 3] = position
@@ -181,6 +204,7 @@ class BaseOdometry:
             self._gap_s = dt if 0.0 < dt < np.inf else 0.0
             dt = settings.gap_limit_s if dt > 0.0 else 0.0
         self._inputs[filtering.I_DT] = dt
+        self._unseen_s = self._unseen(dt)
         turn, felt, position, velocity, _ = self._places
         put("gyro", SILENCE if gyro is None else gyro, turn)
         put("accel", SILENCE if accel is None else accel, felt)
@@ -193,7 +217,20 @@ class BaseOdometry:
             trouble.append("joint positions or velocities are not finite")
         if fault != GOOD:
             trouble.append(f"IMU is {FAULTS[fault]} for {1e3 * self.imu_bad_s:.0f} ms")
+        if self._unseen_s > 0.0:
+            # So much that the velocity's variance grows by the square of what the gap may have done to it.
+            grown = (UNSEEN_M_S2 * self._unseen_s / settings.accelerometer_noise) ** 2 / dt
+            self._inputs[filtering.I_NOISE] = max(self._inputs[filtering.I_NOISE], grown)
         self._fault, self._trouble = fault, trouble
+
+    def _unseen(self, dt: float) -> float:
+        """How much of a step of dt, s, no sample of the IMU tells about: what it is longer than usual."""
+        if not dt > 0.0:
+            return 0.0
+        usual_s = self._usual_s or dt
+        unseen_s = dt - usual_s if dt > USUAL_PERIODS * usual_s else 0.0
+        self._usual_s = usual_s + USUAL_SHARE * (min(dt, USUAL_PERIODS * usual_s) - usual_s)
+        return unseen_s
 
     @property
     def imu_bad_s(self) -> float:
@@ -215,7 +252,7 @@ class BaseOdometry:
             if not abs(skew_s) <= settings.longest_period_s:
                 inputs[filtering.I_SKEW] = 0.0
                 self._contacts[:] = 0.0
-        if self.estimate.state in (STARTING, LOST):
+        if self.estimate.state in (STARTING, LOST) and self._finding_s is None:
             self._stand_still(self._fault, trouble)
         else:
             self._run(self._fault, trouble)
@@ -232,6 +269,9 @@ class BaseOdometry:
         """
         settings, record = self.settings, self._record
         held = record[: filtering.O_VELOCITY].copy()
+        if self._unseen_s > COAST_S:
+            trouble.append(f"{1e3 * self._unseen_s:.0f} ms without states are bridged")
+            self._coast()
         if self.imu_bad_s > settings.imu_timeout_s or self._gap_s > settings.gap_limit_s:
             return self._lose(held, trouble)
         if not self._inputs[filtering.I_DT] > 0.0:
@@ -245,10 +285,31 @@ class BaseOdometry:
             verdict = filtering.UNSOUND
         if verdict != filtering.SOUND:
             return self._lose(held, trouble)
+        if self._finding_s is not None and not self._found():
+            return self._wait("standing feet tell the velocity")
         if record[filtering.O_SLIPPING]:
             trouble.append(f"slipping: {', '.join(self.estimate.slipping)}")
         coasting = fault != GOOD or without > filtering.SHORT_S
         self._say(COASTING if coasting else RUNNING, *trouble)
+
+    def _coast(self) -> None:
+        """Over a gap: no acceleration, and feet that begin anew where they touch then."""
+        up = self._x[: filtering.VELOCITY].reshape(3, 3)[2]
+        force = self.settings.gravity_m_s2 * up + self.estimate.accelerometer_bias
+        self.sample[3:] = force @ self._facts[filtering.F_IMU_ROTATION :][:9].reshape(3, 3)
+        self._feet[:, filtering.DOES] = filtering.AIR
+
+    def _found(self) -> bool:
+        """Whether a pose that was lost is known again, by feet that stand; after a while it is lost once more."""
+        self._finding_s += self._inputs[filtering.I_DT]
+        speeds = np.diag(self._P)[filtering.E_VELOCITY : filtering.E_POSITION]
+        if self._record[filtering.O_USED] and speeds.max() < FOUND_M_S**2:
+            self._finding_s = None
+            self.restarts += 1
+            return True
+        if self._finding_s > FINDING_S:
+            self._lose(self._record[: filtering.O_VELOCITY].copy(), list(self._why))
+        return False
 
     def _words(self, verdict: int) -> str:
         """What the filter said of its own result."""
@@ -265,18 +326,24 @@ class BaseOdometry:
         return "the filter's numbers make no sense"
 
     def _lose(self, held: np.ndarray, trouble: list[str]) -> None:
-        """Hold this pose until the robot stands still; what was known of place and yaw remains."""
+        """Hold this pose until it is found again; what was known of place, yaw and biases remains."""
         pose = self.estimate.pose_covariance
         doubts = np.append(np.diag(pose)[:3], pose[5, 5])
         if not np.isfinite(doubts).all():
             doubts = np.ones(4)
         position, rotation = held[:3], held[3:].reshape(3, 3)
+        biases = self._x[filtering.GYRO_BIAS : filtering.FEET].copy()
+        bias_spread = self._P[
+            filtering.E_GYRO : filtering.E_FEET, filtering.E_GYRO : filtering.E_FEET
+        ].copy()
         yaw = math.atan2(rotation[1, 0], rotation[0, 0])
         self._begin(position.copy(), yaw, np.maximum(doubts, 0.0))
         self._set_rotation(rotation)
         self._spread_doubts()
         self._say(LOST, *trouble)
         self._why = tuple(trouble)
+        self._upwards = UpwardsInMotion(rotation)
+        self._biases, self._bias_spread = biases, bias_spread
 
     def _spread_doubts(self) -> None:
         """Covariance of a robot of which only the last place is known."""
@@ -311,6 +378,8 @@ class BaseOdometry:
         if moving:
             self._still.clear()
             self._still_s = 0.0
+            if self.estimate.state == LOST:
+                return self._find_in_motion(dt, fault == GOOD and not trouble, moving)
             return self._wait(moving)
         self._still.append(sample.copy())
         self._still_s += dt
@@ -324,6 +393,47 @@ class BaseOdometry:
             self.restarts += self.estimate.state == LOST
             return self._say(RUNNING)
         self._wait("standing still is awaited")
+
+    def _find_in_motion(self, dt: float, believed: bool, moving: str) -> None:
+        """A robot that walks does not stand still: begin with up by the accelerometer and feet that touch.
+
+        Args:
+            dt: s.  believed: whether this period's sample and joints are.  moving: why it does not stand still.
+        """
+        settings, upwards = self.settings, self._upwards
+        if not believed:
+            self._doubts[3] += (TURNING_RAD_S * dt) ** 2
+            upwards.begin()
+            return self._wait(moving)
+        axes = self._facts[filtering.F_IMU_ROTATION :][:9].reshape(3, 3)
+        rate, force = axes @ self.sample[:3], axes @ self.sample[3:]
+        upwards.add(dt, rate - self._biases[:3], force - self._biases[3:])
+        if not upwards.complete or not (self._contacts > filtering.CONTACT).any():
+            return self._wait(moving)
+        if upwards.level(settings.gravity_m_s2) > settings.gravity_limit_m_s2:
+            return self._wait(moving)
+        if upwards.rotation[2, 2] < math.cos(settings.start_tilt_rad):
+            return self._wait(f"{moving}; gravity is felt from aside")
+        self._begin_in_motion(upwards.rotation)
+        self._wait("standing feet tell the velocity")
+
+    def _begin_in_motion(self, rotation: np.ndarray) -> None:
+        """Run the filter from this attitude (3, 3), the place that was held, and a velocity that is not known."""
+        x, P = self._x, self._P
+        x[filtering.GYRO_BIAS : filtering.FEET] = self._biases
+        self._set_rotation(rotation)
+        self._place_base()
+        P[:] = np.eye(len(P))
+        P[:2, :2] *= TILT_RAD**2
+        P[2, 2] = self._doubts[3]
+        P[3:6, 3:6] *= LOST_SPEED_M_S**2
+        P[6:9, 6:9] = np.diag(self._doubts[:3])
+        P[filtering.E_GYRO : filtering.E_FEET, filtering.E_GYRO : filtering.E_FEET] = (
+            self._bias_spread
+        )
+        self._turn_about_position()
+        self._touch_down()
+        self._finding_s = 0.0
 
     def _wait(self, reason: str) -> None:
         if self.estimate.state == LOST:

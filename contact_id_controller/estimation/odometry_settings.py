@@ -32,8 +32,8 @@ class BaseOdometrySettings:
             count less the faster their legs move.
         longest_period_s: largest difference of stamps with which feet count at all.
         gap_limit_s: largest dt of a step: over a longer gap between states the pose is lost. A kernel holds
-            real-time threads for up to 50 ms, which is no evidence against the pose; after 80 ms with one
-            sample of the IMU the velocity is too wrong for feet to be believed.
+            real-time threads for up to 50 ms, and a busy computer for longer, which is no evidence against
+            the pose: what no sample tells about makes it doubtful instead.
         coasting_limit_s: without any foot for so long: lost.
         gravity_limit_m_s2: the base's mean acceleration over a second must stay below.
         gyroscope_bias_limit, accelerometer_bias_limit: estimates beyond are not believed.
@@ -68,7 +68,7 @@ class BaseOdometrySettings:
     imu_timeout_s: float = 0.02
     stamp_limit_s: float = 0.002
     longest_period_s: float = 0.02
-    gap_limit_s: float = 0.06
+    gap_limit_s: float = 0.5
     coasting_limit_s: float = 1.0
     gravity_limit_m_s2: float = 2.0
     gyroscope_bias_limit: float = 0.2

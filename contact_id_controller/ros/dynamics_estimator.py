@@ -21,6 +21,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from contact_id_controller.estimation.base_estimate import LOST
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.estimation.stamps import FARTHEST_S, StampFilter
 from contact_id_controller.exceptions import (
@@ -173,6 +174,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         self._served_s = time.monotonic()
         self._last_ns: int | None = None
         self._said: tuple[str, ...] = ()
+        self._lost = False
         self._heard_s = {"imu": -np.inf, "joint_states": -np.inf}
         self.refusal = ""
 
@@ -340,6 +342,9 @@ class DynamicsEstimatorNode(LifecycleNode):
 
     def _diagnose_changes(self) -> None:
         """Tell at once when something else is wrong than before, whatever its figures."""
+        state = self.pipeline.estimate.odometry.state
+        if (state == LOST) != self._lost:
+            self._log_lost(state)
         faults = self._faults()
         if not (faults or self._said):
             return
@@ -347,6 +352,15 @@ class DynamicsEstimatorNode(LifecycleNode):
         if kinds != self._said:
             self._said = kinds
             self._diagnose()
+
+    def _log_lost(self, state: str) -> None:
+        """A line when the base is lost, and when it is found again."""
+        self._lost = state == LOST
+        if self._lost:
+            reasons = "; ".join(self.pipeline.estimate.odometry.reasons)
+            self.get_logger().warning(f"the base is lost: {reasons}")
+        else:
+            self.get_logger().info("the base is found again")
 
     def _diagnose(self) -> None:
         """Publish on /diagnostics: ERROR while there is no estimate, WARN with the faults of the inputs."""
