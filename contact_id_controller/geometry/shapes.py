@@ -130,6 +130,10 @@ class HalfSpace:
         """Signed distance (n,) of points (n, 3), m; positive above the ground."""
         return points @ self.normal - self.offset
 
+    def height(self, x: float, y: float) -> float:
+        """Height of the ground, m, at a place; of a wall there is none."""
+        return float((self.offset - self.normal[0] * x - self.normal[1] * y) / self.normal[2])
+
 
 def _positive(name, value):
     if not 0.0 < value < np.inf:

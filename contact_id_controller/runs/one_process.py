@@ -15,7 +15,13 @@ from contact_id_controller.control.stabiliser import Stabiliser
 from contact_id_controller.control.torques_ahead import local_gains
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import SimulationError, TrajectoryError
-from contact_id_controller.geometry import FeetOnGround, HeightField, SphereFoot, stand_on
+from contact_id_controller.geometry import (
+    FeetOnGround,
+    HalfSpace,
+    HeightField,
+    SphereFoot,
+    stand_on,
+)
 from contact_id_controller.lazy import loaded
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory, LocalFeedback
@@ -297,12 +303,14 @@ class InProcessRun:
         *,
         each: Callable[[Period], None] = lambda period: None,
         ground_height_m: float = 0.0,
+        ground: HeightField | HalfSpace | None = None,
     ) -> RunRecord:
         """Go on for so long, or until the robot falls or the simulation breaks down.
 
         Args:
             each: called with every period.
             ground_height_m: mean height of the ground, above which the base's height counts.
+            ground: which is there, where it is not that of the settings.
 
         Raises:
             RecordError: not even the first period came to its end.
@@ -311,7 +319,8 @@ class InProcessRun:
         builder = RecordBuilder(
             settings.period_s, self.robot.joint_names, self.controller.contact_names
         )
-        fall = FallDetector(self.state, settings.floating_base, ground_height_m, settings.terrain)
+        terrain = settings.terrain if ground is None else ground
+        fall = FallDetector(self.state, settings.floating_base, ground_height_m, terrain)
         fell_time_s = None
         for _ in range(round(duration_s / settings.period_s)):
             try:

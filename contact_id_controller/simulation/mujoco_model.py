@@ -25,7 +25,7 @@ from contact_id_controller.exceptions import (
     UnknownJointError,
     choices,
 )
-from contact_id_controller.geometry import HeightField, SphereFoot
+from contact_id_controller.geometry import HalfSpace, HeightField, SphereFoot
 from contact_id_controller.robot import RobotModel
 
 LARGEST_FRICTION = 100.0
@@ -95,7 +95,7 @@ def build_mujoco_model(
     armature: float = 0.0,
     damping_nm_s_rad: float = 0.0,
     meshes: bool = False,
-    terrain: HeightField | None = None,
+    terrain: HeightField | HalfSpace | None = None,
     imu_frame: str | None = None,
     wrench_joints: Sequence[str] = (),
 ) -> mujoco.MjModel:
@@ -110,7 +110,7 @@ def build_mujoco_model(
             joint. Those that the URDF states are not used: the controller's model does not have
             them either.
         meshes: show the meshes of the URDF that MuJoCo can read (for pictures; costs time to load).
-        terrain: height field with an even grid instead of flat ground.
+        terrain: height field with an even grid, or another plane, instead of the plane z = 0.
         imu_frame: frame of an accelerometer and a gyroscope; "": the base; None: there are none.
         wrench_joints: joints with a force/torque sensor at their origin, in the outer link's axes.
 
@@ -174,8 +174,8 @@ def foot_name(index: int) -> str:
     return f"contact_{index}"
 
 
-def add_scenery(spec: mujoco.MjSpec, terrain: HeightField | None = None) -> None:
-    """Add light, sky and checkered ground: the plane z = 0, or a height field.
+def add_scenery(spec: mujoco.MjSpec, terrain: HeightField | HalfSpace | None = None) -> None:
+    """Add light, sky and checkered ground: a plane, by default z = 0, or a height field.
 
     Raises:
         ConfigurationError: the height field's grid is not even, which MuJoCo cannot have.
@@ -202,23 +202,32 @@ def add_scenery(spec: mujoco.MjSpec, terrain: HeightField | None = None) -> None
     textures = floor.textures
     textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "checker"
     floor.textures = textures
-    if terrain is None:
-        spec.worldbody.add_geom(
-            name="ground",
-            type=mujoco.mjtGeom.mjGEOM_PLANE,
-            size=[0, 0, 0.05],
-            material="checker",
-            contype=0,
-            conaffinity=0,
-        )
-    else:
+    if isinstance(terrain, HeightField):
         _add_terrain(spec, terrain)
+    else:
+        _add_plane(spec, terrain or HalfSpace())
     spec.worldbody.add_light(
         pos=[0, 0, 4],
         dir=[0.15, 0.1, -1],
         type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
         diffuse=[0.6, 0.6, 0.6],
         castshadow=True,
+    )
+
+
+def _add_plane(spec: Any, plane: HalfSpace) -> None:
+    """The plane, its z axis along the normal."""
+    turn = pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), plane.normal)
+    x, y, z, w = turn.coeffs()
+    spec.worldbody.add_geom(
+        name="ground",
+        type=mujoco.mjtGeom.mjGEOM_PLANE,
+        size=[0, 0, 0.05],
+        pos=plane.offset * plane.normal,
+        quat=[w, x, y, z],
+        material="checker",
+        contype=0,
+        conaffinity=0,
     )
 
 

@@ -1,4 +1,4 @@
-"""A simulated robot on flat ground that takes torques and returns states: MuJoCo, made from a URDF.
+"""A simulated robot on a plane or uneven ground that takes torques and returns states: MuJoCo, made from a URDF.
 
 It knows nothing of any controller, and what it reports about contact is what it really applied.
 """
@@ -54,7 +54,7 @@ class MujocoRobot(SteppedRobot):
 
     Args:
         urdf: location of the description, see `resolve_urdf`. Meshes are not needed.
-        feet: spheres that may touch the ground z = 0, or the terrain.
+        feet: spheres that may touch the ground, by default the plane z = 0.
         joints: actuated joints in command order; None: all, in the order of `RobotModel`.
         locked: joints that are welded, and where, rad.
         friction: Coulomb coefficient of feet on ground: a number, one a foot, or a function of the
@@ -64,7 +64,7 @@ class MujocoRobot(SteppedRobot):
         armature, damping_nm_s_rad: rotor inertia (kg m2) and viscous friction (N m s/rad) of each
             joint; zero unless given.
         meshes: load the meshes that the URDF shows, for pictures.
-        terrain: a height field with an even grid instead of flat ground.
+        terrain: a height field with an even grid, or another plane, instead of that ground.
         imu_frame: frame of the IMU; "": the base; None: there is no IMU.
         wrench_sensors: joints, or frames of feet, with a force/torque sensor.
 
@@ -89,7 +89,7 @@ class MujocoRobot(SteppedRobot):
         armature: float = 0.0,
         damping_nm_s_rad: float = 0.0,
         meshes: bool = False,
-        terrain: HeightField | None = None,
+        terrain: HeightField | HalfSpace | None = None,
         imu_frame: str | None = None,
         wrench_sensors: Sequence[str] = (),
     ) -> None:
@@ -138,6 +138,11 @@ class MujocoRobot(SteppedRobot):
     def mujoco_data(self) -> mujoco.MjData:
         """The MuJoCo data of the current state; changing it changes the state."""
         return self._data
+
+    @property
+    def actuated_dofs(self) -> np.ndarray:
+        """Indices (na,) of the actuated joints, in command order, into MuJoCo's ``dof_*`` arrays."""
+        return self._map.actuated
 
     def reset(self, q: np.ndarray, v: np.ndarray | None = None) -> RobotState:
         """Start again at time 0 from configuration q (nq,) and velocity v (nv,), default 0.

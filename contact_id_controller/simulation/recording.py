@@ -10,7 +10,7 @@ import numpy as np
 
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.files import write_rows
-from contact_id_controller.geometry import HeightField
+from contact_id_controller.geometry import HalfSpace, HeightField
 from contact_id_controller.state import RobotState
 
 FALLEN_HEIGHT = 0.5
@@ -33,7 +33,7 @@ class FallDetector:
         initial: RobotState,
         floating_base: bool,
         ground_height_m: float = 0.0,
-        terrain: HeightField | None = None,
+        terrain: HeightField | HalfSpace | None = None,
     ):
         self._ground_height_m, self._terrain = ground_height_m, terrain
         self._lowest = FALLEN_HEIGHT * self._height(initial.q) if floating_base else None

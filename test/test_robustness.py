@@ -1,0 +1,218 @@
+"""Errors of the simulated robot are what they say; walks bear what they bore before."""
+
+import json
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+from paths import QUADRUPED_URDF
+
+from contact_id_controller.cli import run as contact_id
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.geometry import HalfSpace, SphereFoot
+from contact_id_controller.runs import perturbed_runs
+from contact_id_controller.runs.perturbed_runs import Case, Outcome
+from contact_id_controller.settings.controller import TABLE as CONTROLLER_TABLE
+from contact_id_controller.simulation.disturbed_robot import DisturbedRobot
+from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+from contact_id_controller.simulation.perturbations import TABLE, TOGETHER, Changes, perturbation
+
+FEET = ["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]
+POSTURE = [0.1, 0.8, 1.2, -0.1, -0.8, -1.2, -0.1, -0.8, -1.2, 0.1, 0.8, 1.2]
+
+
+def changes_of(name, size, seed=0):
+    changes = Changes(seed)
+    perturbation(name).apply(changes, size)
+    return changes
+
+
+def made(name, size, **options):
+    changes = changes_of(name, size)
+    feet = [SphereFoot(frame, 0.01) for frame in FEET]
+    ground = changes.ground(None)
+    return changes.applied(MujocoRobot(QUADRUPED_URDF, feet, terrain=ground, **options))
+
+
+def fresh():
+    return MujocoRobot(QUADRUPED_URDF, [SphereFoot(frame, 0.01) for frame in FEET])
+
+
+def with_payload(robot, mass, place):
+    """Pinocchio's inertia of the trunk with a point mass."""
+    model = pin.Model(robot.model)
+    model.appendBodyToJoint(
+        1, pin.Inertia(mass, np.array(place), np.zeros((3, 3))), pin.SE3.Identity()
+    )
+    return model
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("payload_ahead", [0.05, 0.0, 0.0]), ("payload_aside", [0.0, 0.03, 0.0])],
+)
+def test_a_payload_is_a_point_mass_on_the_trunk(name, place):
+    """MuJoCo's inertia of the whole robot, in any posture, against Pinocchio's."""
+    world = made(name, 0.2)
+    judge = with_payload(world.robot, 0.2 * world.robot.mass, place)
+    q = world.robot.configuration([0, 0, 0.3, 0, 0, 0, 1], POSTURE)
+    world.reset(q)
+    model, data = world.mujoco_model, world.mujoco_data
+    found = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, found, data.qM)
+    M = pin.crba(judge, judge.createData(), q)
+    expected = np.triu(M) + np.triu(M, 1).T
+    joints = world.actuated_dofs
+    np.testing.assert_allclose(
+        found[np.ix_(joints, joints)], expected[6:, 6:], rtol=1e-6, atol=1e-9
+    )
+    np.testing.assert_allclose(found[:6, :6], expected[:6, :6], rtol=1e-6, atol=1e-9)
+
+
+def test_ground_is_higher_or_rises_where_it_says_so():
+    higher, slope = made("ground_height", 0.02), made("slope", 10.0)
+    for world, angle, height in ((higher, 0.0, 0.02), (slope, np.deg2rad(10.0), 0.0)):
+        q = world.robot.configuration([0, 0, 0.3, 0, 0, 0, 1], POSTURE)
+        world.reset(world.stand_on_ground(world.place_on_ground(q)))
+        feet = world.foot_positions()
+        expected = height + np.tan(angle) * feet[:, 0] + 0.01 / np.cos(angle)
+        np.testing.assert_allclose(feet[:, 2], expected, atol=1e-6)
+    assert HalfSpace((-1.0, 0.0, 1.0), 0.0).height(0.3, 2.0) == pytest.approx(0.3)
+
+
+def test_bumps_are_of_the_size_asked_for_and_drawn_from_the_seed():
+    grounds = [changes_of("bumps", 0.05, seed).ground(None) for seed in (1, 1, 2)]
+    assert 0.045 < np.ptp(grounds[0].heights) <= 0.05
+    np.testing.assert_array_equal(grounds[0].heights, grounds[1].heights)
+    assert np.abs(grounds[0].heights - grounds[2].heights).max() > 0.01
+
+
+def test_joints_have_what_is_added_to_them():
+    plain = fresh()
+    inertia, dry, viscous = (
+        made(name, size)
+        for name, size in (
+            ("rotor_inertia", 0.01),
+            ("dry_friction", 0.1),
+            ("viscous_friction", 0.5),
+        )
+    )
+    dofs, limits = plain.actuated_dofs, plain.robot.effort_limits
+    speeds = plain.robot.velocity_limits
+    np.testing.assert_allclose(inertia.mujoco_model.dof_armature[dofs], 0.01)
+    np.testing.assert_allclose(dry.mujoco_model.dof_frictionloss[dofs], 0.1 * limits)
+    np.testing.assert_allclose(viscous.mujoco_model.dof_damping[dofs], 0.5 * limits / speeds)
+    assert not plain.mujoco_model.dof_armature.any()
+    assert not inertia.mujoco_model.dof_armature[:6].any()
+
+
+def test_masses_change_by_the_size_and_the_trunk_shifts():
+    plain, links, heavier = fresh(), made("links", 0.2), made("mass", 0.05)
+    ratio = links.mujoco_model.body_mass[1:] / plain.mujoco_model.body_mass[1:]
+    np.testing.assert_allclose(np.abs(ratio - 1.0), 0.2)
+    assert set(np.round(ratio, 6)) == {0.8, 1.2}
+    assert heavier.mujoco_model.body_mass.sum() == pytest.approx(1.05 * plain.robot.mass)
+    moved = made("center_of_mass", 0.01)
+    way = moved.mujoco_model.body_ipos[1] - plain.mujoco_model.body_ipos[1]
+    np.testing.assert_allclose(way, [0.01, 0.0, 0.0], atol=1e-12)
+
+
+def test_a_push_changes_the_speed_and_a_delay_is_told_or_not():
+    pushed = made("push", 0.2)
+    assert isinstance(pushed, DisturbedRobot)
+    impulse = pushed._pushes[0].impulse
+    np.testing.assert_allclose(impulse, [0.0, 0.2 * pushed.robot.mass, 0.0])
+    assert made("delay", 0.005)._delay_periods == made("delay_told", 0.005)._delay_periods == 5
+    assert not changes_of("delay", 0.005).controller
+    assert changes_of("delay_told", 0.005).controller == {"command_delay_s": 0.005}
+
+
+def test_ice_is_slippery_in_places():
+    mu = changes_of("ice", 0.1).friction(np.random.default_rng(0).uniform(-2, 2, (4000, 3)))
+    assert set(mu) == {0.1, 0.6} and 0.2 < (mu == 0.1).mean() < 0.4
+
+
+def test_every_row_can_be_applied_and_changes_only_what_the_controller_has():
+    known = {spec.name for spec in CONTROLLER_TABLE}
+    assert TOGETHER.keys() < TABLE.keys()
+    for row in TABLE.values():
+        assert row.meaning and row.unit and row.sizes and row.far
+        for size in (*row.sizes, *row.far):
+            assert changes_of(row.name, size).controller.keys() <= known
+    together = changes_of("together", 0.5)
+    assert together.friction == pytest.approx(0.4) and together.delay_s == 0.0025
+    with pytest.raises(ConfigurationError, match="no perturbation 'wind'"):
+        perturbation("wind")
+
+
+def test_rows_and_sizes_are_chosen_by_name():
+    assert perturbed_runs.chosen(["slope=3,4", "push"]) == [
+        ("slope", 3.0),
+        ("slope", 4.0),
+        ("push", 0.1),
+        ("push", 0.2),
+    ]
+    assert len(perturbed_runs.chosen([])) == sum(len(row.sizes) for row in TABLE.values())
+    with pytest.raises(ConfigurationError, match="NAME=SIZE"):
+        perturbed_runs.chosen(["slope=steep"])
+
+
+def test_bisection_ends_between_what_stands_and_what_falls(monkeypatch):
+    def fake(case):
+        return Outcome(case, 0.5 if case.size < 0.23 else None)
+
+    monkeypatch.setattr(perturbed_runs, "run", fake)
+    found = perturbed_runs.bisect(Case("x.yaml", "ground_friction", 0.02))
+    assert found.failed < 0.23 <= found.borne and found.borne - found.failed < 0.02
+    assert perturbed_runs.bisect(Case("x.yaml", "ground_friction", 0.3)).failed is None
+
+
+def test_a_robot_of_any_folder_is_found_by_its_name():
+    assert perturbed_runs.config_of("talos").parent.name == "plans"
+    assert perturbed_runs.config_of("solo12").parent.name == "config"
+    with pytest.raises(ConfigurationError, match="must be one of"):
+        perturbed_runs.config_of("hexapod")
+
+
+SECONDS = 1.0
+
+
+def walked(robot, name, size, **more):
+    config = str(perturbed_runs.config_of(robot))
+    return perturbed_runs.run(Case(config, name, size, seconds=SECONDS, **more))
+
+
+@pytest.mark.parametrize(
+    ("robot", "name", "size"),
+    [
+        ("quadruped", "payload", 0.1),
+        ("solo12", "links", 0.2),
+        ("go2", "ground_friction", 0.45),
+        ("quadruped", "delay", 0.002),
+        ("anymal_c", "dry_friction", 0.03),
+    ],
+)
+def test_walks_bear_what_they_bore(robot, name, size):
+    outcome = walked(robot, name, size)
+    assert outcome.failed_s is None and outcome.joint_error_rad < 0.05, outcome
+
+
+def test_what_limits_is_named():
+    """Ground without friction: feet slide, and the robot falls."""
+    outcome = walked("quadruped", "ground_friction", 0.03)
+    assert outcome.limits["friction"] > 0.5, outcome
+
+
+def test_the_command_writes_table_figures_and_page(tmp_path, capsys):
+    folder = tmp_path / "out"
+    words = ["robustness", "--robot", "quadruped", "--only", "payload=0.05", "--seconds", "0.2"]
+    assert contact_id([*words, "--output", str(folder)]) == 0
+    assert "payload 0.05: stands" in capsys.readouterr().out
+    figures = json.loads((folder / "robustness.json").read_text())
+    assert [each["name"] for each in figures["outcomes"]] == ["", "payload"]
+    table = (folder / "robustness.md").read_text()
+    assert "| payload | 0.05 of the mass | stands |" in table and "| nothing |" in table
+    page = (folder / "robustness.html").read_text()
+    assert "on the middle of the trunk" in page and (folder / "robustness.png").exists()
+    assert contact_id(["robustness", "--robot", "nobody"]) == 2
