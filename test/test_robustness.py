@@ -2,11 +2,11 @@
 
 import json
 
-import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
 from paths import QUADRUPED_URDF
+from test_mujoco_robot import mass_matrix
 
 from contact_id_controller.cli import run as contact_id
 from contact_id_controller.exceptions import ConfigurationError
@@ -58,9 +58,7 @@ def test_a_payload_is_a_point_mass_on_the_trunk(name, place):
     judge = with_payload(world.robot, 0.2 * world.robot.mass, place)
     q = world.robot.configuration([0, 0, 0.3, 0, 0, 0, 1], POSTURE)
     world.reset(q)
-    model, data = world.mujoco_model, world.mujoco_data
-    found = np.zeros((model.nv, model.nv))
-    mujoco.mj_fullM(model, found, data.qM)
+    found = mass_matrix(world)
     M = pin.crba(judge, judge.createData(), q)
     expected = np.triu(M) + np.triu(M, 1).T
     joints = world.actuated_dofs
