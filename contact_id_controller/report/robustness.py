@@ -146,6 +146,7 @@ def outcome_rows(outcomes: Sequence[Outcome]) -> Rows:
 
 
 def _borne_row(borne: Borne) -> tuple[str, ...]:
+    """A bisection as a row below ``BORNE_HEAD``."""
     row, outcome = TABLE[borne.case.name], borne.outcome
     fails = "" if borne.failed is None else f"{borne.failed:.3g}"
     when = "" if outcome.failed_s is None else f"{outcome.failed_s:.2f}"
@@ -162,6 +163,7 @@ def in_markdown(head: Sequence[str], rows: Rows) -> str:
 
 
 def _write(folder: Path, outcomes: list[Outcome], found: list[Borne], command: str) -> None:
+    """Figures, table, chart and page of all runs, the nominal one first."""
     case = outcomes[0].case
     robot, state = Path(case.config).stem, f"estimated, sensors {case.sensors}"
     state = state if case.sensors else "true"
@@ -214,6 +216,7 @@ def _names(outcomes: Sequence[Outcome], found: Sequence[Borne]) -> list[str]:
 
 
 def _figures(outcome: Outcome) -> dict[str, Any]:
+    """An outcome as it stands in the file of figures."""
     case = outcome.case
     return {
         "name": case.name,

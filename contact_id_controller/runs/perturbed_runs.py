@@ -190,6 +190,7 @@ def bisect_all(cases: Sequence[Case], jobs: int) -> Iterator[Borne]:
 
 
 def _run(case: Case) -> Outcome:
+    """A run as ``run``; raises SimulationError where an estimate does not begin."""
     changes, row = Changes(case.seed), TABLE.get(case.name)
     if row is not None:
         row.apply(changes, case.size)
@@ -250,6 +251,7 @@ class _Motion(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _motion(config: str) -> _Motion:
+    """What the robot of a parameter file does: its joint motion, a plan over its footsteps, or as a gait planner says."""
     file = ParameterFile(config)
     if MOTION in file:
         robot = controller_settings(config).robot()
@@ -275,6 +277,7 @@ def _motion(config: str) -> _Motion:
 def _outcome(
     case: Case, record: RunRecord, walk: InProcessRun, normal: np.ndarray, friction: Any
 ) -> Outcome:
+    """What a record says of a case; normal (3,) and friction: of the ground that is there."""
     failed, why = record.fell_time_s, walk.error or ""
     if failed is None and not walk.settings.floating_base and record.not_following:
         failed, why = float(record.time_s[-1]), record.not_following

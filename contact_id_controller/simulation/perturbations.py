@@ -115,6 +115,8 @@ def _lifted(ground: Ground, rise: Callable[[Any, Any], Any]) -> HeightField:
 
 
 def _ground_height(changes: Changes, size: float) -> None:
+    """All of the ground is higher by so many m."""
+
     def raised(ground: Ground) -> Ground:
         if isinstance(ground, HeightField):
             return _lifted(ground, lambda x, y: size)
@@ -124,6 +126,7 @@ def _ground_height(changes: Changes, size: float) -> None:
 
 
 def _slope(changes: Changes, size: float) -> None:
+    """The ground rises along x by an angle, degrees, from its height at the origin."""
     angle = math.radians(size)
 
     def tilted(ground: Ground) -> Ground:
@@ -135,6 +138,7 @@ def _slope(changes: Changes, size: float) -> None:
 
 
 def _bumps(changes: Changes, size: float) -> None:
+    """Heights drawn within +- half of a size, m, over the ground."""
     grid = np.linspace(-FIELD_M, FIELD_M, round(2.0 * FIELD_M / BUMP_SPACING_M) + 1)
     drawn = np.random.default_rng(changes.seed).uniform(-0.5, 0.5, (len(grid), len(grid)))
     bumps = HeightField(grid, grid, size * drawn)
@@ -191,6 +195,8 @@ def _add_point_mass(model: mujoco.MjModel, body: int, mass: float, place: np.nda
 
 
 def _links(changes: Changes, size: float) -> None:
+    """Mass and inertia of each body by a share more or less."""
+
     def edit(robot: MujocoRobot) -> None:
         model = robot.mujoco_model
         signs = np.random.default_rng(changes.seed).choice([-1.0, 1.0], model.nbody - 1)
