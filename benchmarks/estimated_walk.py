@@ -57,7 +57,7 @@ def walk(
     if sensors is not None:
         changes = {"true_forces": true_forces, **estimator_changes(settings)}
         told = one_process.estimated_state(robot, world, sensors, seed, **changes)
-    record = one_process.InProcessRun(robot, settings, world, told=told).record(seconds)
+    record = one_process.InProcessRun(robot, settings, world, estimator=told).record(seconds)
     return record, measure(record, world.robot.weight, UP, FIGURES)
 
 
@@ -67,7 +67,9 @@ def bumpy_walk(mu: float, seconds: float, sensors: str, seed: int):
     settings = one_process.controller_settings("quadruped", friction_coefficient=[mu], **CONTROLLER)
     world = one_process.mujoco_robot(settings, ground.friction, terrain=ground.field, imu_frame="")
     told = one_process.estimated_state("quadruped", world, sensors, seed, ground_height_noise_m=0.0)
-    run = one_process.InProcessRun("quadruped", settings, world, told=told, planner=BLIND_STEPS)
+    run = one_process.InProcessRun(
+        "quadruped", settings, world, estimator=told, planner=BLIND_STEPS
+    )
     record = run.record(seconds, ground_height_m=ground.height_m)
     return record, measure(record, world.robot.weight, UP, FIGURES)
 

@@ -1,4 +1,4 @@
-"""What the exit code of ``contact_id`` says.
+"""Exit codes of ``contact_id``.
 
 Code 1 means that a robot fell, and nothing else.
 """
@@ -14,7 +14,7 @@ INTERRUPTED = 130
 MEANINGS = {
     DONE: "done",
     FELL: "a robot fell (demo, plan --execute)",
-    REFUSED: "refused or not possible, one line says why",
+    REFUSED: "refused or not possible, with the reason in one line",
     NOT_ALL_WELL: "done, and something is not as it should be: check found errors, runs of "
     "reproduce failed, faults had not the stated effect, a model failed the robustness benchmark, "
     "label found frames without a certified answer",

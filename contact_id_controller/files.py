@@ -33,7 +33,7 @@ BROKEN = (
     ValueError,
     EOFError,
     KeyError,
-    RuntimeError,  # also NotImplementedError: says it is encrypted, or packed in an unknown way
+    RuntimeError,  # also NotImplementedError: the file is encrypted, or packed in an unknown way
     SyntaxError,
     tokenize.TokenError,
     zipfile.BadZipFile,
@@ -61,11 +61,11 @@ def make_folder(folder: Path) -> Path:
     """Make a folder, with those above it, where there is none; it can be written to afterwards.
 
     Raises:
-        RecordError: something else has this name, or nobody may write there.
+        RecordError: something else has this name, or it is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Asking for rights tells nothing on a network or a full disk, and nothing to root.
+        # Access rights prove nothing on a network, on a full disk, or for root.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except FileExistsError as error:
@@ -117,7 +117,7 @@ def write_with(path: Path, write: Callable[[BinaryIO], Any]) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         try:
-            # Made anew: in a folder of many users somebody may have put a link there.
+            # Made anew: in a shared folder another user may have put a link there.
             part.unlink(missing_ok=True)
             with part.open("xb") as file:
                 write(file)
@@ -165,7 +165,7 @@ def write_rows(
 
 
 def shortage(path: Path, size_bytes: int) -> str:
-    """Why a file of this size does not fit where it shall be; empty where it does, or nobody knows."""
+    """Why a file of this size does not fit where it shall be; empty where it does, or where that is unknown."""
     try:
         free = shutil.disk_usage(path.parent).free
     except OSError:
@@ -226,7 +226,7 @@ def read_yaml(path: str | Path) -> Any:
 
 
 def parse_value(text: str) -> Any:
-    """What a text in YAML says.
+    """The content of a text in YAML.
 
     Raises:
         ConfigurationError: the text is not YAML, or longer than any value.
@@ -253,10 +253,8 @@ def _plain_yaml(text: str) -> Any:
             raise ValueError(f"its aliases make more than {MOST_ENTRIES} entries of it")
         return loader.construct_document(node)
     except (LookupError, AttributeError, ArithmeticError, TypeError) as error:
-        # PyYAML's own, about texts that are not what their tag says.
-        raise ValueError(
-            f"a value is not of the kind that its tag or form says: {error}"
-        ) from error
+        # PyYAML's own, about texts that do not fit their tag.
+        raise ValueError(f"a value is not of the kind of its tag or form: {error}") from error
     finally:
         loader.dispose()
 

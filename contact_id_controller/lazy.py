@@ -1,4 +1,4 @@
-"""Names of the package that load when they are first asked for.
+"""Names of the package that load on first use.
 
 Processes that compute no dynamics, such as the watchdog of commands, start in a moment and depend
 on neither pinocchio nor numba.

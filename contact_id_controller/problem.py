@@ -61,7 +61,7 @@ class Problem:
         c: (3n,) m/s, contact velocity at z = 0 less the share (1 - dt/T_c) of today's that may stay.
         store: one array of all numbers below, for compiled entries.
         keep: that share.  speed: (3n,) m/s, today's contact velocity.
-        gap_speed: (n,) m/s, the closing speed a gap allows (negative: the opening speed asked for).
+        gap_speed: (n,) m/s, the closing speed a gap allows (negative: the required opening speed).
         T: (3n, na), row r is d torques / d z_r, N·m/(N·s).
         torque_offset: (na,) N·m.  schur: (na, na) = M_aa - C^T C.
         frames: (n, 3, 3), rows normal, tangent 1, tangent 2 in the world.

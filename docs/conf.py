@@ -54,7 +54,7 @@ GROUPS = {
 _LISTED = {page for pages in GROUPS.values() for page in pages}
 _REST = sorted(
     page.stem for page in (ROOT / "docs").glob("*.md") if page.stem not in _LISTED
-)  # of a page nobody has put into a group
+)  # of a page that is in no group
 
 # Pages
 myst_heading_anchors = 6

@@ -26,7 +26,7 @@ def main(sensors: str = "good") -> tuple[bool, float, float]:
     settings = controller_settings(ROBOT, **CONTROLLER)  # contact: measured and scheduled
     world = mujoco_robot(settings, 0.6, imu_frame="")
     estimate = estimated_state(ROBOT, world, sensors, seed=1)
-    run = InProcessRun(ROBOT, settings, world, told=estimate, planner={"speed_m_s": 0.2})
+    run = InProcessRun(ROBOT, settings, world, estimator=estimate, planner={"speed_m_s": 0.2})
 
     differences = []
 

@@ -33,7 +33,7 @@ def main() -> tuple[bool, float, float]:
         settings,
         start=task.start,
         start_s=START_S,
-        told=lambda each: print(each.line()),
+        progress=lambda each: print(each.line()),
     )
     with tempfile.TemporaryDirectory() as folder:
         ground = write_ground(plan, Path(folder))

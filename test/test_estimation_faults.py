@@ -184,7 +184,7 @@ def test_forces_that_cannot_be_told_are_not(run, missing, untold):
     effort[missing] = np.nan
     said = run.steps(300, effort=effort, planned=FRONT_ONLY)
     feet = ", ".join(SOLO_FEET[foot] for foot in untold)
-    assert all(f"the forces on {feet} cannot be told" in faults for faults in said)
+    assert all(f"the forces on {feet} are not observable" in faults for faults in said)
     known = np.isfinite(run.estimate.forces).all(axis=1)
     assert (np.flatnonzero(~known) == untold).all() and not run.estimate.forces_known
     np.testing.assert_allclose(

@@ -21,7 +21,7 @@ class Walk:
             world.robot, settings.contact_frames, settings.contact_radii_m
         )
         told = EstimatedState(world, pipeline, noise, seed)
-        run = one_process.InProcessRun(name, settings, world, told=told, planner=planner)
+        run = one_process.InProcessRun(name, settings, world, estimator=told, planner=planner)
         self.planner_told = self._listen(run.planner, told)
         rows, self.faults = [], []
         lasts = [np.zeros((4, 3))]
@@ -110,7 +110,7 @@ def test_sensed_forces_may_be_estimated_ones():
         told = one_process.estimated_state(
             "solo12", world, "good", true_forces=true_forces, **estimator_changes(settings)
         )
-        record = one_process.InProcessRun("solo12", settings, world, told=told).record(3.0)
+        record = one_process.InProcessRun("solo12", settings, world, estimator=told).record(3.0)
         assert not record.fell and len(record) == 3000
         error[true_forces] = np.abs(record.position - record.reference_position).mean()
     assert error[False] < 1.1 * error[True], error

@@ -743,8 +743,8 @@ def test_the_viewer(context, wire, record_property):
         time_ns += 10**9
         wire.publish(doors["joint_states"], stamped(good["joint_states"], time_ns))
         look(("joint_states", None))
-        assert viewer.heard.time_s == pytest.approx(1e-9 * time_ns)
-        assert np.isfinite(viewer.heard.q).all() and np.isfinite(viewer.heard.torques).all()
+        assert viewer.listener.time_s == pytest.approx(1e-9 * time_ns)
+        assert np.isfinite(viewer.listener.q).all() and np.isfinite(viewer.listener.torques).all()
     finally:
         viewer.close()
         node.destroy_node()

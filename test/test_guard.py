@@ -1169,7 +1169,7 @@ def test_parts_with_the_same_start_are_one_plan_in_any_order():
         base.base,
         contacts.contacts,
     )
-    joiner.told(whole, refused=False)
+    joiner.note_outcome(whole, refused=False)
     assert joiner.join(base, 4.0) is base, "after its joints: at once"
     assert not joiner.waiting
 
@@ -1213,7 +1213,7 @@ def test_a_robot_that_sinks_is_reported_and_torques_stay_the_controllers(door):
 def test_a_part_of_refused_joints_is_refused_unless_they_come_again():
     joints, base, contacts = parts(5.0)
     joiner = PlanParts()
-    joiner.told(joiner.join(joints, 4.0), refused=True)
+    joiner.note_outcome(joiner.join(joints, 4.0), refused=True)
     assert joiner.join(base, 4.0) is None and joiner.join(contacts, 4.0) is None
     for part in joiner.due(5.0):
         with pytest.raises(TrajectoryError, match="begins at 5.000000 s, were refused"):

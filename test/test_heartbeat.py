@@ -44,7 +44,7 @@ def listened(pulse, duration_s):
 def test_one_that_is_dead_is_told_from_one_that_is_slow(other):
     process, words = other
     pulse = Pulse()
-    assert pulse.is_lost and pulse.words() == "never heard"
+    assert pulse.is_lost and pulse.words() == "never received"
     pulse.take(words)
     assert not pulse.is_lost and pulse.words() == pulse.state == "holding"
     listened(pulse, 2.0 * LOST_S)

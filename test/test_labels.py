@@ -455,7 +455,7 @@ def test_a_worker_that_dies_takes_no_label_along(file, settings, tmp_path):
                 os.kill(pid, signal.SIGKILL)
 
     (told,) = label_files(
-        [file], labeller, tmp_path / "out", workers=Workers(jobs=2), chunk=10, told=kill_once
+        [file], labeller, tmp_path / "out", workers=Workers(jobs=2), chunk=10, progress=kill_once
     )
     assert killed and not told.unlabelled and told.frames == ROWS and done[-1] == ROWS
     same(joined(told.folder), label(file, settings, tmp_path / "whole", chunk=10)[0])
@@ -505,7 +505,7 @@ def test_a_cluster_labels_the_same_though_a_worker_is_killed(robot, settings, tm
             tmp_path / "out",
             workers=Workers(cluster=cluster.scheduler_address),
             chunk=40,
-            told=kill_once,
+            progress=kill_once,
         )
     assert killed and not told.unlabelled and told.frames == 1200
     same(

@@ -127,7 +127,7 @@ def test_it_is_activated_only_with_a_planner_where_one_is_required(bench_of):
     bench.withdraw("base_trajectory")
     assert bench.until(lambda: bench.node.not_ready)
     assert bench.node.not_ready.endswith(
-        "nobody sends on " + bench.node.resolve_topic_name("base_trajectory")
+        "there is no publisher on " + bench.node.resolve_topic_name("base_trajectory")
     )
     bench.node.trigger_activate()
     assert not bench.node.active
@@ -143,7 +143,9 @@ def test_it_commands_only_while_a_watchdog_that_is_required_beats(bench_of):
     heart = Heart()
     bench.node.trigger_configure()
     times_s = itertools.count(1e-5, 1e-5)
-    assert bench.until(lambda: bench.send(next(times_s)) or "never heard" in bench.node.not_ready)
+    assert bench.until(
+        lambda: bench.send(next(times_s)) or "never received" in bench.node.not_ready
+    )
     bench.node.trigger_activate()
     assert not bench.node.active
 

@@ -266,7 +266,7 @@ def test_security_without_a_keystore_is_one_line(tmp_path):
     done = run_watchdog(tmp_path, ROS_SECURITY_ENABLE="true", ROS_SECURITY_STRATEGY="Enforce")
     (line,) = done.stderr.strip().splitlines()
     assert done.returncode == 1
-    assert line.startswith("command_watchdog: ROS_SECURITY_ENABLE is true, but ROS says: ")
+    assert line.startswith("command_watchdog: ROS_SECURITY_ENABLE is true, but ROS reports: ")
     assert "ROS_SECURITY_KEYSTORE is not set, must be a keystore" in line
 
 
@@ -287,7 +287,9 @@ def test_a_build_without_security_libraries_is_one_line(tmp_path):
     )
     lines = [line for line in done.stderr.splitlines() if line.startswith("command_watchdog: ")]
     assert done.returncode == 1 and len(lines) == 1 and "Traceback" not in done.stderr
-    assert "has no security libraries, as none from PyPI has" in lines[0] or "ROS says" in lines[0]
+    assert (
+        "has no security libraries, as none from PyPI has" in lines[0] or "ROS reports" in lines[0]
+    )
 
 
 def test_security_that_nothing_enforces_is_said(tmp_path):

@@ -26,6 +26,8 @@ DESCRIBED_LINES = 8
 MOST_LINES = 80
 COUNTED = ("contact_id_controller", "experiments", "benchmarks", "examples", "launch")
 """Folders that keep to both."""
+KERNELS = "kernel", "bare_inlined"
+"""Ends of the names of decorators that compile a function."""
 
 
 def ruff(*arguments, folder=ROOT):
@@ -98,8 +100,12 @@ def test_a_long_function_is_found():
     assert list(long_functions(source)) == [(MOST_LINES + 2, "long", MOST_LINES + 1)]
 
 
+def is_kernel(function):
+    return any(ast.unparse(each).endswith(KERNELS) for each in function.decorator_list)
+
+
 def undescribed(source):
-    """(line, name) of functions of ``DESCRIBED_LINES`` and more without a docstring.
+    """(line, name) of kernels, and of functions of ``DESCRIBED_LINES`` and more, without a docstring.
 
     Nested functions are described by what they are in, and ``__init__`` and its like by their class.
     """
@@ -109,7 +115,7 @@ def undescribed(source):
         for node in ast.iter_child_nodes(parent):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 makes = node.name in ("__init__", "__new__", "__post_init__") and described
-                short = node.end_lineno - node.lineno + 1 < DESCRIBED_LINES
+                short = node.end_lineno - node.lineno + 1 < DESCRIBED_LINES and not is_kernel(node)
                 if not (makes or short or ast.get_docstring(node)):
                     yield node.lineno, node.name
             else:
@@ -133,5 +139,7 @@ def test_a_function_that_says_nothing_is_found():
         f"class C:\n    def __init__(self):\n{body}    def f(self):\n{body}    def g(self): ...\n"
     )
     assert sorted(name for _, name in undescribed(source)) == ["__init__", "f"]
+    kernel = "@bare_kernel\ndef k(a):\n    return a\n"
+    assert [name for _, name in undescribed(kernel)] == ["k"]
     described = source.replace("class C:\n", 'class C:\n    """One."""\n')
     assert [name for _, name in undescribed(described)] == ["f"]

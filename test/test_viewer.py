@@ -133,13 +133,13 @@ def scenery():
 def looked_at(scenery, monkeypatch):
     """The scenery as if a browser showed it."""
     monkeypatch.setattr(scenery.viewer, "is_looked_at", lambda: True)
-    assert scenery.turn(20.0, lambda: bool(scenery.viewer.heard.forces))
+    assert scenery.turn(20.0, lambda: bool(scenery.viewer.listener.forces))
     return scenery
 
 
 def test_forces_cones_and_state_are_shown(looked_at):
     viewer = looked_at.viewer
-    heard = viewer.heard
+    heard = viewer.listener
     assert looked_at.turn(20.0, lambda: "safety state" in heard.values)
     assert looked_at.turn(5.0, lambda: len(viewer.panel._rows["torque (N·m)"]) > 5)
     assert len(heard.forces) == 4 and len(heard.cones) >= 4 * 24
@@ -151,7 +151,7 @@ def test_forces_cones_and_state_are_shown(looked_at):
     assert torque == pytest.approx(np.abs(looked_at.bench.commands[-1]).max(), rel=0.2)
     assert 0.0 < mean < torque
     shapes = viewer.scene.shapes
-    assert len(viewer.scene._meshes) == len(shapes.shapes) > 10 and not shapes.told
+    assert len(viewer.scene._meshes) == len(shapes.shapes) > 10 and not shapes.remark
     np.testing.assert_allclose(viewer.scene._meshes[0].position, shapes.place(heard.q)[0][0])
 
 
@@ -173,7 +173,7 @@ def test_a_robot_that_does_not_follow_is_red_with_the_reason(looked_at, monkeypa
 
 
 def test_the_plan_of_the_next_second_is_shown(looked_at):
-    scene, heard = looked_at.viewer.scene, looked_at.viewer.heard
+    scene, heard = looked_at.viewer.scene, looked_at.viewer.listener
     begin = looked_at.time_s + 0.3
     goal = STANDING + 0.05
     message = joint_trajectory([0.0, 0.5], [STANDING, goal], start_s=begin)
@@ -494,7 +494,7 @@ def test_of_what_is_wanted_at_once_the_stop_is_done_and_nothing_that_moves():
 
 def test_words_of_others_are_text(looked_at):
     """Diagnostics and answers come from any node; the page runs no script of theirs."""
-    panel, heard = looked_at.viewer.panel, looked_at.viewer.heard
+    panel, heard = looked_at.viewer.panel, looked_at.viewer.listener
     evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
     heard.words, heard.watchdog = evil, evil
     heard.values = {**heard.values, "safety state": evil}
@@ -506,7 +506,7 @@ def test_words_of_others_are_text(looked_at):
 
 
 def test_a_plot_is_there_once_it_has_values_and_shows_those_curves(looked_at):
-    panel, heard = looked_at.viewer.panel, looked_at.viewer.heard
+    panel, heard = looked_at.viewer.panel, looked_at.viewer.listener
     assert looked_at.turn(10.0, lambda: "torque (N·m)" in panel._plots)
     force = "normal force / weight"
     assert looked_at.turn(10.0, lambda: force in panel._plots)
@@ -520,7 +520,7 @@ def test_a_plot_is_there_once_it_has_values_and_shows_those_curves(looked_at):
         return force in panel._plots and len(panel._plots[force].series) - 1
 
     panel.measure.value = True
-    assert looked_at.turn(10.0, lambda: looked_at.viewer.heard.measuring)
+    assert looked_at.turn(10.0, lambda: looked_at.viewer.listener.measuring)
     heard.measured = {frame: np.array([0.0, 0.0, 1.0]) for frame in ("a", "b")}
     assert looked_at.turn(10.0, lambda: shown() == 2)
     panel.measure.value = False

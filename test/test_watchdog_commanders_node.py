@@ -101,7 +101,7 @@ def test_who_is_not_named_is_never_forwarded_though_alone(robot):
     intruder = Intruder(robot)
     assert intruder.holds(DAMPING), robot.log()
     assert intruder.until(lambda: int(counts(robot).get("refused not_a_commander", 0)) > 50)
-    assert intruder.acted == 0 and counts(robot)["follows"] == "nobody"
+    assert intruder.acted == 0 and counts(robot)["follows"] == "none"
     robot.commander()
     assert intruder.holds(CLIPPED), robot.log() + robot.log("commander")
     assert intruder.acted == 0

@@ -27,21 +27,21 @@ class Finding(NamedTuple):
         return f"{self.level:<8} {self.subject}: {self.text}"
 
 
-def error(subject: str, text) -> Finding:
+def error(subject: str, text: object) -> Finding:
     """A finding that forbids to move the robot."""
     return Finding(ERROR, subject, _one_line(text))
 
 
-def warning(subject: str, text) -> Finding:
+def warning(subject: str, text: object) -> Finding:
     """A finding to look at."""
     return Finding(WARNING, subject, _one_line(text))
 
 
-def note(subject: str, text) -> Finding:
+def note(subject: str, text: object) -> Finding:
     """A figure that is as it should be."""
     return Finding(NOTE, subject, _one_line(text))
 
 
-def _one_line(text) -> str:
+def _one_line(text: object) -> str:
     line = " ".join(str(text).split())
     return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"

@@ -11,6 +11,7 @@ from scipy.spatial import ConvexHull, QhullError
 from contact_id_controller.check.findings import Finding, error, note, warning
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.exceptions import choices
+from contact_id_controller.robot import RobotModel
 from contact_id_controller.state import RobotState
 
 FORCE_TOLERANCE = 0.01
@@ -105,7 +106,9 @@ def _check_depth(controller: Controller) -> list[Finding]:
     return findings
 
 
-def _wrong_side(robot, state: RobotState, frame: str, point) -> tuple[str, str] | None:
+def _wrong_side(
+    robot: RobotModel, state: RobotState, frame: str, point: np.ndarray
+) -> tuple[str, str] | None:
     """The sides of leg and foot where they differ."""
     joint = robot.model.frames[robot.frame_id(frame)].parentJoint
     leg = [j for j in robot.model.supports[joint] if j > 1]
@@ -170,7 +173,7 @@ def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
     return findings + _check_friction(controller, result.forces, along)
 
 
-def _check_friction(controller: Controller, forces, along) -> list[Finding]:
+def _check_friction(controller: Controller, forces: np.ndarray, along: np.ndarray) -> list[Finding]:
     """How much of the friction coefficient standing uses, |f_T| / f_N; a warning above .9.
 
     Args:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from contact_id_controller.commands.shared_options import add_changes
 from contact_id_controller.exit_codes import DONE, FELL
@@ -25,7 +26,7 @@ EXTRAS = (
 TELEOP_S = 600.0
 
 REAL_TIME_PRIORITY = 70
-"""Of the nodes in real time, where nobody says another one."""
+"""Default of the nodes in real time."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +64,7 @@ def _add_walk(parser: argparse.ArgumentParser) -> None:
         "--state",
         choices=("oracle", "estimated"),
         help="estimated: controller and planner know what IMU, encoders and motors say, and "
-        "nothing else; oracle: the simulator tells them the base's state (default: oracle)",
+        "nothing else; oracle: the simulator publishes the base's true state (default: oracle)",
     )
     parser.add_argument(
         "--sensors",
@@ -103,7 +104,7 @@ def _add_processes(parser: argparse.ArgumentParser) -> None:
         type=_domain,
         metavar="N",
         help=f"ROS domain of the run, 0 to {HIGHEST_DOMAIN}, where other tools may listen in "
-        "(default: one that nobody uses; it is printed)",
+        "(default: an unused one; it is printed)",
     )
 
 
@@ -127,7 +128,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         "--teleop",
         action="store_true",
         help="drive the robot: a stick on the page of --view, the keyboard there, or the topic joy; "
-        "with --robot or --config, 600 s unless --duration says otherwise",
+        "with --robot or --config, 600 s unless --duration is given",
     )
     parser.add_argument(
         "--bag",
@@ -170,7 +171,9 @@ def run(arguments: argparse.Namespace) -> int:
     return FELL if fell and not arguments.sweep else DONE
 
 
-def _side_processes(arguments: argparse.Namespace, setup, folder: Path) -> dict[str, list[str]]:
+def _side_processes(
+    arguments: argparse.Namespace, setup: Any, folder: Path
+) -> dict[str, list[str]]:
     """The processes beside the nodes that the options ask for."""
     from contact_id_controller.view import side_processes
 
@@ -186,7 +189,7 @@ def _side_processes(arguments: argparse.Namespace, setup, folder: Path) -> dict[
 
 
 def _usual_priority(mode: str | None) -> int:
-    """Of the nodes where nobody says one: in real time others on this machine can make a robot fall."""
+    """Default of the nodes: in real time other load on this machine can make a robot fall."""
     if mode != "real_time":
         return 0
     from contact_id_controller.ros.scheduling import is_allowed
@@ -195,13 +198,13 @@ def _usual_priority(mode: str | None) -> int:
         return REAL_TIME_PRIORITY
     print(
         "real time at an ordinary priority, because the system allows no other: whatever else runs on "
-        "this machine can make the robot fall (docs/real_time.md says how to allow it)",
+        "this machine can make the robot fall (docs/real_time.md: how to allow it)",
         file=sys.stderr,
     )
     return 0
 
 
-def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict]]:
+def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict[str, Any]]]:
     """Folder and choices of each run that the options ask for."""
     from contact_id_controller.exceptions import ConfigurationError
     from contact_id_controller.runs.selection import plan_runs

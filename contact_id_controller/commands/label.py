@@ -56,14 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("geometry", "recorded"),
         default="geometry",
         help="geometry: a foot within contact_gap_m of the ground touches; recorded: as the array "
-        "contact of the motion says (default: geometry)",
+        "contact of the motion states (default: geometry)",
     )
     parser.add_argument(
         "--base",
         choices=("recorded", "law"),
         default="recorded",
         help="recorded: forces bring about the recorded motion of the base, too, as far as friction "
-        "allows; law: the base moves as the contact law says (default: recorded)",
+        "allows; law: the base moves as the contact law computes (default: recorded)",
     )
     parser.add_argument(
         "--parting-speed",
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
             workers=Workers(arguments.jobs, arguments.cluster),
             chunk=arguments.chunk,
             namespace=arguments.namespace,
-            told=progress.show,
+            progress=progress.show,
         ):
             progress.close()
             print(summary(labelled), flush=True)

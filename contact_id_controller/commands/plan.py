@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
+from typing import Any
 
 from contact_id_controller.commands.shared_options import add_changes
 from contact_id_controller.exceptions import ConfigurationError, choices
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
             settings,
             start=task.start,
             start_s=LEAD_S,
-            told=lambda each: print(each.line(), flush=True),
+            progress=lambda each: print(each.line(), flush=True),
             passes=arguments.passes or PASSES,
         )
     print(f"planned {plan.contact_plan.duration_s:.2f} s of motion in {plan.seconds:.2f} s")
@@ -147,7 +148,7 @@ def config_of(arguments: argparse.Namespace) -> Path:
     return robots[arguments.robot]
 
 
-def settings_of(config: Path, changes: list[str]):
+def settings_of(config: Path, changes: list[str]) -> tuple[Any, ...]:
     """The planner's settings with changes, and the changes of the controller, name -> value.
 
     Raises:
@@ -169,7 +170,9 @@ def settings_of(config: Path, changes: list[str]):
     return KinodynamicPlannerSettings.from_mapping(values), of_controller
 
 
-def execute(config: Path, plan, settings, changes: dict, folder: Path):
+def execute(
+    config: Path, plan: Any, settings: Any, changes: dict[str, Any], folder: Path
+) -> tuple[Any, ...]:
     """Follow the plan in MuJoCo; figures, pictures (file name -> caption), and whether it fell."""
     from contact_id_controller.report.execution import write_execution
     from contact_id_controller.runs.one_process import controller_settings
@@ -184,7 +187,7 @@ def execute(config: Path, plan, settings, changes: dict, folder: Path):
     return figures, write_execution(done, controller, folder), done.record.fell
 
 
-def time_against_intervals(plan) -> list[tuple[int, float]]:
+def time_against_intervals(plan: Any) -> list[tuple[int, float]]:
     """Seconds of the forces' plan for the same footholds on coarser and finer knots."""
     import time
 

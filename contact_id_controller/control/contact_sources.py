@@ -19,7 +19,7 @@ BITS = {
     "schedule": BY_SCHEDULE,
     **dict.fromkeys(MEASURED, BY_MEASUREMENT),
 }
-NOBODY = np.zeros(0, dtype=bool)
+NO_FEET = np.zeros(0, dtype=bool)
 
 TIMEOUT_S = 0.05
 """A measured contact older than this counts as none: some periods of slow contact sensors."""
@@ -70,7 +70,7 @@ class ContactSources:
     def measured(self, time_s: float) -> np.ndarray:
         """What was measured of the contacts, (n,) bool; (0,) where that is no source."""
         if not self.bits & BY_MEASUREMENT:
-            return NOBODY
+            return NO_FEET
         return self.detector.at(time_s)[self._foot]
 
     def contacts(self, time_s: float, gaps_m: np.ndarray, planned: np.ndarray) -> np.ndarray:

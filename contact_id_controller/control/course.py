@@ -34,7 +34,7 @@ class Course:
         joints, base, contacts: slots of the plans.
         posture: (na,) rad, held without a plan of the joints.  base_pose: (7,) held without plans of base
             and joints; None for a fixed base.  is_set: there is a posture.
-        lower_feet: feet in the air come down although no plan says so.
+        lower_feet: feet in the air come down without a plan for it.
     """
 
     def __init__(self, robot: RobotModel, contacts: int):

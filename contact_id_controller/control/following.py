@@ -9,13 +9,14 @@ It changes no torque.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.robot import RobotModel
 
 JOINTS, FEET, HEIGHT, FORCES, SLIP = range(5)
 """Evidence: the largest error of a joint, rad; in leg lengths the largest distance of a foot from its
@@ -98,7 +99,7 @@ class Following:
 
         Args:
             controller: that just made a step.  time_s: of its state.
-            measured: (n, 3) N, forces on all feet, world frame; None where nobody measures them.
+            measured: (n, 3) N, forces on all feet, world frame; None where they are not measured.
         """
         passed_s = 0.0 if self._last_s is None else min(time_s - self._last_s, self.window_s)
         self._last_s = time_s
@@ -157,7 +158,7 @@ class Following:
 _NONE = np.zeros((0, 3))
 
 
-def _place(robot, foot) -> np.ndarray:
+def _place(robot: RobotModel, foot: Any) -> np.ndarray:
     frame = robot.model.frames[robot.frame_id(foot.frame)]
     return frame.placement.act(np.array(foot.center, dtype=float))
 

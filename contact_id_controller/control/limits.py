@@ -91,7 +91,7 @@ _pack = packing(JointLimits, JointLimitsType)
 
 @kernel
 def _packed(values):
-    """The struct of the tuple of its fields' values; ``JointLimits`` has shapes and units."""
+    """The struct ``JointLimits``, from the tuple of its fields\' values."""
     return _pack(values)
 
 

@@ -83,7 +83,7 @@ _pack_settings = packing(PeriodSettings, PeriodSettingsType)
 
 @kernel
 def _packed_settings(values):
-    """The struct of the tuple of its fields' values; ``PeriodSettings`` has shapes and units."""
+    """The struct ``PeriodSettings``, from the tuple of its fields\' values."""
     return _pack_settings(values)
 
 
@@ -165,7 +165,7 @@ _pack_period = packing(Period, PeriodType)
 
 @kernel
 def _packed_period(values):
-    """The struct of the tuple of its fields' values; ``Period`` has shapes and units."""
+    """The struct ``Period``, from the tuple of its fields\' values."""
     return _pack_period(values)
 
 

@@ -21,6 +21,7 @@ import math
 import time
 from collections.abc import Callable
 from operator import is_not
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -93,7 +94,7 @@ class TorquesAhead:
     def __init__(self, controller: Controller):
         settings = controller.settings
         self.controller = controller
-        # A robot of its own: what the controller left in the workspace of its own is still asked for.
+        # A robot of its own: results in the controller's workspace are still needed.
         robot = copy.copy(controller.robot)
         feet = copy.deepcopy(controller.feet, {id(controller.robot): robot})
         # Where a foot will stand is known from the plan alone, and the way from one knot to the next
@@ -109,7 +110,7 @@ class TorquesAhead:
         self._count = max(2, math.ceil(settings.command_horizon_s / KNOT_S - _ON_KNOT) + 1)
         self._number = np.full(self._count, -1, dtype=np.int64)
         self._solved = np.zeros(self._count, dtype=np.int64)
-        self._plans: list[tuple] = [(None,) * 3] * self._count
+        self._plans: list[tuple[Any, ...]] = [(None,) * 3] * self._count
         self._stale = np.zeros(self._count, dtype=bool)
         self._failed = np.full(self._count, -1, dtype=np.int64)
         # Then efforts change although the plan does not.
@@ -152,7 +153,7 @@ class TorquesAhead:
 
     @property
     def command(self) -> EffortTrajectory:
-        """What the robot's side is told."""
+        """The command for the robot's side."""
         return self.trajectory
 
     @property

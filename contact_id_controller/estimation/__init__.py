@@ -1,4 +1,4 @@
-"""Whole-body dynamics from any set of sensors, and the motion of a base that nobody measures."""
+"""Whole-body dynamics from any set of sensors, and the motion of a base that is not measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from contact_id_controller.lazy import public_names
 
-if TYPE_CHECKING:  # what editors and type checkers see; at run time each name loads when asked for
+if TYPE_CHECKING:  # what editors and type checkers see; at run time each name loads on first use
     from contact_id_controller.estimation.base_odometry import BaseOdometry
     from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator, Estimate
     from contact_id_controller.estimation.sensors import (

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import ConfigurationError
 
 SOFTENED = 1e4
 """Times its noise: deviation of a measurement that is left out, of which zero is expected. Without any
-weight its limb would be singular, and what the base's equation still tells of it would need the dense
-method; with one 1e8 times smaller it says nothing, and pivots stay far above the smallest."""
+weight its limb would be singular, and what the base's equation still determines of it would need the dense
+method; with one 1e8 times smaller it has no influence, and pivots stay far above the smallest."""
 
 
 class MissingMeasurements:
@@ -19,7 +22,7 @@ class MissingMeasurements:
         values: (ny,) bool, like y, whose last entry is no measurement.  any: whether there are some.
     """
 
-    def __init__(self, estimator):
+    def __init__(self, estimator: Any) -> None:
         self._slices, self._layout = estimator.slices, estimator._layout
         layout = self._layout
         rows, columns = layout.rows, layout.columns
@@ -30,7 +33,7 @@ class MissingMeasurements:
             self._exact[unknown.value] |= unknown.noise == 0.0
         self.values, self.any = np.zeros(layout.size, dtype=bool), False
 
-    def change(self, missing) -> None:
+    def change(self, missing: ArrayLike) -> None:
         """See ``DynamicsEstimator.leave_out``."""
         missing = np.asarray(missing, dtype=bool)
         if missing.shape != (len(self.values) - 1,):

@@ -1,14 +1,15 @@
 """What a set of sensors can tell, found before the robot moves, with names for what it cannot.
 
 Structural rank (a maximum matching in the pattern of the paper's system) is necessary only: two point
-feet have full structural rank and yet nobody knows the force along the line between them. The numeric
+feet have full structural rank and yet the force along the line between them is unobservable. The numeric
 rank at a few configurations decides, and the null space names what is missing.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -16,9 +17,11 @@ import scipy.linalg
 import scipy.sparse as sparse
 from scipy.sparse.csgraph import structural_rank
 
+from contact_id_controller.estimation.layout import Layout
 from contact_id_controller.estimation.newton_euler_system import SWAP, newton_euler_system
 from contact_id_controller.estimation.rows import ACCELERATION, WRENCH
 from contact_id_controller.estimation.sensors import COMPONENTS, JointEffort, Row
+from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import ConfigurationError, choices
 
 STATES = 3
@@ -46,7 +49,7 @@ class Observability:
     unobservable: tuple[str, ...]
     directions: tuple[str, ...]
     undetermined: int
-    states: tuple
+    states: tuple[Any, ...]
     efforts: Probe
 
     def sentence(self) -> str:
@@ -65,7 +68,7 @@ class Probe:
         self.rows = rows
         self.labels = [row.label for row in rows]
 
-    def matrix(self, estimator) -> np.ndarray:
+    def matrix(self, estimator: Any) -> np.ndarray:
         """(outputs, 6 + N)."""
         layout, tree = estimator._layout, estimator.mechanism.tree
         motion, units = layout.system.motion, layout.system.units
@@ -101,7 +104,7 @@ class Probe:
         return T
 
 
-def observe(estimator, regularisation) -> Observability:
+def observe(estimator: Any, regularisation: float | Mapping[str, float] | None) -> Observability:
     """Try an estimator's sensors at random states inside the joint limits.
 
     Raises:
@@ -143,11 +146,11 @@ def observe(estimator, regularisation) -> Observability:
     )  # fmt: skip
 
 
-def _w(mechanism, state):
+def _w(mechanism: Mechanism, state: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     return state[1][3:6] if mechanism.floating else np.zeros(3)
 
 
-def _states(model):
+def _states(model: pin.Model) -> list[tuple[np.ndarray, np.ndarray]]:
     """Random configurations inside the joint limits, velocities of ordinary size."""
     rng = np.random.default_rng(0)
     lower = np.where(np.isfinite(model.lowerPositionLimit), model.lowerPositionLimit, -np.pi)
@@ -165,7 +168,7 @@ def _states(model):
     return found
 
 
-def _null_space(estimator, A, B):
+def _null_space(estimator: Any, A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Directions of (a_0, z) that no row, prior or equation sees, (6 + N, k)."""
     layout = estimator._layout
     scale = np.where(layout.rows.exact == 1, 1.0, np.sqrt(layout.rows.weight))
@@ -184,11 +187,11 @@ def _null_space(estimator, A, B):
     return np.linalg.qr(vectors)[0] if vectors.size else vectors.reshape(A.shape[1], 0)
 
 
-def _effort_rows(mechanism):
+def _effort_rows(mechanism: Mechanism) -> Any:
     return JointEffort(1.0).rows(mechanism, {})
 
 
-def _names(estimator, null, efforts):
+def _names(estimator: Any, null: Any, efforts: Any) -> list[str]:
     """What the null space moves: unknowns, joint efforts, components of joint wrenches."""
     layout, found = estimator._layout, []
     largest = np.abs(null).max()
@@ -208,7 +211,7 @@ def _names(estimator, null, efforts):
     return found + [name for name, m in zip(wrenches.labels, moved) if m > FELT * largest]
 
 
-def _words(estimator, direction):
+def _words(estimator: Any, direction: np.ndarray) -> str:
     """One direction of the null space for people."""
     layout = estimator._layout
     size = np.abs(direction).max()
@@ -235,7 +238,12 @@ def _words(estimator, direction):
     return f"{shown} together"
 
 
-def _regularise(layout, regularisation, null, unobservable):
+def _regularise(
+    layout: Layout,
+    regularisation: float | Mapping[str, float] | None,
+    null: Any,
+    unobservable: Sequence[str],
+) -> None:
     """Give a prior to unknowns that the sensors do not determine, so that the system can be factored.
 
     Args:
@@ -253,7 +261,7 @@ def _regularise(layout, regularisation, null, unobservable):
         layout.add_prior(layout.labels.index(label), float(noise))
 
 
-def _check_names(regularisation, labels):
+def _check_names(regularisation: float | Mapping[str, float] | None, labels: Sequence[str]) -> None:
     unknown = [name for name in regularisation if name not in labels]
     if unknown:
         raise ConfigurationError(
@@ -262,14 +270,14 @@ def _check_names(regularisation, labels):
         )
 
 
-def _system(estimator, q, v):
+def _system(estimator: Any, q: np.ndarray, v: np.ndarray) -> tuple[sparse.csr_matrix, int]:
     """Pattern of the paper's [D; Y] with this estimator's sensors, and its number of unknowns."""
     system = newton_euler_system(estimator.robot, q, v)
     layout, mechanism = estimator._layout, estimator.mechanism
     width = system.D.shape[1]
     rows = [system.D]
 
-    def add(quantity, joint, block):
+    def add(quantity: Any, joint: int, block: np.ndarray) -> None:
         matrix = sparse.lil_matrix((len(block), width))
         matrix[:, system.columns[quantity, joint]] = block
         rows.append(matrix)
@@ -306,7 +314,7 @@ def _system(estimator, q, v):
     return sparse.vstack(rows).tocsr(), width
 
 
-def _inertia(I):
+def _inertia(I: np.ndarray) -> np.ndarray:
     """(6, 6) from the ten numbers of ``Motion.Ic``, linear part first."""
     h = np.array([[0.0, -I[8], I[7]], [I[8], 0.0, -I[6]], [-I[7], I[6], 0.0]])
     J = np.array([[I[0], I[1], I[2]], [I[1], I[3], I[4]], [I[2], I[4], I[5]]])

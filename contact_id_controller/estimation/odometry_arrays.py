@@ -75,7 +75,7 @@ _pack = packing(OdometryArrays, OdometryArraysType)
 
 @kernel
 def _packed(values):
-    """The struct of the tuple of its fields' values; ``OdometryArrays`` has shapes and units."""
+    """The struct ``OdometryArrays``, from the tuple of its fields\' values."""
     return _pack(values)
 
 

@@ -54,7 +54,7 @@ class EstimationPeriod(Struct):
         before (3 + na,): gyroscope and velocities of the last period; primed (1,) bool: there was one.
         whole (sensors,) bool: room.
         component (4, c): of the feet's wrenches: foot; place among unknowns; in y, -1: unknown; in the system.
-        told, sure (f,) bool: feet whose force can be told at all, and well enough to tell contact.
+        observable, sure (f,) bool: feet whose force is observable, and well enough to detect contact.
         forces (f, 3) N: of the ground on the feet, base axes.
         loads, on_n, off_n, states (f,): room.  raw, since_s, seen_s, felt (f,): of the hysteresis.
         contact, stay (f,): feet in contact, and those among them that the plan does not lift.
@@ -87,7 +87,7 @@ class EstimationPeriod(Struct):
     primed: Flags
     whole: Flags
     component: Places
-    told: Flags
+    observable: Flags
     sure: Flags
     forces: Numbers
     loads: Numbers
@@ -112,6 +112,7 @@ _pack = packing(EstimationPeriod, EstimationPeriodType)
 
 @kernel
 def _packed(values):
+    """The struct ``EstimationPeriod``, from the tuple of its fields' values."""
     return _pack(values)
 
 
@@ -257,9 +258,9 @@ def sum_forces(period):
 
 @kernel
 def find_contact(period, time_s, ready, planned):
-    """Which feet touch, and which of them stay; whether all forces can be told.
+    """Which feet touch, and which of them stay; whether all forces are observable.
 
-    By forces; by the plan where they cannot be told, or before the odometry has begun. A foot that the plan
+    By forces; by the plan where they are not observable, or before the odometry has begun. A foot that the plan
     lifts does not stay: it keeps its filtered load for some periods, and taken as standing it pulls the base
     down, by 1 mm/s in a trot. A plan that lifts all feet that carry is not believed.
 
@@ -268,7 +269,7 @@ def find_contact(period, time_s, ready, planned):
         ready: whether the odometry may be used.
         planned: whether ``stands`` are the plan's; else all feet are taken as standing.
     """
-    forces, told, sure, stands = period.forces, period.told, period.sure, period.stands
+    forces, observable, sure, stands = period.forces, period.observable, period.sure, period.stands
     loads, on_n, off_n, states, felt = (
         period.loads, period.on_n, period.off_n, period.states, period.felt
     )  # fmt: skip
@@ -277,7 +278,7 @@ def find_contact(period, time_s, ready, planned):
     for i in range(stands.shape[0]):
         if not planned:
             stands[i] = True
-        if not told[i]:
+        if not observable[i]:
             forces[i, 0] = forces[i, 1] = forces[i, 2] = np.nan
         lower = 2 if planned and stands[i] else 0
         on_n[i], off_n[i] = thresholds[lower], thresholds[lower + 1]

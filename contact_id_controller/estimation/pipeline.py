@@ -3,12 +3,13 @@
     filters of one delay -> dynamics estimator -> contact -> base odometry
 
 One step a period, without ROS: the node and the runs in one process drive the same object. What a sensor
-says wrongly never raises; it is named in ``PipelineEstimate.faults`` and has a defined reaction.
+claims wrongly never raises; it is named in ``PipelineEstimate.faults`` and has a defined reaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class PipelineEstimate:
         odometry: ``BaseEstimate``: pose, velocity, covariance.
         dynamics: ``Estimate``: accelerations, efforts, wrenches.
         contact: (n_feet,) bool.
-        forces: (n_feet, 3) N of the ground on the feet, base axes; NaN where they cannot be told.
+        forces: (n_feet, 3) N of the ground on the feet, base axes; NaN where they are not observable.
         forces_known: whether those on all feet can be.
         position, velocity: (na,) of the joints, in the robot's order; the last that were finite. Those
             that turn without end count on.
@@ -72,7 +73,7 @@ class PipelineEstimate:
         faults: whatever is wrong, one sentence each; empty while all is well.
     """
 
-    def __init__(self, odometry, dynamics, period: EstimationPeriod):
+    def __init__(self, odometry: Any, dynamics: Any, period: EstimationPeriod) -> None:
         self.time_s, self.odometry, self.dynamics = 0.0, odometry, dynamics
         self.contact, self.forces = period.contact, period.forces
         self.position, self.velocity = period.position, period.velocity
@@ -135,21 +136,21 @@ class EstimationPipeline:
         self.start()
         self._compile()
 
-    def start(self, position=None, yaw: float = 0.0) -> None:
+    def start(self, position: np.ndarray | None = None, yaw: float = 0.0) -> None:
         """Begin anew, standing still; see ``BaseOdometry.start``."""
         self.base.start(position, yaw)
         self._begin_filters()
         self._time_s: float | None = None
         self._stamps = StampFilter()
         self._look_s, self._suspects, self._look_due = 0.0, frozenset(), False
-        self._missing, self._untold, self._judged = (), (), True
+        self._missing, self._hidden, self._judged = (), (), True
         self._whitening, self._whitening_looks = None, 0
         self._lying: tuple[str, ...] = ()
         self._trouble: tuple[str, ...] = ()
         period, estimate = self.period, self.estimate
         period.raw[:] = False
         period.since_s[:] = period.seen_s[:] = -np.inf
-        period.told[:] = period.sure[:] = True
+        period.observable[:] = period.sure[:] = True
         period.contact[:], period.forces[:] = True, np.nan
         estimate.forces_known, estimate.residuals, estimate.faults = False, {}, ()
 
@@ -160,15 +161,15 @@ class EstimationPipeline:
     def step(
         self,
         time_s: float,
-        gyro,
-        accel,
-        position,
-        velocity,
-        effort,
+        gyro: np.ndarray | None,
+        accel: np.ndarray | None,
+        position: np.ndarray,
+        velocity: np.ndarray,
+        effort: np.ndarray,
         *,
-        readings=(),
+        readings: Any = (),
         imu_time_s: float | None = None,
-        planned=None,
+        planned: Any = None,
         look: bool = True,
     ) -> PipelineEstimate:
         """One period on.
@@ -181,7 +182,7 @@ class EstimationPipeline:
             readings: numbers of the messages of ``settings.mounted``, one after the other; not a number where
                 one was silent.
             planned: (n_feet,) bool, which feet stand by the plan: those it lifts are not used by the
-                odometry, and it stands in where forces cannot be told; None: not known.
+                odometry, and it stands in where forces are not observable; None: not known.
             look: look at the residuals when it is time, which takes much longer than all else. False: the
                 caller does so with ``look``, when what was found is on its way.
 
@@ -244,7 +245,7 @@ class EstimationPipeline:
         if self._missing:
             if self._look_due or not self._judged:
                 self._judge()
-            return (*self._missing, *self._untold)
+            return (*self._missing, *self._hidden)
         return self._missing
 
     def _hold(self, *trouble: str) -> tuple[str, ...]:
@@ -257,8 +258,8 @@ class EstimationPipeline:
         """Other efforts or readings are missing than before: go on without them."""
         period, settings = self.period, self.settings
         self.estimator.leave_out(period.lost[: period.measured])
-        self._whitening, self._judged, self._untold = None, False, ()
-        period.told[:] = period.sure[:] = True
+        self._whitening, self._judged, self._hidden = None, False, ()
+        period.observable[:] = period.sure[:] = True
         n = self.robot.na
         gone = period.lost[6 + n : 6 + 2 * n]
         efforts = [name for name, lost in zip(self.robot.joint_names, gone) if lost]
@@ -270,12 +271,12 @@ class EstimationPipeline:
         )
 
     def _judge(self) -> None:
-        """Which feet's forces can be told at all, and well enough to tell contact, without what is missing."""
+        """Which feet's forces are observable, and well enough to detect contact, without what is missing."""
         period, deviation, weight = self.period, self.estimator.deviations(), self.robot.weight
-        period.told[:] = deviation < weight
+        period.observable[:] = deviation < weight
         period.sure[:] = deviation < self.settings.contact_on_share * weight
-        untold = [foot for foot, told in zip(self.feet, period.told) if not told]
-        self._untold = (f"the forces on {', '.join(untold)} cannot be told",) if untold else ()
+        hidden = [foot for foot, observable in zip(self.feet, period.observable) if not observable]
+        self._hidden = (f"the forces on {', '.join(hidden)} are not observable",) if hidden else ()
         self._judged = True
 
     def _begin_filters(self) -> None:
@@ -289,7 +290,7 @@ class EstimationPipeline:
             self._look(self.estimator.latest)
             self.estimate.faults = *self._trouble, *self._lying
 
-    def _look(self, found):
+    def _look(self, found: Any) -> None:
         """Sensors whose residual is too large twice in a row are named."""
         self._look_s, limit = 0.0, self.settings.residual_limit
         fresh = self._whitening is None or self._whitening_looks >= WHITENING_LOOKS
@@ -309,14 +310,14 @@ class EstimationPipeline:
                 f"{self._joint_of(worst, found)}",
             )
 
-    def _residuals_of(self, found, fresh: bool) -> dict[str, float]:
+    def _residuals_of(self, found: Any, fresh: bool) -> dict[str, float]:
         """Normalised residuals; fresh: weighed for the present posture."""
         if fresh:
             self._whitening, self._whitening_looks = self.estimator.whitening(), 0
         self._whitening_looks += 1
         return self.estimator.normalise(found.residuals, self._whitening)
 
-    def _joint_of(self, sensor, found):
+    def _joint_of(self, sensor: str, found: Any) -> str:
         """Which joint of a sensor that measures joints is furthest off."""
         if sensor not in (JOINTS, EFFORTS):
             return ""
@@ -326,7 +327,7 @@ class EstimationPipeline:
     # Parts
 
     def _make_period(self) -> EstimationPeriod:
-        """The arrays of this robot; the signals stand as ``period`` says."""
+        """The arrays of this robot; the signals stand as in ``period``."""
         settings, robot, estimator, feet = self.settings, self.robot, self.estimator, len(self.feet)
         slices, n = estimator.slices, robot.na
         labels = [each.label for each in settings.mounted]
@@ -370,7 +371,7 @@ class EstimationPipeline:
             primed=np.zeros(1, dtype=bool),
             whole=np.ones(len(sizes), dtype=bool),
             component=estimator.components_of(self.feet),
-            told=np.ones(feet, dtype=bool),
+            observable=np.ones(feet, dtype=bool),
             sure=np.ones(feet, dtype=bool),
             forces=np.zeros((feet, 3)),
             loads=np.zeros(feet),
@@ -396,11 +397,11 @@ class EstimationPipeline:
         find_contact(period, 0.0, False, False)
         self.start()
 
-    def _imu_frame(self):
+    def _imu_frame(self) -> str:
         """Name of a frame where the IMU is; the base's own is that of its joint."""
         return self.settings.odometry.imu_frame or self.robot.model.names[1]
 
-    def _make_estimator(self, radii):
+    def _make_estimator(self, radii: np.ndarray) -> DynamicsEstimator:
         """The estimator of these sensors and feet; ``radii`` (f,) m, a foot without a sole is a point contact."""
         settings, frame = self.settings, self._imu_frame()
         joints = self.robot.joint_names

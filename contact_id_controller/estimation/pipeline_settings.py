@@ -61,7 +61,7 @@ class PipelineSettings:
     mounted: tuple[Mounted, ...] = ()
     odometry: BaseOdometrySettings = dataclasses.field(default_factory=BaseOdometrySettings)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.type == "float" and not (

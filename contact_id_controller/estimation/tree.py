@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -110,7 +111,7 @@ class Mechanism:
         starts = [link for link in range(1, len(self.joints)) if self.tree.parent[link] == 0]
         self.limbs = [(first, int(self.tree.end[first])) for first in starts]
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Number of links, the base included."""
         return len(self.joints)
 
@@ -129,9 +130,9 @@ class Mechanism:
         )
 
 
-def _depth_first(model, root):
+def _depth_first(model: pin.Model, root: int) -> list[int]:
     """Pinocchio's joints so that every subtree is one run, the base first."""
-    children = {joint: [] for joint in range(model.njoints)}
+    children: dict[int, list[int]] = {joint: [] for joint in range(model.njoints)}
     for joint in range(1, model.njoints):
         children[model.parents[joint]].append(joint)
     order, waiting = [], [root]
@@ -142,7 +143,9 @@ def _depth_first(model, root):
     return order
 
 
-def _tree(model, joints, link_of_joint, floating):
+def _tree(
+    model: pin.Model, joints: Sequence[int], link_of_joint: Sequence[int], floating: bool
+) -> Tree:
     """The links below ``joints``, parents first, with placements, axes and inertias in the links' own frames."""
     n = len(joints)
     parent, limb, kind = np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(n, np.int64)
@@ -188,7 +191,7 @@ def _tree(model, joints, link_of_joint, floating):
     )
 
 
-def _joint(subspace):
+def _joint(subspace: np.ndarray) -> tuple[int, np.ndarray]:
     """Kind and axis (3,) of a joint with the motion subspace (6,), linear part first."""
     linear, angular = subspace[:3], subspace[3:]
     if np.any(linear):

@@ -16,7 +16,7 @@ by radius (1 / cos(slant) - 1) at most; its ends are exact.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -35,7 +35,7 @@ class ContactPoint(NamedTuple):
     point: np.ndarray
     normal: np.ndarray
     gap: float
-    feature: tuple
+    feature: tuple[Any, ...]
 
 
 def contact_points(
@@ -60,7 +60,9 @@ def single(nearest: Closest) -> ContactPoint:
     return ContactPoint(nearest.first, nearest.normal, nearest.gap, ("c",))
 
 
-def flat_points(first, first_pose, second, second_pose, normal) -> list[ContactPoint]:
+def flat_points(
+    first: Solid, first_pose: pin.SE3, second: Solid, second_pose: pin.SE3, normal: np.ndarray
+) -> list[ContactPoint]:
     """Corners of the overlap of the features that face each other along ``normal``, if any."""
     a, a_normals = world(first, first_pose)
     b, b_normals = world(second, second_pose)
@@ -80,19 +82,28 @@ def flat_points(first, first_pose, second, second_pose, normal) -> list[ContactP
     return overlap(a, loop_a, first.radius_m, b, loop_b, second.radius_m, normal)
 
 
-def world(solid, pose):
+def world(solid: Solid, pose: pin.SE3) -> tuple[np.ndarray, np.ndarray]:
     """Vertices (m, 3) and face normals (f, 3) in the world."""
     return solid.vertices @ pose.rotation.T + pose.translation, solid.face_normals @ pose.rotation.T
 
 
-def overlap(a, loop_a, radius_a, b, loop_b, radius_b, normal) -> list[ContactPoint]:
+def overlap(
+    a: np.ndarray,
+    loop_a: Any,
+    radius_a: float,
+    b: np.ndarray,
+    loop_b: Any,
+    radius_b: float,
+    normal: np.ndarray,
+) -> list[ContactPoint]:
     """Corners of the overlap of two convex loops (polygons or segments) seen along ``normal``."""
     axes = _axes(normal)
     flat_a, flat_b = a[list(loop_a)] @ axes.T, b[list(loop_b)] @ axes.T
     height_a, height_b = a[list(loop_a)] @ normal, b[list(loop_b)] @ normal
-    found, places = [], []
+    found: list[ContactPoint] = []
+    places: list[tuple[float, float]] = []
 
-    def add(place, above, below, feature):
+    def add(place: np.ndarray, above: float, below: float, feature: tuple[Any, ...]) -> None:
         x, y = place
         for other_x, other_y in places:
             if abs(other_x - x) < SAME_PLACE and abs(other_y - y) < SAME_PLACE:
@@ -125,7 +136,7 @@ def overlap(a, loop_a, radius_a, b, loop_b, radius_b, normal) -> list[ContactPoi
     return found
 
 
-def _most_along(normals, direction):
+def _most_along(normals: np.ndarray, direction: np.ndarray) -> tuple[int, float]:
     if len(normals) == 0:
         return -1, -1.0
     cosines = normals @ direction
@@ -133,7 +144,9 @@ def _most_along(normals, direction):
     return best, float(cosines[best])
 
 
-def _parallel_segments(a, b, radius_a, radius_b, normal):
+def _parallel_segments(
+    a: np.ndarray, b: np.ndarray, radius_a: float, radius_b: float, normal: np.ndarray
+) -> list[ContactPoint]:
     """Ends of the common stretch of two parallel segments; empty when they cross."""
     along = b[1] - b[0]
     length = np.linalg.norm(along)
@@ -159,7 +172,7 @@ def _parallel_segments(a, b, radius_a, radius_b, normal):
     ]
 
 
-def _axes(normal):
+def _axes(normal: np.ndarray) -> np.ndarray:
     """Two unit vectors (2, 3) that complete a normal to a right-handed frame."""
     turn = pin.skew(normal)  # its columns are the normal times each axis
     first = turn[:, int(np.argmin(np.abs(normal)))]
@@ -167,7 +180,7 @@ def _axes(normal):
     return np.array([first, turn @ first])
 
 
-def _plane(flat, height):
+def _plane(flat: np.ndarray, height: np.ndarray) -> np.ndarray | None:
     """(slope, slope, offset) of the height over a polygon, (3,); None without area."""
     if len(flat) < 3:
         return None
@@ -185,7 +198,7 @@ def _plane(flat, height):
     return slopes
 
 
-def _inside(points, polygon):
+def _inside(points: np.ndarray, polygon: np.ndarray) -> np.ndarray:
     """Numbers of the points that lie in a convex polygon of either orientation, border included."""
     _, after = _edges(len(polygon))
     edge = polygon[after] - polygon
@@ -199,13 +212,15 @@ def _inside(points, polygon):
 
 
 @functools.cache
-def _edges(count):
+def _edges(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the first and last corner of each edge of a loop; a segment has one edge."""
     start = np.arange(1 if count == 2 else count)
     return start, (start + 1) % count
 
 
-def _crossings(p, p_end, q, q_end):
+def _crossings(
+    p: np.ndarray, p_end: np.ndarray, q: np.ndarray, q_end: np.ndarray
+) -> list[tuple[int, int, float, float]]:
     """(row, column, s, t) wherever plane segment p[row] at share s meets q[column] at share t."""
     along, other = p_end - p, q_end - q
     offset_x, offset_y = q[:, 0] - p[:, 0:1], q[:, 1] - p[:, 1:2]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -10,7 +11,7 @@ import pinocchio as pin
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.geometry.height_field import HeightField
-from contact_id_controller.geometry.manifold import contact_points
+from contact_id_controller.geometry.manifold import ContactPoint, contact_points
 from contact_id_controller.geometry.shapes import HalfSpace, Solid
 from contact_id_controller.geometry.terrain import field_points, plane_points
 from contact_id_controller.robot import RobotModel
@@ -56,12 +57,12 @@ class Scene:
     def __init__(
         self,
         robot: RobotModel,
-        bodies,
-        surfaces=(),
-        pairs=(),
-        friction=1.0,
+        bodies: Any,
+        surfaces: Any = (),
+        pairs: Any = (),
+        friction: Any = 1.0,
         anticipation_m: float = 0.01,
-    ):
+    ) -> None:
         if not 0.0 <= anticipation_m < np.inf:
             raise ConfigurationError(f"anticipation_m must not be negative, got {anticipation_m}")
         self.robot, self.anticipation_m = robot, float(anticipation_m)
@@ -95,7 +96,7 @@ class Scene:
         self._data = robot.model.createData()
         self._placed = {name: _place(surface) for name, surface in self.surfaces.items()}
 
-    def move(self, name: str, **change) -> None:
+    def move(self, name: str, **change: Any) -> None:
         """Change a surface's ``placement``, ``linear_velocity`` or ``angular_velocity``."""
         if name not in self.surfaces:
             raise ConfigurationError(
@@ -104,12 +105,12 @@ class Scene:
         self.surfaces[name] = self.surfaces[name]._replace(**change)
         self._placed[name] = _place(self.surfaces[name])
 
-    def contacts(self, q) -> ContactSet:
+    def contacts(self, q: np.ndarray) -> ContactSet:
         """The contacts at configuration q (nq,)."""
         pin.forwardKinematics(self.robot.model, self._data, np.asarray(q, dtype=float))
         return self.contacts_from(self._data)
 
-    def contacts_from(self, data) -> ContactSet:
+    def contacts_from(self, data: Any) -> ContactSet:
         """The contacts at joint placements ``data.oMi`` (forward kinematics done)."""
         poses = [
             data.oMi[frame.parentJoint] * local for frame, local in zip(self._frames, self._local)
@@ -152,7 +153,9 @@ class Scene:
                 )
         return self._collect(rows)
 
-    def _against_surface(self, solid, pose, shape, placement):
+    def _against_surface(
+        self, solid: Any, pose: pin.SE3, shape: Any, placement: Any
+    ) -> list[ContactPoint]:
         """Contact points of a solid against one surface, within ``anticipation_m``; empty if none."""
         if isinstance(shape, HalfSpace):
             return plane_points(solid, pose, shape, self.anticipation_m)
@@ -162,11 +165,11 @@ class Scene:
             return []
         return contact_points(solid, pose, shape, placement, self.anticipation_m)
 
-    def _far(self, first, first_pose, second, second_pose):
+    def _far(self, first: Any, first_pose: pin.SE3, second: Any, second_pose: pin.SE3) -> bool:
         apart = np.linalg.norm(first_pose.translation - second_pose.translation)
         return apart > first.reach_m + second.reach_m + self.anticipation_m
 
-    def _collect(self, rows):
+    def _collect(self, rows: Any) -> ContactSet:
         """The contact set of rows (point, frame, other frame, surface velocity, other's name, identity)."""
         if not rows:
             return ContactSet.empty()
@@ -189,13 +192,13 @@ class Scene:
         )
 
 
-def _pose(placement):
+def _pose(placement: Any) -> pin.SE3:
     if placement is None:
         return pin.SE3.Identity()
     return pin.SE3(np.array(placement, dtype=float))
 
 
-def _place(surface):
+def _place(surface: Any) -> tuple[Any, pin.SE3]:
     """A surface's shape and pose; half-spaces are turned into the world."""
     pose, shape = _pose(surface.placement), surface.shape
     if isinstance(shape, HalfSpace):
@@ -204,7 +207,7 @@ def _place(surface):
     return shape, pose
 
 
-def _unique(identities):
+def _unique(identities: Sequence[Any]) -> tuple[Any, ...]:
     """Number what two places of one feature pair would name alike."""
     count, names = {}, []
     for identity in identities:

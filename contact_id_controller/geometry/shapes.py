@@ -6,8 +6,13 @@ vertices and faces give contact points, coal's geometry gives distances.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import coal
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
 
 from contact_id_controller.exceptions import ConfigurationError
@@ -26,7 +31,14 @@ class Solid:
         geometry: coal's shape.
     """
 
-    def __init__(self, vertices, radius_m, faces, face_normals, geometry):
+    def __init__(
+        self,
+        vertices: np.ndarray,
+        radius_m: float,
+        faces: Any,
+        face_normals: Any,
+        geometry: Any,
+    ) -> None:
         self.vertices = np.asarray(vertices, dtype=float)
         self.radius_m = float(radius_m)
         self.faces = tuple(tuple(face) for face in faces)
@@ -56,7 +68,7 @@ class Capsule(Solid):
 class Box(Solid):
     """A cuboid with edges size_m (3,) along the axes, centred at the origin."""
 
-    def __init__(self, size_m):
+    def __init__(self, size_m: ArrayLike) -> None:
         size = np.asarray(size_m, dtype=float)
         if size.shape != (3,):
             raise ConfigurationError(f"size_m of a box must be three lengths, got {size_m}")
@@ -74,7 +86,7 @@ class Box(Solid):
 class ConvexMesh(Solid):
     """The convex hull of points (m, 3)."""
 
-    def __init__(self, points):
+    def __init__(self, points: np.ndarray) -> None:
         points = np.asarray(points, dtype=float)
         if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
             raise ConfigurationError(
@@ -97,7 +109,7 @@ class ConvexMesh(Solid):
         super().__init__(vertices, 0.0, faces, normals, coal_convex(vertices, triangles))
 
     @classmethod
-    def from_file(cls, path, scale=(1.0, 1.0, 1.0)) -> ConvexMesh:
+    def from_file(cls, path: str | Path, scale: ArrayLike = (1.0, 1.0, 1.0)) -> ConvexMesh:
         """The convex hull of a mesh file (any format that coal's loader reads)."""
         try:
             mesh = coal.MeshLoader().load(str(path), np.array(scale, dtype=float))
@@ -114,7 +126,7 @@ class HalfSpace:
         normal: (3,) unit.  up: the same, as every ground has it.
     """
 
-    def __init__(self, normal=(0.0, 0.0, 1.0), offset: float = 0.0):
+    def __init__(self, normal: ArrayLike = (0.0, 0.0, 1.0), offset: float = 0.0) -> None:
         direction = np.array(normal, dtype=float)
         length = float(np.linalg.norm(direction)) if direction.shape == (3,) else 0.0
         if not np.isfinite(length) or length == 0.0 or not np.isfinite(offset):
@@ -135,19 +147,23 @@ class HalfSpace:
         return float((self.offset - self.normal[0] * x - self.normal[1] * y) / self.normal[2])
 
 
-def _positive(name, value):
+def _positive(name: str, value: float) -> None:
     if not 0.0 < value < np.inf:
         raise ConfigurationError(f"{name} must be a positive length, got {value}")
 
 
-def _outward(vertices, triangle, normal):
+def _outward(
+    vertices: np.ndarray, triangle: Sequence[int], normal: np.ndarray
+) -> tuple[int, int, int]:
     a, b, c = triangle
     if np.dot(np.cross(vertices[b] - vertices[a], vertices[c] - vertices[a]), normal) < 0.0:
         b, c = c, b
     return int(a), int(b), int(c)
 
 
-def _merge(vertices, triangles, planes):
+def _merge(
+    vertices: np.ndarray, triangles: Any, planes: np.ndarray
+) -> tuple[list[list[int]], list[np.ndarray]]:
     """Coplanar hull triangles made into polygons: (faces, normals)."""
     size = np.abs(vertices).max()
     faces, normals, offsets = [], [], []
@@ -163,7 +179,7 @@ def _merge(vertices, triangles, planes):
     return [_loop(vertices, sorted(face), normal) for face, normal in zip(faces, normals)], normals
 
 
-def _loop(vertices, face, normal):
+def _loop(vertices: np.ndarray, face: Sequence[int], normal: np.ndarray) -> list[int]:
     """Vertex numbers of a convex face, counter-clockwise about its normal."""
     points = vertices[face] - vertices[face].mean(axis=0)
     first = points[0] / np.linalg.norm(points[0])
@@ -171,7 +187,7 @@ def _loop(vertices, face, normal):
     return [face[i] for i in np.argsort(angle)]
 
 
-def coal_convex(vertices, triangles):
+def coal_convex(vertices: np.ndarray, triangles: Any) -> Any:
     """Coal's convex body of vertices (v, 3), m, and triangles (t, 3) of their indices."""
     points, faces = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
     for vertex in vertices:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pinocchio as pin
 
@@ -74,7 +76,9 @@ def field_points(
     return _different(points)
 
 
-def ball_points(center, radius_m, field: HeightField, anticipation_m, number) -> list[ContactPoint]:
+def ball_points(
+    center: np.ndarray, radius_m: float, field: HeightField, anticipation_m: float, number: int
+) -> list[ContactPoint]:
     """Contacts of a ball (radius 0: a point) with the field: one, or more in a valley.
 
     They are named ("a", number, k), k counting counter-clockwise from +x by the normal's direction.
@@ -119,7 +123,9 @@ def ball_points(center, radius_m, field: HeightField, anticipation_m, number) ->
 _AT_ORIGIN = pin.SE3.Identity()
 
 
-def _stands_out(feature, corners, field):
+def _stands_out(
+    feature: tuple[Any, ...], corners: np.ndarray, field: HeightField
+) -> tuple[Any, ...] | None:
     """The feature with grid point numbers, None when it is no ridge or peak.
 
     A prism's vertices 0 to 2 are its triangle's corners, 3 to 5 lie underground. The solid's own
@@ -134,9 +140,9 @@ def _stands_out(feature, corners, field):
     return None
 
 
-def _different(points):
+def _different(points: list[ContactPoint]) -> list[ContactPoint]:
     """The points without those that name the same feature or lie at the same place."""
-    kept = []
+    kept: list[ContactPoint] = []
     for point in points:
         if all(
             point.feature != other.feature and np.abs(point.point - other.point).max() > CLOSER

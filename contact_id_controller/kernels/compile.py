@@ -12,8 +12,10 @@ import hashlib
 import os
 import stat
 import tempfile
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba.core.options import DefaultOptions
@@ -27,12 +29,15 @@ if numba.version_info[:2] in _PARTS_OF_NUMBA:
     from contact_id_controller.kernels.inlining import called_as_part
 else:
 
-    def called_as_part(dispatcher):
+    def called_as_part(dispatcher: Any) -> Any:
         """As it is."""
         return dispatcher
 
 
-_OPTIONS = {
+Kernel = Callable[..., Any]
+"""What a type checker knows of a compiled function: numba finds its types when it is first called."""
+
+_OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz"},
     "no_cfunc_wrapper": True,  # no kernel is an argument of another
@@ -48,7 +53,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
     text = path.read_bytes()
     if b"kernel" not in text:
         return ()
-    found = []
+    found: list[Path] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -85,7 +90,8 @@ def _files(name: str, path: Path) -> list[Path]:
 
 def _digest(path: Path) -> str:
     """Fingerprint of a file and of all that it is compiled from."""
-    seen, waiting = set(), [path]
+    seen: set[Path] = set()
+    waiting = [path]
     while waiting:
         file = waiting.pop()
         if file not in seen:
@@ -124,13 +130,13 @@ def _cache_directory(source: str) -> str | None:
     return None
 
 
-def _is_ours_alone(folder):
-    """Whether it is a folder, no link, that nobody else may change: what is read there is executed."""
+def _is_ours_alone(folder: str) -> bool:
+    """Whether it is a folder, no link, that no other user may change: what is read there is executed."""
     found = os.lstat(folder)
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
-def kernel(function):
+def kernel(function: Kernel) -> Kernel:
     """Compile a numeric kernel with numba; without a writable place only the disk cache is lost.
 
     Sums may be reassociated, so that ``x - x`` of a sum x vanishes even where x is not a number:
@@ -139,7 +145,7 @@ def kernel(function):
     return _compiled(function, _OPTIONS)
 
 
-def bare_kernel(function):
+def bare_kernel(function: Kernel) -> Kernel:
     """Compile a kernel that allocates nothing: without reference counting, so a third faster.
 
     It may make views of its arguments and hand them to bare kernels, but must not return an array
@@ -148,7 +154,7 @@ def bare_kernel(function):
     return _compiled(function, _BARE_OPTIONS)
 
 
-def inlined_kernel(function):
+def inlined_kernel(function: Kernel) -> Kernel:
     """A step of a larger kernel: compiled as if its text stood in each kernel that calls it.
 
     For steps that take named tuples of arrays, of which a call costs a reference for each array (measured: a
@@ -158,11 +164,11 @@ def inlined_kernel(function):
     return numba.njit(inline="always", **_OPTIONS)(function)
 
 
-def _compiled(function, options):
+def _compiled(function: Kernel, options: Mapping[str, Any]) -> Kernel:
     return called_as_part(_cached(function, options))
 
 
-def _cached(function, options):
+def _cached(function: Kernel, options: Mapping[str, Any]) -> Any:
     """The function compiled by numba with a cache on disk; without one where no directory is writable."""
     cache = _cache_directory(function.__code__.co_filename)
     if cache is None:
@@ -177,8 +183,8 @@ def _cached(function, options):
         numba.config.CACHE_DIR = before
 
 
-def _shared(dispatcher, directory):
-    """Keep the dispatcher's cache in ``directory`` itself, whose name says all that matters of the sources.
+def _shared(dispatcher: Any, directory: str) -> Any:
+    """Keep the dispatcher's cache in ``directory`` itself, whose name is a hash of all sources that matter.
 
     numba's own place and stamp also say where the sources lie and when they were written: every
     copy of them would compile for minutes.

@@ -196,7 +196,7 @@ def lu_solve(A, n, order, x):
 
 @bare_kernel
 def no_rows(Qt):
-    """No active rows: Qt = 1."""
+    """No active rows: Qt (n, n) = 1."""
     for a in range(Qt.shape[0]):
         for b in range(Qt.shape[0]):
             Qt[a, b] = 1.0 if a == b else 0.0

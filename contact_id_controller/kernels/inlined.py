@@ -7,9 +7,9 @@ which numba itself inlines: where a step is bare and has one caller, this is fas
 
 from __future__ import annotations
 
-from contact_id_controller.kernels.compile import _BARE_OPTIONS, _compiled
+from contact_id_controller.kernels.compile import _BARE_OPTIONS, Kernel, _compiled
 
 
-def bare_inlined(function):
+def bare_inlined(function: Kernel) -> Kernel:
     """As ``bare_kernel``, made part of its caller."""
     return _compiled(function, {**_BARE_OPTIONS, "forceinline": True})

@@ -8,6 +8,9 @@ calls. Nothing of a part is cached: the cache of a kernel that Python calls hold
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from numba.core import compiler
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
@@ -16,13 +19,15 @@ from numba.core.registry import CPUDispatcher
 class _PartLibrary(JITCodeLibrary):
     """Code that is linked into others and never run by itself."""
 
-    def finalize(self):
+    _shared_module: Any
+
+    def finalize(self) -> None:
         self._finalized = True
 
-    def _get_module_for_linking(self):
+    def _get_module_for_linking(self) -> Any:
         """This code with that of all it calls, each once."""
         if self._shared_module is None:
-            # LLVM takes only what is asked for by then: who calls comes before what is called.
+            # LLVM links only what is referenced by then: callers come before callees.
             for library in reversed(_called(self, {self})):
                 self._reload_init.update(library._reload_init)
                 part = isinstance(library, _PartLibrary)
@@ -31,7 +36,7 @@ class _PartLibrary(JITCodeLibrary):
             self._shared_module = self._own_module()
         return self._shared_module
 
-    def _own_module(self):
+    def _own_module(self) -> Any:
         """What stands in this library, for linking."""
         module, self._shared_module = self._shared_module, None
         own = super()._get_module_for_linking()
@@ -39,9 +44,9 @@ class _PartLibrary(JITCodeLibrary):
         return own
 
 
-def _called(library, seen):
+def _called(library: Any, seen: set[Any]) -> list[Any]:
     """What a part calls, directly or not, each behind all that it calls itself."""
-    found = []
+    found: list[Any] = []
     for one in library._linking_libraries:
         if one not in seen:
             seen.add(one)
@@ -54,12 +59,12 @@ class _Flags(compiler.Flags):
 
     __slots__ = ("_hashed",)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         if not hasattr(self, "_hashed"):
-            self._hashed = super().__hash__()
+            self._hashed: int = super().__hash__()
         return self._hashed
 
-    def copy(self):
+    def copy(self) -> Any:
         """Flags that may change again."""
         return compiler.Flags(self)
 
@@ -67,7 +72,7 @@ class _Flags(compiler.Flags):
 _KEPT: dict[_Flags, _Flags] = {}
 
 
-def _flags_of_part(flags):
+def _flags_of_part(flags: Any) -> _Flags:
     """One object for equal flags, so that they are compared by identity."""
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     kept = _Flags(flags)
@@ -77,7 +82,7 @@ def _flags_of_part(flags):
 class _PartCompiler(compiler.Compiler):
     """Compiles as far as to what LLVM optimises."""
 
-    def compile_extra(self, function):
+    def compile_extra(self, function: Callable[..., Any]) -> Any:
         """Compile as a library of its own that callers link, instead of code that each caller contains again."""
         context = self.state.targetctx
         library = _PartLibrary(context.codegen(), function.__qualname__)
@@ -91,11 +96,11 @@ class _PartCompiler(compiler.Compiler):
 class _Part(CPUDispatcher):
     """What kernels call of a kernel."""
 
-    def add_overload(self, result):
+    def add_overload(self, result: Any) -> None:
         self.overloads[tuple(result.signature.args)] = result
 
 
-def called_as_part(dispatcher):
+def called_as_part(dispatcher: Any) -> Any:
     """Let other kernels take a kernel as a part; the dispatcher itself is what Python calls."""
     if not isinstance(dispatcher, CPUDispatcher):  # NUMBA_DISABLE_JIT
         return dispatcher
@@ -110,10 +115,10 @@ def called_as_part(dispatcher):
     return dispatcher
 
 
-def _with_environments(add_overload):
+def _with_environments(add_overload: Callable[[Any], None]) -> Callable[[Any], None]:
     """Give parts the constants of which they make exceptions; what comes from the cache has them."""
 
-    def add(result):
+    def add(result: Any) -> None:
         for environment in result._find_referenced_environments():
             result.codegen.set_env(environment.env_name, environment)
         add_overload(result)

@@ -45,7 +45,7 @@ class _ActiveSet(NamedTuple):
 
 @bare_kernel
 def _is_active(rows, count, row):
-    """Whether ``row`` is one of the first ``count`` active ones."""
+    """Whether ``row`` is one of the first ``count`` of the active rows (n,)."""
     found = False
     for k in range(count):
         found = found or rows[k] == row
@@ -54,7 +54,7 @@ def _is_active(rows, count, row):
 
 @bare_kernel
 def _residual(A, b, x, i, scale):
-    """Row i at x: A_i x + b_i, the size of its terms, and its squared length."""
+    """Row i at x (n,): A_i x + b_i, the size of its terms, and its squared length; A (m, n), b (m,)."""
     total, size, square = b[i], scale, 0.0
     for k in range(x.shape[0]):
         term = A[i, k] * x[k]
@@ -66,7 +66,10 @@ def _residual(A, b, x, i, scale):
 
 @bare_kernel
 def _worst_equality(A, b, equalities, x, multipliers, rows, count, scale):
-    """The equation farthest from x and the sign that makes it an inequality; NONE, IMPOSSIBLE."""
+    """The equation A_i x + b_i = 0 farthest from x and the sign that makes it an inequality; NONE, IMPOSSIBLE.
+
+    A (m, n), b (m,), the first ``equalities`` of them; x (n,). Distances, not residuals, as rows may have any length.
+    """
     chosen, worst, sign = NONE, 0.0, 1.0
     for i in range(equalities):
         if multipliers[i] != 0.0:
@@ -103,7 +106,10 @@ def _worst_inequality(A, b, equalities, preferred, x, rows, count, scale, tolera
 
 @bare_kernel
 def _directions(row, sign, factor, count):
-    """Fill d and r for the chosen row; returns the square of what is left of it beside the active ones."""
+    """Fill d = sign Q^T row (n,) and r = R^-1 d; returns |row|^2 less its part along the active rows.
+
+    row (n,): the chosen one; count: active rows, of which factor has Q and R.
+    """
     Qt, d = factor.Qt, factor.d
     dim, rest = row.shape[0], 0.0
     for j in range(dim):

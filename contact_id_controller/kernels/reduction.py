@@ -42,7 +42,7 @@ class Dynamics(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The robot's coordinates: indices (na,), (nu,) into v; who moves whom, see ``RobotModel``."""
+    """The robot's coordinates: indices (na,), (nu,) into v; which moves which link, see ``RobotModel``."""
 
     actuated: Any
     unactuated: Any
@@ -76,7 +76,7 @@ class Mechanism(Struct):
         M (nv, nv), J (6, nv), h (nv,): inertia (upper triangle), joint axes in the world and bias forces,
             where Pinocchio writes them; of m frames M (nv, m nv), J (6, m nv), h (m nv,).
         actuated (na,), unactuated (nu,): places in v.
-        supports (njoints, nv) bool, coordinate_joint (nv,): who moves whom, see ``RobotModel``.
+        supports (njoints, nv) bool, coordinate_joint (nv,): which moves which link, see ``RobotModel``.
     """
 
     M: NDArray[np.float64]
@@ -98,6 +98,7 @@ _pack = packing(Mechanism, MechanismType)
 
 @kernel
 def _packed(values):
+    """The struct ``Mechanism``, from the tuple of its fields' values."""
     return _pack(values)
 
 
@@ -134,7 +135,7 @@ class Reduced(NamedTuple):
     frames: Any
 
 
-def _sizes(nu, na):
+def _sizes(nu: int, na: int) -> tuple[int, int]:
     """Numbers that a problem holds whatever its contacts, and those of each contact."""
     return HEAD + nu * (nu + na + 1) + na * (na + 2), 3 * (nu + na) + 16
 
@@ -159,7 +160,10 @@ def empty_store(n: int, nu: int, na: int, frames: int = 1) -> Any:
 
 @inlined_kernel
 def open_store(store, actuated, unactuated):
-    """The arrays of a problem, as views of its store."""
+    """The arrays of a problem, as views of its store (HEAD + .., ), whose first number is dt; see ``sizes``.
+
+    Y (3n, nu), T (3n, na), c (3n,), L (nu, nu), C (nu, na), frames (n, 3, 3): see ``Reduced``.
+    """
     nu, na = unactuated.shape[0], actuated.shape[0]
     fixed, each = sizes(nu, na)
     n = (store.shape[0] - fixed) // each
@@ -195,7 +199,11 @@ def open_store(store, actuated, unactuated):
 
 @bare_kernel
 def body_rows(J, link, sign, supports, point, position, rows_u, rows_a):
-    """Add one body's share to the six Jacobian rows, linear then angular, of a pair's motion at a point."""
+    """Add one body's share to the six Jacobian rows, linear then angular, of a pair's motion at a point.
+
+    row = sign (J_v + J_w x point), world axes. J (6, nv): at the world's origin; supports (links, nv) bool: which
+    coordinates move a link; position (nv,): place of each, unactuated first; rows_u (6, nu), rows_a (6, na).
+    """
     nu = rows_u.shape[1]
     for k in range(J.shape[1]):
         if supports[link, k]:
@@ -258,7 +266,10 @@ def _momentum(dynamics, tree, dt, position, push, desired):
 
 @inlined_kernel
 def _inertia(M, tree, L, C):
-    """L L^T = M_uu and C = L^-1 M_ua; False when M_uu is not positive definite."""
+    """L L^T = M_uu and C = L^-1 M_ua; False when M_uu is not positive definite.
+
+    M (nv, nv) upper triangle, L (nu, nu), C (nu, na). Design: the reduced problem, A = M_uu, B = M_ua.
+    """
     nu, na = C.shape
     actuated, unactuated = tree.actuated, tree.unactuated
     for i in range(nu):
@@ -416,7 +427,10 @@ def _contact_rows(dynamics, tree, contacts, shares, position, reduced):
 
 @inlined_kernel
 def _reduce(dynamics, tree, contacts, shares, reduced):
-    """One frame in steps: momentum, inertia, motion without contact, contacts; False when it is not finite."""
+    """One frame in steps: momentum, inertia, motion without contact, contacts; False when it is not finite.
+
+    Source: first paper, eq. 37 with its sign corrected; J v+ = Y Y^T z + c on the unactuated freedoms.
+    """
     nv, dt = dynamics.v.shape[0], reduced.dt
     position, push = np.empty(nv, np.int64), np.empty(nv)
     _momentum(dynamics, tree, dt, position, push, reduced.desired)

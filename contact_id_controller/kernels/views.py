@@ -5,6 +5,8 @@ In a kernel these views hold no reference: what they look at must outlive them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import carray, farray, types
 from numba.core.errors import TypingError
@@ -26,7 +28,7 @@ def dense(array: ArrayLike) -> NDArray[np.float64]:
     return np.array(array, dtype=np.float64, order="C")
 
 
-def view(store, at, shape):
+def view(store: np.ndarray, at: int, shape: tuple[int, ...]) -> np.ndarray:
     """The numbers of ``store`` from number ``at`` on as an array of that shape, without a copy; rows lie together."""
     size = 1
     for extent in shape:
@@ -34,12 +36,12 @@ def view(store, at, shape):
     return store.reshape(-1)[at : at + size].reshape(shape)
 
 
-def rows(table, first, count):
+def rows(table: np.ndarray, first: int, count: int) -> np.ndarray:
     """Rows of a contiguous table (m, k)."""
     return table[first : first + count]
 
 
-def columns(matrix, first, count):
+def columns(matrix: np.ndarray, first: int, count: int) -> np.ndarray:
     """Columns of a matrix (k, m) in Fortran order, in which they lie together."""
     return matrix[:, first : first + count]
 
@@ -82,7 +84,7 @@ def _columns(matrix, first, count):
     )
 
 
-def _refuse_gaps(array, layout):
+def _refuse_gaps(array: Any, layout: str) -> None:
     """Refuse to compile a view of an array whose numbers may lie apart: it would show what lies between."""
     if array.layout != layout:
         raise TypingError(f"a view needs an array of layout {layout}, got {array}: see views.dense")

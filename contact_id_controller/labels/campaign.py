@@ -61,8 +61,8 @@ class Labelled:
         frames: labelled now or before.  counts: status -> frames.
         found: frames that were labelled before.
         unlabelled: why chunks have no labels, by their first frames; the next run tries them again.
-        unread: messages of a bag that are not what their type says.
-        announced: frames that the file says it has.
+        unread: messages of a bag that do not fit their type.
+        announced: frames that the file announces.
         wall_s: time that it took now.
     """
 
@@ -165,7 +165,7 @@ def label_files(
     workers: Workers,
     chunk: int = CHUNK,
     namespace: str | None = None,
-    told: Callable[[MotionFile, int], Any] = lambda motion, frames: None,
+    progress: Callable[[MotionFile, int], Any] = lambda motion, frames: None,
 ) -> Iterator[Labelled]:
     """Label motions one after the other, each into a folder in ``output`` that is named after its file.
 
@@ -178,7 +178,7 @@ def label_files(
         workers: who does it.
         chunk: frames of a chunk's file.
         namespace: of the topics of bags that hold several robots.
-        told: called with the motion and the number of its frames that are done, as they come.
+        progress: called with the motion and the number of its frames that are done, as they come.
 
     Raises:
         ContactIdError: a motion that cannot be read or does not fit the robot, or labels in the
@@ -206,7 +206,7 @@ def label_files(
     ]
     for motion, folder in zip(motions, folders):
         with folder.locked():
-            yield _label(motion, folder, labeller, workers, chunk, told)
+            yield _label(motion, folder, labeller, workers, chunk, progress)
 
 
 def _label(
@@ -215,7 +215,7 @@ def _label(
     labeller: Labeller,
     workers: Workers,
     chunk: int,
-    told: Callable[[MotionFile, int], Any],
+    progress: Callable[[MotionFile, int], Any],
 ) -> Labelled:
     """Label what of one motion has no label yet, block by block, and write the failures; counts by status."""
     begun = time.perf_counter()
@@ -227,7 +227,7 @@ def _label(
             if folder.has(block):
                 found += block.count
                 done += block.count
-                told(motion, done)
+                progress(motion, done)
             else:
                 yield block
 
@@ -237,7 +237,7 @@ def _label(
             if why:
                 unlabelled[block.first] = why
             done += block.count
-            told(motion, done)
+            progress(motion, done)
     counts = write_failures(folder.folder)
     unread = getattr(motion, "unread", 0)
     labelled = Labelled(

@@ -1,4 +1,4 @@
-"""Labels of a block of frames: which feet touch, and what the contact model says of it."""
+"""Labels of a block of frames: which feet touch, and the contact model's forces and torques."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ RECORDED, GEOMETRY = "recorded", "geometry"
 """Where contact comes from."""
 
 LAW = "law"
-"""Where the base's motion comes from: RECORDED, or as the contact law says."""
+"""Where the base's motion comes from: RECORDED, or as the contact law computes."""
 
 PARTING_M_S = 0.05
 
@@ -68,11 +68,11 @@ class Labeller:
     Args:
         settings: robot, feet, ground, friction and contact model of a parameter file.
         contact: which feet touch: GEOMETRY, those within ``contact_gap_m`` of the ground; RECORDED, as
-            the motion says. They count as on the ground, whatever their distance.
+            the motion states. They count as on the ground, whatever their distance.
         longest_gap_s: rows further apart in time do not belong together.
         base: RECORDED, forces and torques bring about the recorded motion of everything, as far as
             forces in the friction cones can: a contact that is recorded to move is held as by a ground
-            that moves with it. LAW, the base moves as the contact law says: so are all motions with
+            that moves with it. LAW, the base moves as the contact law computes: so are all motions with
             accelerations of their own, of which no end is recorded.
         parting_m_s: a foot near the ground that is recorded to part faster does not touch.
 
@@ -151,7 +151,7 @@ class Labeller:
 
         Args:
             good: (m,) bool, frames whose numbers are finite.
-            follows: the base's motion is recorded, so contact points move as it says; False: by the contact law.
+            follows: the base's motion is recorded, so contact points move with it; False: by the contact law.
         """
         feet, robot = self._feet, self.robot
         count, n = len(good), len(feet)
@@ -196,15 +196,15 @@ class Labeller:
         contacts: ContactFrames,
         solutions: FrameSolutions,
         good: np.ndarray,
-        asked: np.ndarray,
+        wanted: np.ndarray,
     ) -> dict[str, np.ndarray]:
         """The columns of a block: forces, torques, residuals; NaN, with a reason, in frames without a solution."""
         robot = self.robot
         answered = good & (solutions.status != STATUSES.index(REFUSED))
         status = np.where(answered, solutions.status, STATUSES.index(REFUSED)).astype(np.uint8)
-        status[~asked] = STATUSES.index(NO_PERIOD)
+        status[~wanted] = STATUSES.index(NO_PERIOD)
         reasons = dict(solutions.reasons)
-        for k in np.flatnonzero(asked & ~good):
+        for k in np.flatnonzero(wanted & ~good):
             names = [
                 name
                 for name in ("q", "v", "acceleration")

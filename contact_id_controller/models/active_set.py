@@ -32,6 +32,7 @@ from contact_id_controller.models.steps.motion import (
 from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import Face
 from contact_id_controller.models.steps.slip import NO_SLIP
+from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 
 TIGHT = 1e-9
@@ -193,7 +194,7 @@ def _edge(mu: float, angle: float) -> np.ndarray:
     return np.array([1.0, mu * np.cos(angle), mu * np.sin(angle)])
 
 
-def _gaps(problem) -> np.ndarray:
+def _gaps(problem: Problem) -> np.ndarray:
     """Closing speeds (n, 3) that gaps allow, as they count in the normal velocity."""
     out = np.zeros((len(problem), 3))
     out[:, 0] = problem.gap_speed

@@ -35,7 +35,7 @@ _pack = packing(Kept, KeptType)
 
 @kernel
 def _packed(values):
-    """The struct of the tuple of its fields' values; it has shapes and units."""
+    """The struct ``Kept``, from the tuple of its fields' values."""
     return _pack(values)
 
 

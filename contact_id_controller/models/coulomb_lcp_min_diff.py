@@ -22,7 +22,7 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.models.contact_model import Chosen
-from contact_id_controller.models.coulomb_lcp import NO_SLIP, solve_coulomb_lcp
+from contact_id_controller.models.coulomb_lcp import solve_coulomb_lcp
 from contact_id_controller.models.options import DISTRIBUTIONS
 from contact_id_controller.models.steps.finish import STATUS_NAMES, finish_answer, map_identities
 from contact_id_controller.models.steps.mode_program import nearest_in_modes
@@ -37,7 +37,7 @@ from contact_id_controller.models.steps.motion import STILL_M_S
 from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import Cones, empty_answer
 from contact_id_controller.models.steps.relaxation import mean_diagonal
-from contact_id_controller.models.steps.slip import share_forces, slip_pairs
+from contact_id_controller.models.steps.slip import NO_SLIP, share_forces, slip_pairs
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, NOT_CONVERGED, Solution
 
@@ -208,7 +208,11 @@ def _nearest_solution(Y, moved, gap_speed, mu, edges, target, z):
 
 @kernel
 def _fit(scaled, z, fit):
-    """Every contact's mode nearest to z; returns how far the worst is off."""
+    """Fill ``fit``: the mode of every contact whose cell is nearest to z (3n,), and how far it is off; the largest.
+
+    Velocities w = Y u + free with u = Y^T z; distances of impulses and velocities are shares of the largest of each,
+    so that both count alike.
+    """
     Y, mu = scaled.Y, scaled.mu
     n, nu = mu.shape[0], Y.shape[1]
     sizes = fit.sizes
@@ -299,8 +303,10 @@ def _judge(scaled, target, modes, sequence, all_decided, fit, z, best, least):
 
 @kernel
 def _search(scaled, target, best):
-    """Branch and bound over the modes; best (3n,) holds a guess, and the nearest solution at the end.
+    """Branch and bound over the contacts' modes for the solution nearest to ``target`` (3n,), N·s.
 
+    best (3n,) holds a guess, and the nearest solution at the end. A branch fixes one more contact's mode; it is cut
+    where the distance that its fixed and undecided contacts need at least is not below the best one.
     Returns (whether best is a solution, whether the search was complete, nodes).
     """
     mu, edges = scaled.mu, scaled.edges

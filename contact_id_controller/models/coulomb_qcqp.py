@@ -17,7 +17,7 @@ Source: Aghili, Optimal control of legged robots subject to friction cone constr
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,14 +41,19 @@ from contact_id_controller.models.steps.consistency import (
     project_held,
     touching,
 )
-from contact_id_controller.models.steps.finish import finish, gave_way, shift_offset, tolerable
+from contact_id_controller.models.steps.finish import (
+    TOLERATED,
+    finish,
+    gave_way,
+    shift_offset,
+    tolerable,
+)
 from contact_id_controller.models.steps.reduced import (
     answer_room,
     matrices,
     open_answer,
     read_answer,
 )
-from contact_id_controller.models.steps.relaxation import TOLERATED
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import (
     INCONSISTENT,
@@ -90,7 +95,7 @@ def solve_coulomb_qcqp(
         options: torque_limits: (na,) or scalar, N·m, positive or inf; by default ``robot.effort_limits``.
             weights: (na,) or scalar, diagonal of W = R/Kt^2 in W/(N·m)^2; by default ones.
             consistency: ``project`` replaces a plan that the contacts contradict by the closest one
-            that they allow; ``report`` only says so.
+            that they allow; ``report`` only reports it.
             rho: price of the disturbance, relative: 1 is that of the torques that cause it at joints
             that are free to move.
 
@@ -98,7 +103,7 @@ def solve_coulomb_qcqp(
     disturbance then being in ``Solution.disturbance``, when contacts gave way, or when one that is not held
     closes beyond its gap (``Solution.contradiction_m_s``); ``inconsistent`` when holding the contacts
     is contradictory by itself (as for coulomb/qp). Forces are inside their cones in every case, torques
-    within limits in all but ``not_converged``. ``Solution.certificate`` tells how good the optimum is.
+    within limits in all but ``not_converged``. ``Solution.certificate`` bounds how far from optimal it is.
 
     Raises:
         ConfigurationError: limits, weights or rho that are not positive, or of the wrong shape.
@@ -157,11 +162,11 @@ _NO_GUESS = np.empty(0)
 
 
 @lru_cache(maxsize=32)
-def _uniform(size, value):
+def _uniform(size: int, value: float) -> np.ndarray:
     return np.full(size, value)
 
 
-def _per_joint(name, value, size):
+def _per_joint(name: str, value: Any, size: int) -> np.ndarray:
     """One value for all, or one a joint, as (size,); ConfigurationError where it is neither."""
     if type(value) is float:
         return _uniform(size, value)
@@ -175,7 +180,7 @@ def _per_joint(name, value, size):
 
 
 class Demand(NamedTuple):
-    """What is asked for besides the motion: friction mu (n,), limits (na,) N·m, W (na,), rho, project."""
+    """The terms besides the motion: friction mu (n,), limits (na,) N·m, W (na,), rho, project."""
 
     mu: np.ndarray
     limits: np.ndarray
@@ -273,7 +278,7 @@ def _hold_or_lift(reduced, demand, guess, answer, optimum):
 def _closing(reduced, held, gap_speed, answer):
     """Largest speed, m/s, at which a contact that is not held closes beyond its gap; 0 where none does.
 
-    gap_speed: of contacts with a larger one nothing is asked.
+    gap_speed: contacts with a larger one are not constrained.
     """
     Y, z, moved, largest = reduced.Y, answer.z, answer.moved, 0.0
     u = np.zeros(Y.shape[1])

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 from numba.experimental import structref
@@ -88,6 +89,7 @@ _pack = packing(Stages, StagesType)
 
 @kernel
 def _packed(values):
+    """The struct ``Stages``, from the tuple of its fields' values."""
     return _pack(values)
 
 
@@ -120,7 +122,7 @@ def solve_coulomb_qp(
             distribution: of the forces with the same effect on the base: ``least_torque`` (stage II),
             ``least_force``, or ``none`` (the solver's vertex).
             consistency: ``project`` replaces a plan that the contacts contradict by the closest one
-            that they allow; ``report`` only says so.
+            that they allow; ``report`` only reports it.
             cone: ``exact`` lets stage II use the whole cone of a contact that sticks, not only the
             pyramid; with ``inscribed``, ``least_torque`` and the kernels only.
             backend: ``kernel`` or ``quadprog``, the same two programs by the quadprog library.
@@ -186,7 +188,7 @@ def solve_cones(
 
     options: who solves them, and for which objective.  exact: the cone of stage II.
     """
-    # quadprog is loaded only where it is asked for: the kernels need nothing of it.
+    # quadprog is loaded only where it is used: the kernels need nothing of it.
     if options.objective == "kinetic_energy":
         minimise_kinetic_energy = _from_quadprog("kinetic_energy", "minimise_kinetic_energy")
         mu = effective_friction(mu, np.inf)
@@ -211,8 +213,8 @@ def solve_cones(
     return with_fallback(solution, mu, edges)
 
 
-def _from_quadprog(module: str, function: str):
-    """A function of a module that imports quadprog, or one line that says what to install."""
+def _from_quadprog(module: str, function: str) -> Any:
+    """A function of a module that imports quadprog, or an error that names what to install."""
     try:
         return getattr(importlib.import_module(f"{__package__}.quadprog.{module}"), function)
     except ModuleNotFoundError as error:

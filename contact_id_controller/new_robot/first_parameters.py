@@ -1,4 +1,4 @@
-"""The parameter file of a robot that nobody has described but its URDF."""
+"""The parameter file of a robot of which only the URDF is known."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Proposal(NamedTuple):
     Attributes:
         text: of the parameter file.
         found: lines for people.
-        stands: whether the robot can stand still; a line in ``found`` says why not.
+        stands: whether the robot can stand still; a line in ``found`` gives the reason why not.
     """
 
     text: str
@@ -88,7 +88,7 @@ def propose(urdf: str, floating: bool | None = None) -> Proposal:
         floating: whether the base floats; None: it does if the limbs look like two legs or more.
 
     Raises:
-        RobotDescriptionError: no such file, not a URDF, or feet that cannot be told.
+        RobotDescriptionError: no such file, not a URDF, or feet that cannot be recognised.
         ConfigurationError: no posture to stand in, or nothing that moves.
     """
     free = RobotModel.from_urdf(urdf)
@@ -214,7 +214,7 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
         "feet: " + ", ".join(_words(foot) for foot in feet),
     ]
     found += [
-        f"{foot.frame}: its shape is not told, radius {foot.radius_m:g} m is a guess"
+        f"{foot.frame}: its shape is unknown, radius {foot.radius_m:g} m is a guess"
         for foot in feet
         if isinstance(foot, RoundFoot) and not foot.known
     ]
@@ -289,7 +289,9 @@ def _sole(foot: Sole) -> str:
     return " ".join([foot.frame, *(f"{n}={x:g}" for n, x in zip(names, values))])
 
 
-def _controller(robot, posture, feet, moving_end: bool = False) -> list[Row]:
+def _controller(
+    robot: RobotModel, posture: np.ndarray, feet: Any, moving_end: bool = False
+) -> list[Row]:
     """Rows of the controller: contact model, feedback, and damping of the safe output at this posture."""
     rows = [
         Row("period_s", PERIOD_S, "Joint states must come at this rate."),
@@ -325,7 +327,7 @@ def _damping(robot: RobotModel, posture: np.ndarray) -> list[float]:
     return [float(f"{value:.2g}") for value in DAMPING_PER_S * inertia]
 
 
-def _gait(feet, posture, length: float, robot: RobotModel) -> list[Row]:
+def _gait(feet: Any, posture: np.ndarray, length: float, robot: RobotModel) -> list[Row]:
     """Rows of the gait planner, scaled by leg length, m, and its pendulum's time sqrt(length / gravity), s."""
     gravity = float(np.linalg.norm(robot.model.gravity.linear))
     pendulum_s = float(np.sqrt(length / gravity))

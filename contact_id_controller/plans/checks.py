@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Container, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,8 +92,8 @@ def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
     )
     starts = {name: part.start_s for name, part in plan.parts.items()}
     if len(set(starts.values())) > 1:
-        told = ", ".join(f"{name} at {start_s:.6f} s" for name, start_s in starts.items())
-        raise TrajectoryError(f"the parts of a plan must begin together: {told}")
+        listed = ", ".join(f"{name} at {start_s:.6f} s" for name, start_s in starts.items())
+        raise TrajectoryError(f"the parts of a plan must begin together: {listed}")
     joints, base, contacts = plan.joints, plan.base, plan.contacts
     if joints is None:
         for name, part in plan.parts.items():
@@ -130,7 +130,7 @@ def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> Jo
     return joints
 
 
-def _refuse_jump(first, before, measured, followed: Followed) -> None:
+def _refuse_jump(first: Any, before: Any, measured: Any, followed: Followed) -> None:
     """A TrajectoryError unless the first position is near the reference, or near the joints."""
     limit = followed.jump_limit
     jump = np.abs(first - before)

@@ -48,8 +48,8 @@ class PlanParts:
             for name in mates:
                 del self.waiting[name]
             return dataclasses.replace(plan, **{**mates, **plan.parts})
-        told = start_s is not None and start_s == self._refused_s and start_s <= now_s
-        waited = told or any(plan is part for part in self._alone)
+        known = start_s is not None and start_s == self._refused_s and start_s <= now_s
+        waited = known or any(plan is part for part in self._alone)
         if start_s not in (None, self._followed_s) and not waited:
             for name, part in plan.parts.items():
                 self.waiting[name] = Plan(**{name: part})
@@ -72,7 +72,7 @@ class PlanParts:
         self._alone = [self.waiting.pop(name) for name in names]
         return self._alone
 
-    def told(self, plan: Plan, refused: bool) -> None:
+    def note_outcome(self, plan: Plan, refused: bool) -> None:
         """Whether what `join` returned was refused or is followed."""
         if plan.joints is None or plan.joints.start_s is None:
             return

@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 from bisect import bisect_right
 from collections.abc import Container, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import TrajectoryError, choices
 from contact_id_controller.plans.base_trajectory import BaseReference, BaseTrajectory
@@ -218,7 +219,7 @@ class JointTrajectory:
         """Whether the last point has a velocity: another plan was to come before its time."""
         return self._ends_in_motion
 
-    def _replaced(self, **changes) -> JointTrajectory:
+    def _replaced(self, **changes: Any) -> JointTrajectory:
         """The same trajectory with these fields changed, examined anew."""
         same = (
             "names",
@@ -255,7 +256,13 @@ class ContactSchedule:
         TrajectoryError: as `JointTrajectory`.
     """
 
-    def __init__(self, frames: Sequence[str], times_s, stance, start_s: float | None = None):
+    def __init__(
+        self,
+        frames: Sequence[str],
+        times_s: ArrayLike,
+        stance: ArrayLike,
+        start_s: float | None = None,
+    ) -> None:
         self.frames = tuple(frames)
         self.times_s = checked_times(times_s)
         shape = (len(self.times_s), len(self.frames))

@@ -15,10 +15,11 @@ legged robots subject to friction cone constraints; gravity enters here as + g o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.projected.dynamics import ProjectedDynamics
@@ -43,7 +44,14 @@ class Task(NamedTuple):
     damping: np.ndarray
 
 
-def joint_task(dynamics, positions, stiffness, damping, velocities=0.0, accelerations=0.0) -> Task:
+def joint_task(
+    dynamics: ProjectedDynamics,
+    positions: ArrayLike,
+    stiffness: ArrayLike,
+    damping: ArrayLike,
+    velocities: ArrayLike = 0.0,
+    accelerations: ArrayLike = 0.0,
+) -> Task:
     """Positions (na,) rad of the actuated joints: a posture."""
     robot = dynamics.robot
     J = np.eye(robot.nv)[robot.actuated]
@@ -53,7 +61,13 @@ def joint_task(dynamics, positions, stiffness, damping, velocities=0.0, accelera
 
 
 def frame_position_task(
-    dynamics, frame, position, stiffness, damping, velocity=0.0, acceleration=0.0
+    dynamics: ProjectedDynamics,
+    frame: str,
+    position: np.ndarray,
+    stiffness: ArrayLike,
+    damping: ArrayLike,
+    velocity: ArrayLike = 0.0,
+    acceleration: ArrayLike = 0.0,
 ) -> Task:
     """Position (3,) m, world, of a frame's origin: a foot, a hand."""
     data, name = _kinematics(dynamics), dynamics.robot.frame_id(frame)
@@ -63,7 +77,13 @@ def frame_position_task(
 
 
 def frame_pose_task(
-    dynamics, frame, placement: pin.SE3, stiffness, damping, velocity=0.0, acceleration=0.0
+    dynamics: ProjectedDynamics,
+    frame: str,
+    placement: pin.SE3,
+    stiffness: ArrayLike,
+    damping: ArrayLike,
+    velocity: ArrayLike = 0.0,
+    acceleration: ArrayLike = 0.0,
 ) -> Task:
     """Pose of a frame (the body): position (m), then the rotation vector (rad), both in the world.
 
@@ -79,7 +99,12 @@ def frame_pose_task(
 
 
 def center_of_mass_task(
-    dynamics, position, stiffness, damping, velocity=0.0, acceleration=0.0
+    dynamics: ProjectedDynamics,
+    position: np.ndarray,
+    stiffness: ArrayLike,
+    damping: ArrayLike,
+    velocity: ArrayLike = 0.0,
+    acceleration: ArrayLike = 0.0,
 ) -> Task:
     """Position (3,) m of the centre of mass, world."""
     data, model = _kinematics(dynamics), dynamics.robot.model
@@ -107,10 +132,10 @@ def track(
     for task in [*tasks, *([] if posture is None else [posture])]:
         J = task.jacobian @ room
         rate = task.jacobian @ dynamics.L @ dynamics.v + task.jacobian_dot @ dynamics.v
-        asked = _law(task, dynamics.v) - rate - task.jacobian @ wanted
+        remaining = _law(task, dynamics.v) - rate - task.jacobian @ wanted
         left, values, right = np.linalg.svd(J, full_matrices=False)
         keep = values > INDEPENDENCE * max(np.linalg.norm(task.jacobian, 2), 1e-12)
-        wanted = wanted + right[keep].T @ ((left[:, keep].T @ asked) / values[keep])
+        wanted = wanted + right[keep].T @ ((left[:, keep].T @ remaining) / values[keep])
         room = room - right[keep].T @ right[keep]
     open_freedoms = round(np.trace(room))
     if open_freedoms:
@@ -134,11 +159,11 @@ def regulate(dynamics: ProjectedDynamics, tasks: list[Task], damping: float) -> 
 
 def program(
     dynamics: ProjectedDynamics,
-    tau_c,
+    tau_c: np.ndarray,
     rho: float = 1e4,
-    weights=1.0,
-    lower=-np.inf,
-    upper=np.inf,
+    weights: Any = 1.0,
+    lower: ArrayLike = -np.inf,
+    upper: ArrayLike = np.inf,
     force_weight: float = 1e-8,
 ) -> QcqpProgram:
     """Torques and contact forces that realise tau_c with least power, or with the least disturbance.
@@ -164,13 +189,22 @@ def program(
     return result
 
 
-def _law(task, v):
+def _law(task: Task, v: np.ndarray) -> np.ndarray:
     """xdd_d + K_D ed + K_P e."""
     rate = task.velocity - task.jacobian @ v
     return task.acceleration + task.damping * rate + task.stiffness * task.error
 
 
-def _task(error, J, J_dot, velocity, acceleration, stiffness, damping):
+def _task(
+    error: np.ndarray,
+    J: np.ndarray,
+    J_dot: np.ndarray,
+    velocity: Any,
+    acceleration: Any,
+    stiffness: ArrayLike,
+    damping: ArrayLike,
+) -> Task:
+    """A task of this error and Jacobian; gains and wanted motion as (m,), m = len(error)."""
     size = len(error)
     values = [
         np.array(np.broadcast_to(np.asarray(value, float), (size,)))
@@ -179,14 +213,14 @@ def _task(error, J, J_dot, velocity, acceleration, stiffness, damping):
     return Task(error, J, J_dot, *values)
 
 
-def _kinematics(dynamics):
+def _kinematics(dynamics: ProjectedDynamics) -> Any:
     data = dynamics.robot.model.createData()
     pin.computeJointJacobiansTimeVariation(dynamics.robot.model, data, dynamics.q, dynamics.v)
     pin.updateFramePlacements(dynamics.robot.model, data)
     return data
 
 
-def _frame(dynamics, data, name):
+def _frame(dynamics: ProjectedDynamics, data: Any, name: Any) -> tuple[np.ndarray, np.ndarray]:
     model, reference = dynamics.robot.model, pin.LOCAL_WORLD_ALIGNED
     return (
         pin.getFrameJacobian(model, data, name, reference),

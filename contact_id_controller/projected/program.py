@@ -8,9 +8,11 @@ control of legged robots subject to friction cone constraints, eq. 29; section 3
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.kernels.interior_point.barrier import INFEASIBLE as INFEASIBLE_CODE
@@ -46,7 +48,7 @@ class QcqpResult(NamedTuple):
     level: int
     iterations: int
     certificate: Certificate
-    memory: tuple
+    memory: tuple[Any, ...]
 
 
 class QcqpProgram:
@@ -63,7 +65,16 @@ class QcqpProgram:
         ConfigurationError: shapes that do not fit, limits without room between them.
     """
 
-    def __init__(self, A, b, friction, weights=1.0, lower=-np.inf, upper=np.inf, force_weight=0.0):
+    def __init__(
+        self,
+        A: ArrayLike,
+        b: ArrayLike,
+        friction: ArrayLike,
+        weights: ArrayLike = 1.0,
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+        force_weight: float = 0.0,
+    ) -> None:
         self.friction = np.asarray(friction, dtype=float).reshape(-1)
         self.A = np.array(A, dtype=float, ndmin=2)
         self.b = np.array(b, dtype=float).reshape(-1)
@@ -89,25 +100,29 @@ class QcqpProgram:
         self.force_weight = float(force_weight)
         self._inequalities, self._bounds, self._levels = [], [], []
 
-    def add_equality(self, rows, values) -> None:
+    def add_equality(self, rows: ArrayLike, values: ArrayLike) -> None:
         """rows [u; f] = values; rows (k, na + 3n) or (na + 3n,)."""
         rows, values = self._rows(rows, values)
         self.A, self.b = np.vstack([self.A, rows]), np.concatenate([self.b, values])
 
-    def add_inequality(self, rows, bounds) -> None:
+    def add_inequality(self, rows: ArrayLike, bounds: ArrayLike) -> None:
         """rows [u; f] >= bounds; rows (k, na + 3n) or (na + 3n,)."""
         rows, bounds = self._rows(rows, bounds)
         self._inequalities.append(rows)
         self._bounds.append(bounds)
 
-    def prescribe_force(self, contact: int, force, components=(0, 1, 2)) -> None:
+    def prescribe_force(
+        self, contact: int, force: ArrayLike, components: Sequence[int] = (0, 1, 2)
+    ) -> None:
         """Fix components (0 normal, 1 and 2 tangents) of one contact's force, N (eq. 35)."""
         components = list(components)
         rows = np.zeros((len(components), self.A.shape[1]))
         rows[np.arange(len(components)), self.na + 3 * contact + np.array(components)] = 1.0
         self.add_equality(rows, np.broadcast_to(force, len(components)))
 
-    def limit_center_of_pressure(self, contacts, positions, polygon) -> None:
+    def limit_center_of_pressure(
+        self, contacts: Sequence[int], positions: ArrayLike, polygon: np.ndarray
+    ) -> None:
         """Keep the centre of pressure of one foot's contacts inside a convex polygon (eq. 34).
 
         contacts: m indices. positions: (m, 2) m, where they are along tangents 1 and 2 of the
@@ -121,7 +136,9 @@ class QcqpProgram:
             row[self.na + 3 * np.asarray(contacts)] = arms
         self.add_inequality(rows, np.zeros(len(rows)))
 
-    def limit_normal_moment(self, contacts, positions, coefficient: float) -> None:
+    def limit_normal_moment(
+        self, contacts: Sequence[int], positions: ArrayLike, coefficient: float
+    ) -> None:
         """abs(moment about the foot's normal) <= coefficient (m) times the normal force of the contacts."""
         positions, columns = np.asarray(positions, float), self.na + 3 * np.asarray(contacts)
         row = np.zeros(self.A.shape[1])
@@ -130,7 +147,7 @@ class QcqpProgram:
         load[columns] = coefficient
         self.add_inequality(np.vstack([load - row, load + row]), np.zeros(2))
 
-    def allow_disturbance(self, D, rho) -> None:
+    def allow_disturbance(self, D: ArrayLike, rho: Any) -> None:
         """Add a level of relaxation: A [u; f] + D d = b at the price sum rho_j d_j^2 (section 3.3).
 
         D (p, m), rho (m,) or scalar. Levels are tried in the order in which they were added, each
@@ -150,7 +167,7 @@ class QcqpProgram:
             steps += result.iterations
         return result._replace(iterations=steps)
 
-    def _rows(self, rows, values):
+    def _rows(self, rows: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Rows (k, unknowns) and values (k,) of linear conditions, as arrays; ConfigurationError at another shape."""
         rows = np.array(rows, dtype=float, ndmin=2)
         values = np.array(values, dtype=float).reshape(-1)
@@ -160,7 +177,7 @@ class QcqpProgram:
             )
         return rows, values
 
-    def _solve(self, level, warm_start) -> QcqpResult:
+    def _solve(self, level: Any, warm_start: Any) -> QcqpResult:
         """One level: variables torques, slacks, disturbance, unbounded contacts, cones."""
         C = np.vstack([np.zeros((0, self.A.shape[1])), *self._inequalities])
         c = np.concatenate([np.zeros(0), *self._bounds])
@@ -218,7 +235,7 @@ class QcqpProgram:
         )
 
 
-def _cone_units(friction):
+def _cone_units(friction: np.ndarray) -> np.ndarray:
     """(n, 3) units of force in which a cone is x_N >= |x_T|; ones where friction is unbounded."""
     finite = np.where(np.isinf(friction), 1.0, friction)
     normal = 1.0 / np.maximum(finite, 1.0)

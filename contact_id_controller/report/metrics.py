@@ -67,7 +67,7 @@ class Measured:
 class Metric(NamedTuple):
     """One figure: its unit, what it is, in words, and its formula.
 
-    of_prediction: it says something about predicted forces, which not every controller has.
+    of_prediction: it judges predicted forces, which not every controller has.
     of_estimate: about an estimated state; shown only of runs that had one.
     """
 
@@ -178,10 +178,10 @@ def _distance(measured: Measured) -> float:
 
 
 def _drift(measured: Measured) -> float | None:
-    told, q = measured.record.estimated, measured.record.q
-    if told is None:
+    estimated, q = measured.record.estimated, measured.record.q
+    if estimated is None:
         return None
-    error = told.q[:, :3] - q[:, :3]
+    error = estimated.q[:, :3] - q[:, :3]
     return float(np.linalg.norm(error[-1] - error[0]))
 
 
@@ -191,17 +191,17 @@ def _drift_share(measured: Measured) -> float | None:
 
 
 def _estimated_velocity_error(measured: Measured) -> float | None:
-    told, v = measured.record.estimated, measured.record.v
-    return None if told is None else rms_of_vectors(told.v[:, :3] - v[:, :3])
+    estimated, v = measured.record.estimated, measured.record.v
+    return None if estimated is None else rms_of_vectors(estimated.v[:, :3] - v[:, :3])
 
 
 def _estimated_force_error(measured: Measured) -> float | None:
     """RMS error of the estimated forces, feet summed over their contacts, as a share of weight; None if unknown."""
-    told, forces = measured.record.estimated, measured.record.simulated_forces
-    if told is None:
+    estimated, forces = measured.record.estimated, measured.record.simulated_forces
+    if estimated is None:
         return None
-    part_of = np.eye(1 + int(told.foot.max()))[told.foot[0]]  # contact by foot
-    error = np.einsum("nci,cf->nfi", told.forces - forces, part_of)[measured.settled]
+    part_of = np.eye(1 + int(estimated.foot.max()))[estimated.foot[0]]  # contact by foot
+    error = np.einsum("nci,cf->nfi", estimated.forces - forces, part_of)[measured.settled]
     known = np.isfinite(error).all(axis=(1, 2))
     return rms_of_vectors(error[known]) / measured.weight_n if known.any() else None
 
@@ -332,7 +332,7 @@ METRICS = {
     "estimated_drift_m": Metric(
         "m",
         "length of the estimated less the true displacement of the base, from the first period to "
-        "the last; null: the controller was told the true state",
+        "the last; null: the controller received the true state",
         _drift,
         of_estimate=True,
     ),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -35,7 +36,7 @@ MOST_POINTS = 3000
 SUM_MEAN_S = 0.05
 MEAN_S = 0.1
 MOST_LINES = 8
-"""Joints in one picture: more lines and their names cannot be told apart."""
+"""Joints in one picture: more lines cannot be distinguished."""
 
 
 def save_plots(
@@ -362,7 +363,7 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
 
 
-def _pair(axis, time: np.ndarray, predicted: np.ndarray, simulated: np.ndarray) -> None:
+def _pair(axis: Axes, time: np.ndarray, predicted: np.ndarray, simulated: np.ndarray) -> None:
     """Draw a predicted force thinly over the simulated one."""
     axis.plot(time, simulated, color=SIMULATED, linewidth=1.9)
     axis.plot(time, predicted, color=PREDICTED, linewidth=1.1)
@@ -391,14 +392,14 @@ def _thin(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return time[::stride], values[::stride]
 
 
-def _widen(axis, least: float) -> None:
+def _widen(axis: Axes, least: float) -> None:
     """Widen the vertical range to at least ``least``, so that stillness looks still."""
     low, high = axis.get_ylim()
     if high - low < least:
         axis.set_ylim(0.5 * (low + high - least), 0.5 * (low + high + least))
 
 
-def _legend_above(axis, entries) -> None:
+def _legend_above(axis: Axes, entries: Sequence[tuple[str, str, str]]) -> None:
     """One row of a legend above the axis; entries: (label, colour, line style)."""
     handles = [
         Line2D([], [], color=colour, linestyle=style, label=label)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import check_free, make_folder, write_json, write_with
@@ -49,7 +51,7 @@ FIGURES, PLOT = "power.json", "power.png"
 COLORS = {PINV: "#868e96", PINV_W: "#343a40", PYRAMID: "#1c7ed6", CONES: "#e8590c"}
 
 
-def compare(duration_s: float, output: Path) -> list[dict]:
+def compare(duration_s: float, output: Path) -> list[dict[str, Any]]:
     """Make all runs, write ``power.json`` and ``power.png`` into a folder, return the rows.
 
     Raises:
@@ -107,7 +109,7 @@ def all_runs(duration_s: float) -> list[Run]:
     ]
 
 
-def figures(one: Run) -> list[dict]:
+def figures(one: Run) -> list[dict[str, Any]]:
     """The rows of one run: shares of its periods, mean power (W) and the excess of (c) over (a).
 
     power_w: mean over the periods in which every allocation keeps the plan. excess_over_pinv: largest
@@ -155,7 +157,7 @@ def _feasible(one: Run, base: str) -> np.ndarray:
     return one.strict[:, ALLOCATIONS.index(base)] & one.kept[:, ALLOCATIONS.index(CONES)]
 
 
-def table(rows: list[dict]) -> str:
+def table(rows: list[dict[str, Any]]) -> str:
     """The rows as a table in Markdown that also reads well as text."""
     body = [HEAD]
     for row in rows:
@@ -202,7 +204,7 @@ def plot(runs: list[Run], path: Path) -> None:
     """
     from contact_id_controller.report.figures import draw
 
-    def fill(axes):
+    def fill(axes: Any) -> None:
         for axis in axes.ravel()[len(runs) :]:
             axis.set_axis_off()
         for axis, one in zip(axes.ravel(), runs):
@@ -214,7 +216,7 @@ def plot(runs: list[Run], path: Path) -> None:
     write_with(path, lambda file: file.write(png))
 
 
-def _plot_run(axis, one: Run) -> None:
+def _plot_run(axis: Axes, one: Run) -> None:
     """Loss of each allocation over time; points mark periods in which it broke a limit."""
     time = np.arange(len(one.power)) * one.period_s
     for i, name in enumerate(ALLOCATIONS):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -24,7 +26,7 @@ GRID_M = 0.1
 
 def draw_stick_figure(
     robot: RobotModel,
-    feet: Sequence,
+    feet: Sequence[Any],
     q: np.ndarray,
     simulated: np.ndarray,
     predicted: np.ndarray,
@@ -73,7 +75,9 @@ def draw_stick_figure(
         yield np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def _skeleton(robot: RobotModel, feet: Sequence, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _skeleton(
+    robot: RobotModel, feet: Sequence[Any], q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Segments (s, 2, 3) from each joint to its parent and to its feet, and the feet (f, 3)."""
     model, data = robot.model, robot.data
     pin.forwardKinematics(model, data, q)
@@ -92,7 +96,7 @@ def _skeleton(robot: RobotModel, feet: Sequence, q: np.ndarray) -> tuple[np.ndar
     return np.array(segments).reshape(-1, 2, 3), np.array(tips).reshape(-1, 3)
 
 
-def _size(robot: RobotModel, feet: Sequence, q: np.ndarray) -> float:
+def _size(robot: RobotModel, feet: Sequence[Any], q: np.ndarray) -> float:
     """Height of the robot above its lowest foot, m; of a fixed one, its reach."""
     segments, tips = _skeleton(robot, feet, q)
     points = segments.reshape(-1, 3)
@@ -123,13 +127,15 @@ def _grid(centre: np.ndarray, extent: float) -> np.ndarray:
     return np.array(lines + [((x0, y, 0.0), (x1, y, 0.0)) for y in ticks[1]])
 
 
-def _draw_lines(axis, segments: np.ndarray, colour: str, width: float) -> None:
+def _draw_lines(axis: Axes, segments: np.ndarray, colour: str, width: float) -> None:
     axis.add_collection(
         LineCollection(_project(segments), colors=colour, linewidths=width, capstyle="round")
     )
 
 
-def _draw_arrows(axis, starts: np.ndarray, vectors: np.ndarray, colour: str, width: float) -> None:
+def _draw_arrows(
+    axis: Axes, starts: np.ndarray, vectors: np.ndarray, colour: str, width: float
+) -> None:
     """Draw vectors (n, 3) m from points (n, 3) m in the figure's projection."""
     for start, end in zip(_project(starts), _project(starts + vectors)):
         if np.linalg.norm(end - start) > 0.0:

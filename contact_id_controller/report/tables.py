@@ -38,7 +38,7 @@ def format_noise(noise: float | None, unit: str) -> str:
 
 
 UNITS = ("_rad_s", "_nm_s", "_m_s", "_rad", "_nm", "_s", "_m", "_w", "_n")
-"""Ends of names of figures that say what the value beside them says, too."""
+"""Endings of names that only repeat the unit of the value."""
 
 
 def in_words(name: str) -> str:
@@ -47,10 +47,10 @@ def in_words(name: str) -> str:
     return name.removesuffix(end).replace("_", " ")
 
 
-def print_figures(runs: Sequence[tuple[str, dict[str, Any]]], stream=None) -> None:
+def print_figures(runs: Sequence[tuple[str, dict[str, Any]]], stream: Any = None) -> None:
     """Print title and figures of one or more runs side by side.
 
-    Plain where nobody looks on, and with the names of summary.json, which programs look for.
+    Plain where the output is no terminal, with the names of summary.json, which programs look for.
     """
     from rich import box
     from rich.console import Console
@@ -62,8 +62,8 @@ def print_figures(runs: Sequence[tuple[str, dict[str, Any]]], stream=None) -> No
     for number in range(1, len(runs) + 1):
         table.add_column(f"({number})", justify="right", no_wrap=True)
     for name, metric in shown([summary for _, summary in runs]).items():
-        told = in_words(name) if stream.isatty() else name
-        table.add_row(told, *(format_value(summary[name], metric.unit) for _, summary in runs))
+        label = in_words(name) if stream.isatty() else name
+        table.add_row(label, *(format_value(summary[name], metric.unit) for _, summary in runs))
     notes = [words for name in ("deadline_misses",) if (words := note(name, [s for _, s in runs]))]
     # A file or a pipe has no width that a table could be cut to.
     console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False)

@@ -95,12 +95,12 @@ _ANSWER_S = 5.0
 gets none at all: so the next question does not wait for it."""
 
 _LOOK_PERIOD_S = 0.05
-"""Time between two looks at who else sends to the robot, while there is somebody who could."""
+"""Time between two looks for other senders to the robot, while there are other publishers."""
 _AFTER_ERROR_S = 0.002
 """Longest wait for messages after an error in what is due."""
 
 _LAST_WORDS, _LAST_WORD_S = 3, 0.01
-"""How often zero is sent at the end: a process takes with it what nobody has read yet."""
+"""How often zero is sent at the end: what is not read yet is lost with the process."""
 
 _ALONE_S = 5.0
 """A worker without a keeper ends when no joint states have come for so long: the robot is gone, too."""
@@ -112,7 +112,7 @@ _CLAIM_S = 1.0
 """Time between two attempts to be the one at work, for who is not."""
 
 _PRESSED_S = 1.0
-"""An emergency stop that was asked for so short a time before is obeyed by whoever goes on."""
+"""An emergency stop requested within this time before is obeyed by the process that goes on."""
 
 PERIOD_S = 0.002
 """Time between two damping commands: a joint moves on by a fiftieth of a turn at 10 rad/s."""
@@ -125,7 +125,7 @@ _RESERVE_LOOK_S = 0.2
 
 _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 _COMMANDS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-"""Of what comes in: with less, somebody who sends much would push out the commands that are followed."""
+"""Queue of what comes in: with less, a sender of much would push out the commands that are followed."""
 _BUTTON = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Of the emergency stop: a `false` must not push out the `true` before it."""
 
@@ -178,9 +178,9 @@ class CommandWatchdogNode(Node):
         *,
         checked: bool = False,
         reserve: bool = False,
-        **options,
+        **options: Any,
     ) -> None:
-        # Nothing about it may be asked or changed: who cannot be asked cannot be kept busy.
+        # No parameter services: a node without them cannot be kept busy by requests.
         overrides = [
             Parameter("start_type_description_service", value=False),
             *options.pop("parameter_overrides", ()),
@@ -197,7 +197,7 @@ class CommandWatchdogNode(Node):
             self.hangs_s = HANGS * max(settings.timeout_s, PERIOD_S)
             self._stated = StatedLimits(settings.urdf, settings.joints) if settings.urdf else None
             self._unlimited = ""
-            # Publishers and subscriptions are discovered while the question is asked.
+            # Publishers and subscriptions are discovered while the request is under way.
             self._connect(settings)
             if settings.group_controller and not checked:
                 by_name = settings.interface.host.names_joints is True
@@ -253,7 +253,7 @@ class CommandWatchdogNode(Node):
         self._sources = Sources(self, ("joint_states",), settings.hot_standby)
 
     def _sends(self, kind: type, topic: str) -> Publisher:
-        """The publisher to the robot; nobody else may have his word there."""
+        """The publisher to the robot, the only one that may send there."""
         self._others = OtherSenders(self, topic, kind)
         publisher = self.create_publisher(kind, topic, _RELIABLE)
         self._others.know_own()
@@ -265,7 +265,7 @@ class CommandWatchdogNode(Node):
             for _ in range(_COMMANDS.depth):
                 self.incidents.guarded("message", take_newest, subscription)
         self.watchdog.velocities.attend(time.monotonic())
-        self._hand_on(self._states_in)  # it tells its age
+        self._hand_on(self._states_in)  # for its age
         self.watchdog.look_at_latch()
         for _ in range(_BUTTON.depth):
             if (pressed := take(self._stops_in)) is None:
@@ -312,7 +312,7 @@ class CommandWatchdogNode(Node):
             self._forwarder.keep(data)
 
     def _knows_the_robot(self) -> bool:
-        """Whether somebody else listens to what it would command, and is connected."""
+        """Whether its commands have a subscriber that is connected."""
         own, topic = self.get_fully_qualified_name(), self._commands.topic_name
         listeners = [
             full_name(each.node_name, each.node_namespace)
@@ -344,12 +344,12 @@ class CommandWatchdogNode(Node):
             worker.outlive_keeper()
 
     def goes_on_alone(self) -> bool:
-        """Whether to go on without a keeper: while the robot says its state."""
+        """Whether to go on without a keeper: while the robot publishes its state."""
         now_s = time.monotonic()
         if self._alone_s is None:
             self._alone_s = now_s
             self.get_logger().error(
-                "the keeper of this process was killed, nobody follows when this one is: start "
+                "the keeper of this process was killed, no process takes over when this one is: start "
                 f"{self.get_name()} again, which takes over; `kill {os.getpid()}` ends this one"
             )
         return now_s - max(self._alone_s, self.watchdog.velocities.arrival_s) < _ALONE_S
@@ -373,7 +373,7 @@ class CommandWatchdogNode(Node):
         self._heartbeat.beat(self.watchdog.state.value)
 
     def release(self) -> None:
-        """Leave zero torque: nobody would update a damping torque any more."""
+        """Leave zero torque: a damping torque would not be updated any more."""
         for _ in range(_LAST_WORDS):
             self._send(np.zeros(len(self.watchdog.velocities.position)))
             time.sleep(_LAST_WORD_S)
@@ -400,13 +400,13 @@ class CommandWatchdogNode(Node):
             self._tell_followed(self._commanders.followed)
 
     def _tell_followed(self, followed: Sender | None) -> None:
-        """Once each time somebody is followed, as soon as discovery has told the name."""
+        """Log each new sender that is followed, as soon as discovery has its name."""
         if followed is not None and followed.node and followed != self._told:
             self._told = followed
             self.get_logger().info(f"following the commands of {followed.node}")
 
     def _look_at_description(self) -> None:
-        """The URDF is the ceiling, once it is known."""
+        """Lower effort limits to the URDF's, once it has arrived; infinite limits without it trip."""
         try:
             ceiling = None if self._stated is None else self._stated.answer()
         except ConfigurationError as error:
@@ -429,7 +429,7 @@ class CommandWatchdogNode(Node):
             )
 
     def destroy_node(self) -> None:
-        """End what was asked, too."""
+        """End pending requests, too."""
         if getattr(self, "_stated", None) is not None:
             self._stated.end()
         super().destroy_node()
@@ -479,7 +479,7 @@ class CommandWatchdogNode(Node):
         self.watchdog.controller_changed(read_goal_state(message) == State.PRIMARY_STATE_ACTIVE)
 
     def _ask_for_activation(self) -> None:
-        """Find out what no transition told, because it came before discovery.
+        """Find out about transitions that came before discovery.
 
         The controller makes its publisher when it is configured: an active controller with one
         that was not there at the trip was activated after the trip.
@@ -524,7 +524,7 @@ class CommandWatchdogNode(Node):
         )
 
     def _on_stop(self, message: bytes) -> None:
-        """Engage the emergency stop, if this message or one that waits asks for it; nobody releases it so."""
+        """Engage the emergency stop, if this message or one that waits requests it; a message never releases it."""
         pressed = self._asks(message)
         for _ in range(_BUTTON.depth):
             if pressed or (waits := take_newest(self._stops_in)) is None:
@@ -539,7 +539,7 @@ class CommandWatchdogNode(Node):
                 self.get_logger().error(failure)
 
     def _asks(self, message: bytes) -> bool:
-        """Whether a message says true; one that says nothing keeps none behind it waiting."""
+        """Whether a message holds true; a malformed one does not delay those behind it."""
         return bool(self.incidents.guarded("emergency_stop", read_true, message))
 
     def _on_emergency_stop(
@@ -607,7 +607,7 @@ class CommandWatchdogNode(Node):
         errors = sorted(self.incidents.counts.items())
         figures = {
             **watchdog.figures(),
-            "follows": followed.node if followed else "nobody",
+            "follows": followed.node if followed else "none",
             **self._sources.figures(),
             "controller": self._heard.pulse.words(),
             **{f"error {reason}": str(count) for reason, count in errors},
@@ -631,14 +631,14 @@ def _serve(node: CommandWatchdogNode, interrupt: Interrupt, worker: Worker) -> i
 
     scheduling.settle(node.get_logger().warning)
     if worker.reserve:
-        told = False
+        reported = False
         while not worker.is_called(_RESERVE_LOOK_S):
             if interrupt.requested:
                 return 0
-            if told:
+            if reported:
                 node.listen_in()
             elif node.is_prepared():
-                told = True
+                reported = True
                 node.get_logger().info(f"process {os.getpid()} stands by")
         node.serve()
     elif node.takes_over:
@@ -686,7 +686,7 @@ def main(arguments: list[str] | None = None) -> int:
     name = "command_watchdog"
 
     def work(worker: Worker) -> int:
-        def make(_) -> CommandWatchdogNode:
+        def make(_: object) -> CommandWatchdogNode:
             return CommandWatchdogNode(checked=worker.is_proven, reserve=worker.reserve)
 
         def serve(node: CommandWatchdogNode, interrupt: Interrupt) -> int:

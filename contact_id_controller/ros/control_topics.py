@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -69,7 +70,7 @@ class ControlTopics:
         node: Node,
         loop: ControlLoop,
         incidents: Incidents,
-        chore=lambda: None,
+        chore: Any = lambda: None,
     ) -> None:
         self._node, self._loop, self._chore = node, loop, chore
         self._incidents = incidents
@@ -114,7 +115,7 @@ class ControlTopics:
         ]
 
     def _sends(self, kind: type, topic: str, qos: QoSProfile) -> Publisher:
-        """The publisher of commands; nobody else may send there."""
+        """The publisher of commands, the only one that may send there."""
         allowed = self._loop.controller.settings.commanders
         self._others = OtherSenders(self._node, topic, kind, allowed)
         publisher = self._node.create_publisher(kind, topic, qos)
@@ -133,7 +134,7 @@ class ControlTopics:
         return detail if self._loop.controller.settings.second_commander == STOP else ""
 
     def _look_at_others(self) -> None:
-        """Stop while somebody else commands, too; tell of inputs that several publish."""
+        """Stop while another node commands, too; warn of inputs with several publishers."""
         detail, machine = self._second_commander(), self._loop.guard.machine
         if detail and self.active and not machine.latched:
             machine.stop(detail)
@@ -186,7 +187,7 @@ class ControlTopics:
 
     @property
     def is_heard(self) -> bool:
-        """Whether somebody is known who takes the commands."""
+        """Whether the commands have a known subscriber."""
         return self._commands.get_subscription_count() > 0
 
     def not_ready(self) -> str:
@@ -213,7 +214,9 @@ class ControlTopics:
         if not self._loop.controller.settings.planner_required:
             return ""
         missing = [each.topic_name for each in self._plans if not each.get_publisher_count()]
-        return f"planner_required is set, and nobody sends on {', '.join(missing)}" * bool(missing)
+        return f"planner_required is set, and there is no publisher on {', '.join(missing)}" * bool(
+            missing
+        )
 
     def _look_at_watchdog(self) -> None:
         """Stop where the command watchdog is required and lost, or its emergency stop engaged."""
@@ -271,7 +274,7 @@ class ControlTopics:
             self._contact_input.destroy()
 
     def _watch(self, within_s: float = math.inf) -> None:
-        """Look within this time, at most `state_timeout_s`, whether states are silent.
+        """Check within this time, at most `state_timeout_s`, whether states have stopped.
 
         No longer than that whatever is left by the present pace: a simulation that hardly moved may be
         as fast as the clock by then.
@@ -340,7 +343,7 @@ class ControlTopics:
             waiting, self._waiting = self._waiting, None
             self._on_joint_states(waiting)
 
-    def _on_plan(self, topic: str, take, message: bytes) -> None:
+    def _on_plan(self, topic: str, take: Callable[[Any], Any], message: bytes) -> None:
         if self.active:
             take(message, partial(self._note, "plan", topic=topic, stamp_ns=stamp_ns(message)))
 
@@ -361,7 +364,7 @@ class ControlTopics:
             self._publish(guard.silence(refusal))
             self._note("odometry_missing")
         self._loop.report()
-        # Else the simulation takes its time: nobody waits for a command.
+        # Else the simulation takes its time: no command is due.
 
     def on_emergency_stop(
         self, request: SetBool.Request, response: SetBool.Response

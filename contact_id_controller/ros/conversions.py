@@ -8,6 +8,7 @@ is an ordinary event on the path that runs each millisecond. What the numbers ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from contact_id_controller.plans.trajectories import ContactSchedule, JointTraje
 from contact_id_controller.ros import packed, plan_bytes
 from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.samples import NO_WORDS, NumbersReader
-from contact_id_controller.safety.states import BASE_SIZE, NANO, JointReading, Refusal
+from contact_id_controller.safety.odometry_jump import BASE_SIZE
+from contact_id_controller.safety.states import NANO, JointReading, Refusal
 
 
-def seconds(stamp) -> float:
+def seconds(stamp: Any) -> float:
     """A builtin_interfaces/Time or Duration in s (exact to 0.3 us for times of this century)."""
     return stamp.sec + stamp.nanosec * 1e-9
 
@@ -42,7 +44,7 @@ class JointStateReader:
         self._index, self._room = NO_WORDS, np.zeros(0)
         self._packed = NumbersReader(packed.JOINT_STATE)
 
-    def read(self, message) -> JointReading | Refusal:
+    def read(self, message: Any) -> JointReading | Refusal:
         """Positions and velocities with their time, or why the message is refused."""
         if isinstance(message, bytes):
             time_ns = self._packed.take(message, self._index, self._room)
@@ -150,7 +152,7 @@ class OdometryReader:
         self._index = NO_WORDS
         self._packed = NumbersReader(packed.ODOMETRY)
 
-    def read(self, message) -> tuple[np.ndarray, int, np.ndarray]:
+    def read(self, message: Any) -> tuple[np.ndarray, int, np.ndarray]:
         """Base (13,) and variances of its twist (6,), which the next call overwrites, between them its time, ns.
 
         Position, m, and quaternion xyzw in the world frame, linear, m/s, then angular velocity,
@@ -180,7 +182,7 @@ class OdometryReader:
         self._frames = None
 
     def _check_frames(self, frame: str, child: str) -> None:
-        """Where the frames are others the layout of the bytes is, too: this is not asked each time."""
+        """Other frames have another layout of bytes, so this is not compared for each message."""
         if self._frames is None:
             self._frames = frame, child
         if (frame, child) != self._frames:
@@ -191,7 +193,7 @@ class OdometryReader:
             )
 
 
-def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory:
+def joint_trajectory(message: Any, allow_moving_end: bool = False) -> JointTrajectory:
     """Planned joint motion from trajectory_msgs/JointTrajectory, or its bytes.
 
     Raises:
@@ -215,7 +217,7 @@ def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory
     )
 
 
-def base_trajectory(message) -> BaseTrajectory:
+def base_trajectory(message: Any) -> BaseTrajectory:
     """Planned base motion from trajectory_msgs/MultiDOFJointTrajectory, first joint, world frame.
 
     Raises:
@@ -251,7 +253,7 @@ def base_trajectory(message) -> BaseTrajectory:
     )
 
 
-def contact_schedule(message) -> ContactSchedule:
+def contact_schedule(message: Any) -> ContactSchedule:
     """Planned contacts from trajectory_msgs/JointTrajectory: positions 1 (stands) or 0 (swings).
 
     Raises:

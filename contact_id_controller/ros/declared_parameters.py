@@ -19,12 +19,13 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.parameter_spec import ParameterSpec
 from contact_id_controller.ros.executor import incidents_of
 from contact_id_controller.ros.parameter_service import AnsweringParameterService
 from contact_id_controller.safety.incidents import Incidents
 from contact_id_controller.settings.base import Settings, belongs_to_ros, unknown_parameter
 from contact_id_controller.settings.shared_rows import START_ONLY
-from contact_id_controller.settings.specification import ParameterSpec, table_of
+from contact_id_controller.settings.specification import table_of
 
 SomeSettings = TypeVar("SomeSettings", bound=Settings)
 
@@ -53,7 +54,7 @@ class ParameterTable:
     Args:
         node: the node that owns the parameters, made with `NODE_OPTIONS`.
         table: their specifications.
-        locked: tells whether parameters that are not live may not change now.
+        locked: returns whether parameters that are not live are locked now.
         check_live: gets all values, as they would become, when live ones change while locked;
             raises ConfigurationError to refuse them.
         served: whether other nodes may ask for them and set them.
@@ -74,7 +75,7 @@ class ParameterTable:
         self._specs = {spec.name: spec for spec in table}
         self._locked, self._check_live = locked, check_live
         self.changed = False
-        """Set when a parameter was changed; whoever applies the change clears it."""
+        """Set when a parameter was changed, cleared when the change is applied."""
         self._start: dict[str, Any] = {}
         self._current: dict[str, Any] | None = None
         for spec in table:
@@ -123,7 +124,7 @@ class ParameterTable:
         return checked
 
     def current(self) -> dict[str, Any]:
-        """What `values` says, without looking at what has not changed: that takes several periods."""
+        """Like `values`, without reading what has not changed: that takes several periods."""
         return self.values() if self._current is None else self._current
 
     def _follow(self, parameters: list[Parameter]) -> None:

@@ -11,6 +11,7 @@ import re
 import sys
 import time
 from collections import deque
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -62,7 +63,7 @@ PATIENCE_S = 0.1
 """Wall time after which joint states in lockstep go on without wrenches that have not come."""
 
 DIAGNOSTICS_S = 1.0
-"""Wall time between two diagnostics while nothing changes; a new fault is told at once."""
+"""Wall time between two diagnostics while nothing changes; a new fault is published at once."""
 
 _SUCCESS, _FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 _NUMBER = re.compile(r"[-+]?\d[\d.e+-]*")
@@ -72,7 +73,7 @@ class DynamicsEstimatorNode(LifecycleNode):
     """Lifecycle: configure loads and compiles; activate begins anew, with the robot standing still."""
 
     def __init__(
-        self, name: str = "dynamics_estimator", interrupt: Interrupt | None = None, **options
+        self, name: str = "dynamics_estimator", interrupt: Interrupt | None = None, **options: Any
     ) -> None:
         super().__init__(name, **NODE_OPTIONS, **options)
         self._interrupt = interrupt or Interrupt()
@@ -167,7 +168,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         """Start the pipeline anew, and forget what has arrived."""
         self.pipeline.start()
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
-        self._imu: deque = deque(maxlen=QUEUE)
+        self._imu: deque[Any] = deque(maxlen=QUEUE)
         self._imu_given_up = False
         self._mounted.begin()
         self._waiting: bytes | None = None
@@ -245,7 +246,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             self._on_joints(waiting, served_late=True)
 
     def _give_up(self) -> None:
-        """A sensor that fell silent must not hold a robot that waits for its command."""
+        """A sensor that stopped must not hold a robot that waits for its command."""
         if self._waiting is not None and time.monotonic() - self._served_s > PATIENCE_S:
             stamp_ns = packed_stamp_ns(self._waiting)
             self._imu_given_up = not (self._imu and self._imu[-1][0] >= stamp_ns)
@@ -323,7 +324,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         imu = self._imu_given_up or (self._imu and self._imu[-1][0] >= stamp_ns)
         return not imu or self._mounted.waits_for(stamp_ns)
 
-    def _sample_of(self, stamp_ns: int):
+    def _sample_of(self, stamp_ns: int) -> tuple[Any, Any, Any]:
         """Gyroscope, accelerometer and stamp, s, of the IMU for joints of this stamp."""
         while len(self._imu) > 1 and self._imu[1][0] <= stamp_ns:
             self._imu.popleft()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import TransformStamped, WrenchStamped
@@ -58,7 +59,7 @@ class EstimatePublisher:
                 f"parameter 'joint_wrenches' names {unknown[0]!r}, must be among {choices(joints)}"
             )
         self._qos = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
-        self._publishers: list = []
+        self._publishers: list[Any] = []
         odometry, base = settings.odometry_frame, settings.base_frame
         feet, numbers = list(pipeline.feet), markers(len(pipeline.feet), 0)
         touches = JointState(name=feet, position=array.array("d", numbers))
@@ -83,18 +84,18 @@ class EstimatePublisher:
             name: self._wrench(f"~/joint_wrench/{name}", base) for name in settings.joint_wrenches
         }
 
-    def _publisher(self, kind, topic: str):
+    def _publisher(self, kind: Any, topic: str) -> Any:
         publisher = self._node.create_publisher(kind, topic, self._qos)
         self._publishers.append(publisher)
         return publisher
 
-    def _make(self, message, topic: str, frame: str, numbers: np.ndarray):
+    def _make(self, message: Any, topic: str, frame: str, numbers: np.ndarray) -> tuple[Any, ...]:
         """Publisher, message and where its numbers are written."""
         message.header.frame_id = frame
         packed = PackedMessage(message)
         return self._publisher(type(message), topic), packed, packed.doubles(numbers)
 
-    def _wrench(self, topic: str, frame: str):
+    def _wrench(self, topic: str, frame: str) -> tuple[Any, ...]:
         return self._publisher(WrenchStamped, topic), *packed_wrench(frame)
 
     def destroy(self) -> None:
@@ -113,9 +114,9 @@ class EstimatePublisher:
         if estimate.forces_known:
             self._publish_dynamics(estimate.dynamics)
         if estimate.ready:  # before, which way is up is not known well
-            if self._heard_forces:
+            if self._wanted_forces:
                 world_forces = estimate.world_forces
-                for k in self._heard_forces:
+                for k in self._wanted_forces:
                     self._send(self._forces[k], world_forces[k], FORCE)
             self._publish_odometry(estimate.odometry)
 
@@ -123,13 +124,18 @@ class EstimatePublisher:
         """Which topics are subscribed to; the others are left out until the next look."""
         self._since_look = self._listeners_every - 1
 
-        def heard(topic) -> bool:
+        def subscribed(topic: Any) -> bool:
             return topic[0].get_subscription_count() > 0
 
-        self._contacts_heard, self._efforts_heard = heard(self._contacts), heard(self._efforts)
-        self._accelerations_heard = heard(self._accelerations)
-        self._heard_forces = [k for k, topic in enumerate(self._forces) if heard(topic)]
-        self._heard_wrenches = [name for name, topic in self._wrenches.items() if heard(topic)]
+        self._contacts_wanted, self._efforts_wanted = (
+            subscribed(self._contacts),
+            subscribed(self._efforts),
+        )
+        self._accelerations_wanted = subscribed(self._accelerations)
+        self._wanted_forces = [k for k, topic in enumerate(self._forces) if subscribed(topic)]
+        self._wanted_wrenches = [
+            name for name, topic in self._wrenches.items() if subscribed(topic)
+        ]
 
     def _contacts_are_due(self, contact: np.ndarray) -> bool:
         """In lockstep always; else when they change, and now and then: a message costs a tenth of the step."""
@@ -138,9 +144,9 @@ class EstimatePublisher:
         due = self._since_contacts >= self._contacts_every or states != self._last_contacts
         if due:
             self._since_contacts, self._last_contacts = 0, states
-        return due and self._contacts_heard
+        return due and self._contacts_wanted
 
-    def _send(self, topic, values: np.ndarray, place: slice = EVERYTHING) -> None:
+    def _send(self, topic: Any, values: np.ndarray, place: slice = EVERYTHING) -> None:
         """Publish numbers if they are finite."""
         publisher, message, numbers = topic
         if np.isfinite(values).all():
@@ -168,13 +174,13 @@ class EstimatePublisher:
         (place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w) = pose
         publisher.publish(message)
 
-    def _publish_dynamics(self, found) -> None:
+    def _publish_dynamics(self, found: Any) -> None:
         """Publish joint efforts, accelerations and wrenches that have a subscriber."""
-        if self._efforts_heard:
+        if self._efforts_wanted:
             self._send(self._efforts, found.joint_efforts)
-        if self._accelerations_heard:
+        if self._accelerations_wanted:
             self._send(self._accelerations, found.joint_accelerations)
-        if self._heard_wrenches:
+        if self._wanted_wrenches:
             wrenches = found.joint_wrenches
-            for name in self._heard_wrenches:
+            for name in self._wanted_wrenches:
                 self._send(self._wrenches[name], wrenches[name])

@@ -17,7 +17,7 @@ from contact_id_controller.exceptions import ConfigurationError
 
 WAIT_S = 5.0
 """How long an answer is waited for; in a process just started, on a busy machine, discovery took up
-to 2.4 s. A watchdog loses nothing by it: before discovery its torques reach nobody."""
+to 2.4 s. A watchdog loses nothing by it: before discovery its torques reach no subscriber."""
 
 ENFORCES_WAIT_S = 1.0
 """The same for `enforces_limits`, once the group controller has been found."""
@@ -34,7 +34,7 @@ def check_joint_order(
 
     by_name: it takes trajectories, in which joints have names: any order is right.
 
-    Returns within `WAIT_S`; one line in the log of `node` says how it came out. A group controller
+    Returns within `WAIT_S`; one line in the log of `node` has the outcome. A group controller
     that does not answer is a warning. May be called inside a callback of the node. Returns whether
     it answered.
 
@@ -62,7 +62,7 @@ def check_joint_order(
 
 
 def enforces_limits(node: Node, group: str) -> bool:
-    """Whether the controller_manager of a group controller says that it enforces command limits.
+    """Whether the controller_manager of a group controller reports that it enforces command limits.
 
     One that does not answer within `ENFORCES_WAIT_S`, or knows no such parameter (Humble), does not.
     """
@@ -71,7 +71,7 @@ def enforces_limits(node: Node, group: str) -> bool:
     known = answer is not None and answer.type == ParameterType.PARAMETER_BOOL
     enforced = known and bool(answer.bool_value)
     node.get_logger().info(
-        f"'{manager}' {'says' if known else 'does not say'} {_ENFORCES}"
+        f"'{manager}' {'reports' if known else 'does not report'} {_ENFORCES}"
         + (f" {enforced}" if known else "")
     )
     return enforced

@@ -37,7 +37,7 @@ MOST_BYTES, MOST_NAMES, MOST_CHARACTERS = 100_000, 1000, 1000
 before anything looks at them."""
 
 FARTHEST_S = 2**31
-"""Seconds that no stamp says."""
+"""Seconds beyond any real stamp."""
 
 _SEVERAL = re.compile(r"sequence<(.+?)(?:, \d+)?>|(.+?)\[(\d+)\]")
 _SIZES = {f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
@@ -49,7 +49,7 @@ _PADDING = 16
 """Most bytes that may follow the last field: senders reserve too much for empty sequences."""
 
 
-def nanoseconds(stamp) -> int:
+def nanoseconds(stamp: Any) -> int:
     """A builtin_interfaces/Time or Duration as whole nanoseconds."""
     return stamp.sec * 1_000_000_000 + stamp.nanosec
 
@@ -60,7 +60,7 @@ def stamp_parts(time_ns: int) -> tuple[int, int]:
     return min(max(sec, -FARTHEST_S), FARTHEST_S - 1), nanosec
 
 
-def stamp_ns(message) -> int:
+def stamp_ns(message: Any) -> int:
     """Time of a message whose first field is a header, or of its bytes, ns; 0 of too few bytes."""
     if isinstance(message, bytes):
         if len(message) < _AFTER_STAMP:
@@ -248,7 +248,7 @@ def _walk(kind: type, cursor: Cursor, most: int) -> None:
 def _fields(kind: type) -> tuple[tuple[type | None, int, bool, int], ...]:
     """Of each field: class of its parts, bytes of a number, whether there are several, how many.
 
-    No class: numbers, or texts where there are no bytes. 0 of several: the message says how many.
+    No class: numbers, or texts where there are no bytes. 0 of several: the message has the count.
     """
     fields = []
     for name in kind.get_fields_and_field_types().values():
@@ -339,23 +339,23 @@ class Packable(NamedTuple):
     kind: Any
     fields: Callable[[Cursor], list[tuple[int, int]]]
     wanted: tuple[int, ...] | None
-    values: Callable[[Any], tuple]
+    values: Callable[[Any], tuple[Any, ...]]
     most_bytes: int = MOST_BYTES
 
 
-def _pose_and_twist(message) -> tuple:
+def _pose_and_twist(message: Any) -> tuple[Any, ...]:
     pose, twist = message.pose.pose, message.twist.twist
     p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular
     place = p.x, p.y, p.z, o.x, o.y, o.z, o.w
     return place, (u.x, u.y, u.z, w.x, w.y, w.z), message.twist.covariance
 
 
-def _wrench(message) -> tuple:
+def _wrench(message: Any) -> tuple[Any, ...]:
     f, m = message.wrench.force, message.wrench.torque
     return ((f.x, f.y, f.z, m.x, m.y, m.z),)
 
 
-def _turn_and_felt(message) -> tuple:
+def _turn_and_felt(message: Any) -> tuple[Any, ...]:
     turn, felt = message.angular_velocity, message.linear_acceleration
     return (turn.x, turn.y, turn.z), (felt.x, felt.y, felt.z)
 
@@ -467,7 +467,7 @@ class PackedReader:
         layout = self.layout
         return layout.arrays(data) if layout is not None and layout.fits(data) else None
 
-    def message(self, data: bytes):
+    def message(self, data: bytes) -> Any:
         """The ordinary message of bytes, whose layout is known from now on.
 
         Raises:
@@ -515,7 +515,7 @@ class PackedMessage:
             (``MARKERS``), by which they are found in its bytes.
     """
 
-    def __init__(self, message) -> None:
+    def __init__(self, message: Any) -> None:
         self._buffer = bytearray(serialize_message(message))
 
     def doubles(self, markers: np.ndarray) -> np.ndarray:
@@ -537,14 +537,14 @@ class PackedMessage:
         """Where these bytes stand; ValueError where they do not stand there exactly once."""
         at = self._buffer.find(wanted)
         if at < 0 or self._buffer.count(wanted) != 1:
-            raise ValueError("an array of a message cannot be told from another one")
+            raise ValueError("an array of a message cannot be distinguished from another one")
         return at
 
     def set_stamp(self, time_ns: int) -> None:
         """Time of a message whose first field is a header."""
         _STAMP.pack_into(self._buffer, _HEAD, *stamp_parts(time_ns))
 
-    def publish(self, publisher) -> None:
+    def publish(self, publisher: Any) -> None:
         """Send it with its present numbers."""
         publisher.publish(bytes(self._buffer))
 

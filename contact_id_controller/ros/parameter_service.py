@@ -1,6 +1,6 @@
-"""The parameter services of a node, which answer whatever is asked.
+"""The parameter services of a node, which answer every request.
 
-Those of rclpy raise for a type that is none, and read a value by its type alone: a request that says
+Those of rclpy raise for a type that is none, and read a value by its type alone: a request that names
 double and gives a text sets 0.
 """
 
@@ -50,7 +50,7 @@ def check_value(name: str, value: ParameterValue) -> None:
     """Refuse a value whose type is none, or that also has another type's value.
 
     Raises:
-        ConfigurationError: naming the parameter and what its value says.
+        ConfigurationError: naming the parameter and its value.
     """
     if len(name) > LONGEST_NAME:
         raise ConfigurationError(
@@ -85,22 +85,25 @@ class AnsweringParameterService(ParameterService):
         self._incidents = incidents
         super().__init__(node)
 
-    def _set_parameters_callback(self, request, response):
+    def _set_parameters_callback(self, request: Any, response: Any) -> Any:
         response.results = self._checked(request, self._one_by_one)
         return response
 
-    def _set_parameters_atomically_callback(self, request, response):
+    def _set_parameters_atomically_callback(self, request: Any, response: Any) -> Any:
         (response.result,) = self._checked(request, self._together)
         return response
 
-    def _checked(self, request, answer: Callable[[list], list]) -> list[SetParametersResult]:
+    def _checked(
+        self, request: Any, answer: Callable[[list[Any]], list[Any]]
+    ) -> list[SetParametersResult]:
+        """``answer`` to a request's parameters, or one refusal of a request with too many of them."""
         count = len(request.parameters)
         if count > MOST_IN_A_REQUEST:
             refusal = f"{count} parameters in one request, must be at most {MOST_IN_A_REQUEST}"
             return [SetParametersResult(successful=False, reason=refusal)]
         return answer(request.parameters)
 
-    def _one_by_one(self, messages: list) -> list[SetParametersResult]:
+    def _one_by_one(self, messages: list[Any]) -> list[SetParametersResult]:
         """An answer for each; where all are good one look at all of them will do, which takes a millisecond."""
         if len(messages) > 1 and self._together(messages)[0].successful:
             return [SetParametersResult(successful=True) for _ in messages]
@@ -113,7 +116,7 @@ class AnsweringParameterService(ParameterService):
                 results += self._together([message])
         return results
 
-    def _together(self, messages: list) -> list[SetParametersResult]:
+    def _together(self, messages: list[Any]) -> list[SetParametersResult]:
         """One answer for all of them."""
         try:
             for message in messages:
@@ -133,26 +136,28 @@ class AnsweringParameterService(ParameterService):
         except ParameterNotDeclaredException as error:
             return SetParametersResult(successful=False, reason=str(error))
 
-    def _describe_parameters_callback(self, request, response):
+    def _describe_parameters_callback(self, request: Any, response: Any) -> Any:
         return self._answered(
             request.names, super()._describe_parameters_callback, request, response
         )
 
-    def _get_parameters_callback(self, request, response):
+    def _get_parameters_callback(self, request: Any, response: Any) -> Any:
         return self._answered(request.names, super()._get_parameters_callback, request, response)
 
-    def _get_parameter_types_callback(self, request, response):
+    def _get_parameter_types_callback(self, request: Any, response: Any) -> Any:
         return self._answered(
             request.names, super()._get_parameter_types_callback, request, response
         )
 
-    def _list_parameters_callback(self, request, response):
+    def _list_parameters_callback(self, request: Any, response: Any) -> Any:
         response.result = ListParametersResult()
         return self._answered(
             request.prefixes, super()._list_parameters_callback, request, response
         )
 
-    def _answered(self, asked: list, answer: Callable[..., Any], request, response):
-        if len(asked) > MOST_IN_A_REQUEST:
+    def _answered(
+        self, requested: list[Any], answer: Callable[..., Any], request: Any, response: Any
+    ) -> Any:
+        if len(requested) > MOST_IN_A_REQUEST:
             return response
         return self._incidents.guarded("parameters", answer, request, response) or response

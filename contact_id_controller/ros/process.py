@@ -1,4 +1,4 @@
-"""What the executables have in common: how a process begins, is asked to end, and ends.
+"""What the executables have in common: how a process begins, is interrupted, and ends.
 
 A signal must never raise in Python: an exception in the middle of a conversion between Python and
 C++ comes out as any other error, or not at all. So every signal that would end the process sets a
@@ -26,7 +26,7 @@ from contact_id_controller.ros.signals import ENDING, keep_running
 
 
 class Interrupt:
-    """Whether this process was asked to end; nobody asks before `listen`."""
+    """Whether this process was interrupted, since `listen`."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -48,7 +48,7 @@ class Interrupt:
         """While inside, a signal ends the process on the spot with code 0, after destroying `node`.
 
         For long work that makes no ROS calls, compiling above all, of a node that has not
-        commanded anything. What is compiled is told in the log.
+        commanded anything. What is compiled is logged.
         """
         from contact_id_controller.kernels.compile_progress import (
             Compiling,  # a watchdog compiles nothing
@@ -63,7 +63,7 @@ class Interrupt:
         finally:
             self._node = None
 
-    def _request(self, number, frame) -> None:
+    def _request(self, number: int, frame: Any) -> None:
         self.requested = True
         if self._node is not None:
             self._leave()
@@ -115,11 +115,11 @@ def _run_node(
     interrupt = Interrupt().listen()
     try:
         words = sys.argv[1:] if arguments is None else arguments
-        asked, words = scheduling.from_command_line(words)
+        scheduled, words = scheduling.from_command_line(words)
     except ContactIdError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
-    scheduling.take(asked)
+    scheduling.take(scheduled)
     loopback.confine()
     loopback.send_again_soon()
     node = None

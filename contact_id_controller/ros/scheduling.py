@@ -34,7 +34,7 @@ BORNE_S = 0.01
 """A pause of the kernel up to this is not worth a word: a walk bears twice as long without a command."""
 
 LIMITS = Path("/proc/sys/kernel")
-"""Where Linux says how much of which time real-time threads may take."""
+"""Where Linux states how much of which time real-time threads may take."""
 
 
 def longest_pause_s() -> float:
@@ -50,7 +50,7 @@ def longest_pause_s() -> float:
 
 
 class Scheduling(NamedTuple):
-    """What is asked for.
+    """Requested scheduling.
 
     priority: of SCHED_FIFO, 1 to 99; 0: the ordinary one.  cpus: numbers of cores; none: all.
     """
@@ -117,27 +117,27 @@ def from_command_line(arguments: Sequence[str]) -> tuple[Scheduling, list[str]]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--rt-priority", default="0")
     parser.add_argument("--cpus", default="")
-    asked, others = parser.parse_known_args(words[:at])
-    cpus = cores(asked.cpus) if asked.cpus else ()
-    return Scheduling(priority(asked.rt_priority), cpus), others + words[at:]
+    found, others = parser.parse_known_args(words[:at])
+    cpus = cores(found.cpus) if found.cpus else ()
+    return Scheduling(priority(found.rt_priority), cpus), others + words[at:]
 
 
 class Process:
     """This process, as the system runs it. What the system refuses is said, and it goes on.
 
     Args:
-        asked: what is asked for.
+        requested: priority and processors.
     """
 
-    def __init__(self, asked: Scheduling) -> None:
-        self.asked = asked
+    def __init__(self, requested: Scheduling) -> None:
+        self.requested = requested
         self._refusals: list[str] = []
         self._told = False
-        if asked.cpus:
+        if requested.cpus:
             # Before any other thread is made: they inherit it.
             self._try(
-                f"--cpus {','.join(map(str, asked.cpus))}",
-                lambda: os.sched_setaffinity(0, asked.cpus),
+                f"--cpus {','.join(map(str, requested.cpus))}",
+                lambda: os.sched_setaffinity(0, requested.cpus),
             )
 
     def settle(self, warn: Callable[[str], None]) -> None:
@@ -147,18 +147,18 @@ class Process:
         """
         gc.collect()
         gc.freeze()
-        if self.asked.priority:
+        if self.requested.priority:
             self._try("memory that stays", _lock_memory)
             self._try(
-                f"--rt-priority {self.asked.priority}",
-                lambda: self._set_priority(os.SCHED_FIFO, self.asked.priority),
+                f"--rt-priority {self.requested.priority}",
+                lambda: self._set_priority(os.SCHED_FIFO, self.requested.priority),
             )
             pause_s = longest_pause_s()
             if pause_s > BORNE_S and not self._refusals and not self._told:
                 self._told = True
                 warn(
                     f"the kernel may hold real-time threads for {1e3 * pause_s:.0f} ms at a time, when "
-                    "they want nearly all of a core; docs/real_time.md says how to make that shorter"
+                    "they want nearly all of a core; docs/real_time.md: how to shorten that"
                 )
         for line in self._refusals:
             warn(line)
@@ -167,7 +167,7 @@ class Process:
     def unsettle(self) -> None:
         """Much is to be made again: at the ordinary priority."""
         gc.unfreeze()
-        if self.asked.priority:
+        if self.requested.priority:
             with contextlib.suppress(OSError, AttributeError):
                 self._set_priority(os.SCHED_OTHER, 0)
 
@@ -187,7 +187,7 @@ class Process:
         except (OSError, AttributeError) as error:  # AttributeError: not Linux
             self._refusals.append(
                 f"{what} is refused by the system ({error}): it goes on without; docs/real_time.md "
-                "says what to allow"
+                "lists what to allow"
             )
 
 
@@ -202,10 +202,10 @@ process = Process(Scheduling())
 """That of this node; ``take`` replaces it."""
 
 
-def take(asked: Scheduling) -> None:
-    """Let this process be run as asked, as far as that is possible before the node exists."""
+def take(requested: Scheduling) -> None:
+    """Let this process be scheduled as requested, as far as that is possible before the node exists."""
     global process
-    process = Process(asked)
+    process = Process(requested)
 
 
 def unsettle() -> None:

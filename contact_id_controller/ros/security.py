@@ -1,6 +1,6 @@
-"""What is said where security of ROS 2 is asked for and cannot be had (docs/security.md).
+"""Errors where security of ROS 2 is enabled and not available (docs/security.md).
 
-Whatever is not secured although ``ROS_SECURITY_ENABLE`` is true says so in one line, or does not run.
+Whatever is not secured although ``ROS_SECURITY_ENABLE`` is true reports that in one line, or does not run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ENABLE, STRATEGY, KEYSTORE = (f"ROS_SECURITY_{name}" for name in ("ENABLE", "STR
 
 
 def is_asked_for() -> bool:
-    """Whether ROS is told to secure its topics."""
+    """Whether ROS is configured to secure its topics."""
     return os.environ.get(ENABLE) == "true"
 
 
@@ -28,7 +28,7 @@ def explained(name: str) -> Iterator[None]:
         name: begins the line that is printed where nothing enforces security.
 
     Raises:
-        ConfigurationError: security was asked for and this ROS cannot give it; one line.
+        ConfigurationError: security is enabled and this ROS does not provide it; one line.
     """
     if is_asked_for() and os.environ.get(STRATEGY) != "Enforce":
         print(
@@ -53,6 +53,6 @@ def _line(text: str) -> str:
         )
     store = os.environ.get(KEYSTORE)
     return (
-        f"{ENABLE} is true, but ROS says: {text.splitlines()[0]}; {KEYSTORE} is "
+        f"{ENABLE} is true, but ROS reports: {text.splitlines()[0]}; {KEYSTORE} is "
         f"{repr(store) if store else 'not set'}, must be a keystore with an enclave of this node"
     )

@@ -1,7 +1,7 @@
 """Who sends on a topic: by discovery, and by the identity that each message brings.
 
 Discovery alone does not say who is alive: a process that was killed stays known for up to 20 s. A
-message does. rclpy tells a message's sender from Kilted on; before, only discovery is left.
+message does. rclpy knows a message's sender from Kilted on; before, only discovery is left.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ LOOK_PERIOD_S = 1.0
 0.15 ms for the names of several."""
 
 RECENT_S = 0.5
-"""So long after its last message somebody counts as sending."""
+"""A sender counts as sending until this long, s, after its last message."""
 
 LISTEN_S = 0.1
-"""How long somebody who has just been found is listened to before one commands oneself."""
+"""How long a publisher that was just found is listened to before commanding, s."""
 
 _HEARD = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def identity_of(info: Mapping[str, Any]) -> bytes | None:
-    """Who sent a message, by the information that was taken with it; None where nobody tells."""
+    """Who sent a message, by the information that was taken with it; None where it is unknown."""
     identity = info.get("publisher_gid")
     return None if identity is None else bytes(identity["data"])
 
 
 _UNKNOWN = "/_NODE_NAME_UNKNOWN_"
-"""What ROS says of a publisher whose node it does not know, or not yet."""
+"""ROS's name of a publisher whose node it does not know, or not yet."""
 
 
 MOST_PUBLISHERS = 100
@@ -46,7 +46,7 @@ MOST_PUBLISHERS = 100
 def publishers_of(node: Node, topic: str) -> dict[bytes, str] | None:
     """Publishers of a topic that are known: identity -> full name of the node.
 
-    None where they are more than `MOST_PUBLISHERS`: nobody looks at them.
+    None where they are more than `MOST_PUBLISHERS`: they are not examined.
     """
     if node.count_publishers(topic) > MOST_PUBLISHERS:
         return None
@@ -57,7 +57,7 @@ def publishers_of(node: Node, topic: str) -> dict[bytes, str] | None:
 
 
 def known_publishers_of(node: Node, topic: str) -> dict[bytes, str] | None:
-    """The same without those of which discovery has not told yet to which node they belong."""
+    """The same without those whose node discovery does not know yet."""
     found = publishers_of(node, topic)
     if found is None:
         return None
@@ -72,7 +72,7 @@ def full_name(name: str, namespace: str) -> str:
 class OtherSenders:
     """Who else sends on a topic that a node sends on itself.
 
-    It listens on the topic only while somebody else has a publisher there. Make it before the node's
+    It listens on the topic only while another node has a publisher there. Make it before the node's
     own publisher, and call `know_own` after. Among more than `MOST_PUBLISHERS` everybody who sends is
     another one but itself and those that were known before to be allowed.
 
@@ -115,7 +115,7 @@ class OtherSenders:
         )
 
     def listen_first(self) -> None:
-        """Listen for `LISTEN_S` before a first command, if somebody could send and was not heard yet."""
+        """Listen for `LISTEN_S` before a first command, if another node could send and has not been received yet."""
         self.look(time.monotonic())
         while self._heard is not None and time.monotonic() - self._since_s < LISTEN_S:
             time.sleep(0.01)
@@ -171,7 +171,7 @@ class OtherSenders:
             identity = identity_of(taken[1]) or b""
             name = self._suspects.get(identity)
             if name is None and self._crowd and identity not in self._own | self._trusted:
-                name = "somebody among very many publishers"
+                name = "one of very many publishers"
             if name is not None:
                 self._last[name] = now_s
 

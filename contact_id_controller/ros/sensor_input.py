@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rclpy.node import Node
@@ -46,7 +46,7 @@ class SensorInput:
         node, qos: owner of the subscriptions, and their quality of service.
         sources: of the sensors, n.
         timeout_s: age above which a reading counts as none.
-        heard: called after each message.
+        arrived: called after each message.
 
     Attributes:
         sources, subscriptions: one a sensor.  heard_s: (n,) monotonic time of the last message of each.
@@ -58,9 +58,9 @@ class SensorInput:
         qos: QoSProfile,
         sources: Sequence[Source],
         timeout_s: float,
-        heard: Callable[[], None],
+        arrived: Callable[[], None],
     ) -> None:
-        self._timeout_ns, self._heard = round(1e9 * timeout_s), heard
+        self._timeout_ns, self._arrived = round(1e9 * timeout_s), arrived
         self.sources = tuple(sources)
         self.subscriptions = [
             node.create_subscription(
@@ -80,7 +80,7 @@ class SensorInput:
     def begin(self) -> None:
         """Forget all readings."""
         count = len(self.subscriptions)
-        self._kept: list[deque] = [deque(maxlen=QUEUE) for _ in range(count)]
+        self._kept: list[deque[Any]] = [deque(maxlen=QUEUE) for _ in range(count)]
         self._given_up = np.zeros(count, dtype=bool)
         self.heard_s = np.full(count, -np.inf)
 
@@ -96,17 +96,17 @@ class SensorInput:
             self._kept[k].clear()
         self._kept[k].append(reading)
         self._given_up[k], self.heard_s[k] = False, time.monotonic()
-        self._heard()
+        self._arrived()
 
     def waits_for(self, stamp_ns: int) -> bool:
-        """Whether a sensor that speaks has not yet told of this stamp."""
+        """Whether an active sensor has not yet published this stamp."""
         return any(
             not given_up and not (kept and kept[-1][0] >= stamp_ns)
             for given_up, kept in zip(self._given_up, self._kept)
         )
 
     def give_up(self, stamp_ns: int) -> None:
-        """Wait no more for sensors that have not told of this stamp, until they speak again."""
+        """Wait no more for sensors that have not published this stamp, until they publish again."""
         for k, kept in enumerate(self._kept):
             self._given_up[k] |= not (kept and kept[-1][0] >= stamp_ns)
 

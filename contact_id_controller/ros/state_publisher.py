@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -48,13 +49,13 @@ class StatePublisher:
         self,
         node: Node,
         robot: RobotModel,
-        foot_frames,
+        foot_frames: Sequence[str],
         qos: QoSProfile,
         *,
         mounted: Sequence[Mounted] = (),
         imu_frame: str | None = None,
         truth: str = "",
-    ):
+    ) -> None:
         self._robot = robot
         self._stamp = Time()
         self._clock = Clock(clock=self._stamp)
@@ -96,11 +97,11 @@ class StatePublisher:
             node.create_publisher(JointState, f"{truth}contact_states", qos) if truth else None
         )
 
-    def _wrench_publisher(self, node, topic, frame, qos):
+    def _wrench_publisher(self, node: Any, topic: str, frame: str, qos: Any) -> tuple[Any, ...]:
         return node.create_publisher(WrenchStamped, topic, qos), *packed_wrench(frame)
 
     def listened_to(self) -> tuple[bool, bool, bool]:
-        """Whether there are subscribers of the IMU, of mounted sensors, of the ground's forces."""
+        """Whether IMU, mounted sensors and the ground's forces have subscribers."""
         imu, contacts = self._imu_publisher, self._contacts_publisher
         return (
             imu is not None and imu.get_subscription_count() > 0,
@@ -110,11 +111,15 @@ class StatePublisher:
         )
 
     def publish(
-        self, stamp_ns: int, state: RobotState, readings: Readings, contact_forces=None
+        self,
+        stamp_ns: int,
+        state: RobotState,
+        readings: Readings,
+        contact_forces: np.ndarray | None = None,
     ) -> None:
         """Publish a state and the readings of it; forces on the feet (f, 3) of the period before.
 
-        contact_forces: None: nobody listens.
+        contact_forces: None: no subscriber.
         """
         self._stamp.sec, self._stamp.nanosec = divmod(stamp_ns, 1_000_000_000)
         if stamp_ns >= self._next_clock_ns:
@@ -152,7 +157,7 @@ class StatePublisher:
         """Publish the time of the last state again."""
         self._clock_publisher.publish(self._clock)
 
-    def _publish_reactions(self, stamp_ns: int, contact_forces) -> None:
+    def _publish_reactions(self, stamp_ns: int, contact_forces: np.ndarray) -> None:
         """Publish contact states and foot forces (feet, 3) N, world frame, that have a subscriber."""
         contacts = self._contacts_publisher
         if contacts is not None and contacts.get_subscription_count():
@@ -166,7 +171,7 @@ class StatePublisher:
                 message.publish(publisher)
 
 
-def fill_wrench(message: WrenchStamped, values) -> None:
+def fill_wrench(message: WrenchStamped, values: np.ndarray) -> None:
     """Force then moment (6,) into a message."""
     force, torque = message.wrench.force, message.wrench.torque
     force.x, force.y, force.z, torque.x, torque.y, torque.z = values.tolist()

@@ -10,7 +10,7 @@ of which the torques are an affine function u = offset + F f:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from contact_id_controller.models import solve
 from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.problem import Problem
 from contact_id_controller.projected.program import QcqpProgram
-from contact_id_controller.solution import SOLVED
+from contact_id_controller.solution import SOLVED, Solution
 
 PINV, PINV_W, PYRAMID, CONES = "pinv", "pinv, weighted", "pyramid", "cones"
 ALLOCATIONS = (PINV, PINV_W, PYRAMID, CONES)
@@ -47,7 +47,9 @@ class Breach(NamedTuple):
     torque: bool
 
 
-def breach(allocation: Allocation, friction, limits, tolerance: float = TOLERANCE) -> Breach:
+def breach(
+    allocation: Allocation, friction: Any, limits: np.ndarray, tolerance: float = TOLERANCE
+) -> Breach:
     """Which laws are broken; friction (n,), limits (na,) N·m.
 
     cone: |f_T| > mu max(f_N, 0). A force that pulls straight counts as pulling only.
@@ -62,7 +64,9 @@ def breach(allocation: Allocation, friction, limits, tolerance: float = TOLERANC
     )
 
 
-def pseudo_inverse(offset, F, E, e, weights) -> tuple[np.ndarray, np.ndarray]:
+def pseudo_inverse(
+    offset: np.ndarray, F: np.ndarray, E: np.ndarray, e: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Torques and forces of least sum weights u^2, u = offset + F f, E f = e, by least squares alone.
 
     offset (na,), F (na, k), E (m, k), e (m,), weights (na,). E may have any rank: e is met as far as
@@ -81,7 +85,7 @@ def pseudo_inverse(offset, F, E, e, weights) -> tuple[np.ndarray, np.ndarray]:
     return offset + F @ f, f
 
 
-def _held(solution) -> np.ndarray:
+def _held(solution: Solution) -> np.ndarray:
     """Contacts (n,) that touch and that the motion of a solution neither parts nor slides."""
     problem = solution.problem
     motion = np.abs(solution.contact_velocity).max(axis=1, initial=0.0)
@@ -89,7 +93,9 @@ def _held(solution) -> np.ndarray:
     return (problem.gap_speed <= TOUCHING_SPEED) & (motion <= HELD * scale)
 
 
-def allocate_reduced(problem: Problem, weights, limits, previous=None):
+def allocate_reduced(
+    problem: Problem, weights: Any, limits: np.ndarray, previous: Any = None
+) -> tuple[Any, ...]:
     """All four allocations of a reduced problem: (name -> Allocation, friction (n,), solution of cones).
 
     The planned motion is that of ``coulomb/qcqp`` without its disturbance: contacts that touch move at
@@ -122,7 +128,15 @@ def allocate_reduced(problem: Problem, weights, limits, previous=None):
     return answers, problem.contacts.friction, exact
 
 
-def allocate_push(make_program, na: int, push: float, load: float, weights, limits, previous=None):
+def allocate_push(
+    make_program: Any,
+    na: int,
+    push: float,
+    load: float,
+    weights: Any,
+    limits: Any,
+    previous: Any = None,
+) -> tuple[Any, ...]:
     """All four allocations of one contact that must push with at least ``push`` (N) and bear ``load`` (N).
 
     make_program(weights, lower, upper, friction): the ``QcqpProgram`` of motion and contact. load: force

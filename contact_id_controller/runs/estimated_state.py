@@ -30,13 +30,13 @@ def estimator_changes(settings: ControllerSettings) -> dict[str, Any]:
 
 
 class EstimatedState:
-    """What the sensors of a simulated robot say, made into the state that its controller is told.
+    """The state that a controller gets, estimated from the sensors of a simulated robot.
 
     Args:
         world: a simulated robot with an IMU, and the force/torque sensors that the pipeline reads.
         pipeline: of the same robot.
         noise, seed: see ``NoisySensors``.
-        true_forces: the controller is told the simulator's forces, for the estimated ones to be judged
+        true_forces: the controller gets the simulator's forces, for the estimated ones to be judged
             by.
 
     Attributes:
@@ -48,12 +48,12 @@ class EstimatedState:
 
     def __init__(
         self,
-        world,
+        world: Any,
         pipeline: EstimationPipeline,
         noise: SensorNoise | str = "perfect",
         seed: int = 0,
         true_forces: bool = False,
-    ):
+    ) -> None:
         self._world, self._true_forces = world, true_forces
         self.pipeline, self.estimate = pipeline, pipeline.estimate
         self._sensors = SimulatedSensors(world, noise, seed, pipeline.settings.mounted)
@@ -68,16 +68,16 @@ class EstimatedState:
         self.pipeline.start()
         waits = self.pipeline.settings.odometry.still_time_s + 10.0 * self._period_s
         for periods in range(-round(waits / self._period_s), 1):
-            told = self._step(controller, state, periods * self._period_s)
+            estimate = self._step(controller, state, periods * self._period_s)
         if not self.estimate.ready:
             raise SimulationError(f"no estimate at the start: {'; '.join(self.estimate.faults)}")
-        return told
+        return estimate
 
     def after(self, controller: Controller, state: RobotState) -> RobotState:
         """What is known at the end of a period that ended in ``state``."""
         return self._step(controller, state, state.time_s)
 
-    def _step(self, controller, state, time_s):
+    def _step(self, controller: Any, state: Any, time_s: float) -> Any:
         """The state as estimated from simulated sensors; contact and forces go to the controller, too."""
         readings = self._sensors.read(state)
         estimate: PipelineEstimate = self.pipeline.step(

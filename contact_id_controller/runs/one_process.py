@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 CONFIG = "package://contact_id_controller/config"
 TOUCHES = 0.02
-"""Share of the weight from which on the gait planner is told that a foot touches the ground."""
+"""Share of the weight from which on the gait planner takes a foot as touching the ground."""
 AT_ORIGIN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -51,8 +51,8 @@ class Period(NamedTuple):
 
     forces: of the ground on the feet over the period, (n_feet, 3) N, world frame.
     plan: made at its start, or None.
-    believed: the state that planner and controller were told.
-    estimated_forces: (n_feet, 3) N, of the period; None where the truth was told.
+    believed: the state that planner and controller received.
+    estimated_forces: (n_feet, 3) N, of the period; None where they received the truth.
     """
 
     before: RobotState
@@ -87,9 +87,9 @@ def gait_planner(
 
 
 def estimated_state(
-    name: str, world, noise: str, seed: int = 0, *, true_forces: bool = False, **changes: Any
+    name: str, world: Any, noise: str, seed: int = 0, *, true_forces: bool = False, **changes: Any
 ) -> EstimatedState:
-    """What the controller of a robot is told where it knows its sensors only.
+    """An estimator of the state, for a controller that knows only the sensors.
 
     Args:
         name: of the robot's configuration, whose section ``dynamics_estimator`` is used.
@@ -153,10 +153,10 @@ class InProcessRun:
         plan: called with controller and state before each step, instead of the gait planner.
         start: (nq,) of the robot at first; None: the posture of the configuration, on the ground.
         stabilised: add the torques of ``Stabiliser`` to the controller's.
-        told: makes the state that planner and controller are told of what sensors say; None: they
-            are told the true one.
+        estimator: makes the state that planner and controller get from the sensors; None: they
+            get the true one.
         surface: the ground as the gait planner sees it, where its setting ground is ``map``.
-        late: told the time of each state, s, whether the computer is late at it: then nothing is
+        late: called with the time of each state, s, whether the computer is late at it: then nothing is
             planned or solved. With command_interface effort the robot keeps its last torques, with
             joint_trajectory its local feedback goes on along the last trajectory, with
             linear_feedback around the last state that was solved.
@@ -172,18 +172,18 @@ class InProcessRun:
         self,
         name: str,
         settings: ControllerSettings,
-        world,
+        world: Any,
         *,
         planner: dict[str, Any] | None = None,
         feet: FeetOnGround | None = None,
         plan: Callable[[Controller, RobotState], None] | None = None,
         start: np.ndarray | None = None,
         stabilised: bool = False,
-        told: EstimatedState | None = None,
+        estimator: EstimatedState | None = None,
         surface: HeightField | None = None,
         late: Callable[[float], bool] | None = None,
-    ):
-        self.settings, self.world, self._told = settings, world, told
+    ) -> None:
+        self.settings, self.world, self._estimator = settings, world, estimator
         self.robot = settings.robot()
         self.controller = Controller(self.robot, settings, feet)
         self.following = Following(self.controller)
@@ -205,8 +205,8 @@ class InProcessRun:
             if feet is not None or settings.ground_file:
                 start = stand_on(self.controller.feet, self.robot, start)
         self.state = self.believed = world.reset(start)
-        if told is not None:
-            self.believed = told.begin(self.controller, self.state)
+        if estimator is not None:
+            self.believed = estimator.begin(self.controller, self.state)
         self.controller.reset(self.believed)
         if settings.interface.robot_side:
             side = loaded(settings.interface.robot_side)
@@ -243,14 +243,14 @@ class InProcessRun:
             self.controller.sent(result.torques)
         self.state = self.believed = self.world.step(result.torques)
         forces = self.world.contact_forces()
-        if self._told is None:
+        if self._estimator is None:
             self._contact = np.linalg.norm(forces, axis=1) > TOUCHES * self.robot.weight
             self.controller.measure(forces)
             estimated = None
         else:
-            self.believed = self._told.after(self.controller, self.state)
-            self._contact = self._told.estimate.contact.copy()
-            estimated = self.controller.over_contacts(self._told.estimate.world_forces)
+            self.believed = self._estimator.after(self.controller, self.state)
+            self._contact = self._estimator.estimate.contact.copy()
+            estimated = self.controller.over_contacts(self._estimator.estimate.world_forces)
         self._periods += 1
         # Rows of the reference are reused by the next step.
         reference = type(result.reference)(*(np.array(row) for row in result.reference))
@@ -283,7 +283,7 @@ class InProcessRun:
         return result
 
     def said(self, believed: RobotState, result: StepResult) -> EffortTrajectory | StateFeedback:
-        """What the robot's side is told after a step; experiments tell it something else."""
+        """The command for the robot's side after a step; experiments change it."""
         return self.ahead.command
 
     def _coast(self, believed: RobotState) -> StepResult:
@@ -330,9 +330,11 @@ class InProcessRun:
                 break
             builder.add(**row_of(period, self.robot))
             if period.estimated_forces is not None:
-                told = period.believed
+                believed = period.believed
                 foot = self.controller.feet.foot
-                builder.add_estimate(Estimated(told.q, told.v, period.estimated_forces, foot))
+                builder.add_estimate(
+                    Estimated(believed.q, believed.v, period.estimated_forces, foot)
+                )
             each(period)
             if fall.has_fallen(period.after):
                 fell_time_s = fall.fell_time_s

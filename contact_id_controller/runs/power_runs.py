@@ -7,10 +7,11 @@ level ground and on a slope, swaying, and walks, simulated in MuJoCo.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.control.controller import Controller
@@ -61,11 +62,11 @@ class Run(NamedTuple):
 class _Record:
     """Collects the periods of a run."""
 
-    def __init__(self, weights, limits):
+    def __init__(self, weights: np.ndarray, limits: np.ndarray) -> None:
         self.weights, self.limits = weights, limits
         self.rows = [], [], [], [], []
 
-    def add(self, answers, friction) -> None:
+    def add(self, answers: Any, friction: Any) -> None:
         """Add a period: losses, broken limits and largest torques of each allocation."""
         order = [answers[name] for name in ALLOCATIONS]
         for column, values in zip(
@@ -80,7 +81,7 @@ class _Record:
         ):
             column.append(values)
 
-    def run(self, name, friction, driver, limit_nm, period_s) -> Run:
+    def run(self, name: str, friction: Any, driver: Any, limit_nm: Any, period_s: float) -> Run:
         return Run(name, friction, driver, limit_nm, period_s, *map(np.array, self.rows))
 
 
@@ -128,8 +129,13 @@ def arm_push(path: Path, name: str, duration_s: float, limit_nm: float | None = 
         tau_c = track(dynamics, [task])
 
         def make(
-            weights, lower=-np.inf, upper=np.inf, friction=None, dynamics=dynamics, tau_c=tau_c
-        ):
+            weights: Any,
+            lower: ArrayLike = -np.inf,
+            upper: ArrayLike = np.inf,
+            friction: Any = None,
+            dynamics: ProjectedDynamics = dynamics,
+            tau_c: np.ndarray = tau_c,
+        ) -> Any:
             result = program(dynamics, tau_c, PRICE, weights, lower, upper)
             result.friction = result.friction if friction is None else friction
             return result
@@ -195,11 +201,11 @@ def peak_torque(run: Run, allocation: str) -> float:
     return float(run.peak[:, ALLOCATIONS.index(allocation)].max())
 
 
-def _weights(settings, robot):
+def _weights(settings: Any, robot: RobotModel) -> np.ndarray:
     return settings.spread("motor_constant_nm_sqrt_w", robot.na) ** -2.0
 
 
-def _set_up(path, changes, slope_deg):
+def _set_up(path: Any, changes: Any, slope_deg: float) -> tuple[Any, ...]:
     """Controller, simulated robot, planner and first state, gravity turned for all of them."""
     settings = load_settings(path)
     settings = type(settings).from_mapping(ParameterFile(path).section("controller") | changes)
@@ -223,7 +229,7 @@ def _set_up(path, changes, slope_deg):
     return controller, simulated, planner, state
 
 
-def _sway(q, duration_s, amplitude) -> BaseTrajectory:
+def _sway(q: np.ndarray, duration_s: float, amplitude: Any) -> BaseTrajectory:
     """The base moves on an ellipse over its feet and back, beginning at rest."""
     times = np.arange(0.0, duration_s + 2 * KNOT_S, KNOT_S)
     rate = 2.0 * np.pi / SWAY_PERIOD_S

@@ -1,4 +1,4 @@
-"""The record of a run: what the controller asked for and predicted, beside what really happened.
+"""The record of a run: what the controller commanded and predicted, beside what really happened.
 
 One schema for all runs: over ROS (merged from what two nodes wrote), in one process, of a walk or an
 arm. Figures are computed from it by ``report.metrics``; ``save`` and ``load`` keep it in one file.
@@ -173,7 +173,7 @@ class RunRecord:
         refused_inputs: reason -> number of messages that the controller refused.
         not_following_s: for how long the robot was elsewhere than planned, by the controller's own
             judgement (``control.following``).  not_following: the first reason; empty: it followed.
-        estimated: what planner and controller were told instead of the truth; None: the truth.
+        estimated: what planner and controller received instead of the truth; None: the truth.
     """
 
     period_s: float
@@ -229,19 +229,21 @@ class RunRecord:
 
     def part(self, rows: slice) -> RunRecord:
         """The record of some of the periods."""
-        told = self.estimated
-        cut = None if told is None else Estimated(*(values[rows] for values in told))
+        estimated = self.estimated
+        cut = None if estimated is None else Estimated(*(values[rows] for values in estimated))
         return dataclasses.replace(
             self, estimated=cut, **{name: getattr(self, name)[rows] for name in COLUMNS}
         )
 
     def rounded(self) -> RunRecord:
         """The record with the digits that `Column` keeps: its file is a third of the size."""
-        told = self.estimated
+        estimated = self.estimated
         cut = None
-        if told is not None:
+        if estimated is not None:
             columns = {name: column.rounded for name, column in ESTIMATED.items()}
-            cut = Estimated(**{name: cut(getattr(told, name)) for name, cut in columns.items()})
+            cut = Estimated(
+                **{name: cut(getattr(estimated, name)) for name, cut in columns.items()}
+            )
         kept = {name: column.rounded(getattr(self, name)) for name, column in COLUMNS.items()}
         return dataclasses.replace(self, estimated=cut, **kept)
 
@@ -300,7 +302,7 @@ class RecordBuilder:
             "joint_names": tuple(joint_names),
             "foot_names": tuple(foot_names),
         }
-        self._rows: dict[str, list] = {name: [] for name in COLUMNS}
+        self._rows: dict[str, list[Any]] = {name: [] for name in COLUMNS}
         self._estimated: list[Estimated] = []
 
     def __len__(self) -> int:
@@ -356,9 +358,9 @@ def merge_records(
     )
     rows = last_rows[common]
     joints, feet = _names(control["joint_names"]), _names(control["foot_names"])
-    told = None
+    estimated = None
     if estimator_record is not None:
-        told, kept = _estimated(estimator_record, robot["time_s"][robot_rows], feet, period_s)
+        estimated, kept = _estimated(estimator_record, robot["time_s"][robot_rows], feet, period_s)
         rows, robot_rows = rows[kept], robot_rows[kept]
     if len(rows) < 2:
         raise RecordError(
@@ -393,14 +395,14 @@ def merge_records(
         refused_inputs=_refused(control),
         **_followed(control),
         fell_time_s=_fall(robot),
-        estimated=told,
+        estimated=estimated,
     )
 
 
 def _estimated(
     path: Path, time_s: np.ndarray, contacts: Sequence[str], period_s: float
 ) -> tuple[Estimated, np.ndarray]:
-    """What an estimator's record says of the periods that begin at ``time_s``, and those it knows.
+    """An estimator's record in the periods that begin at ``time_s``, and which of them it has.
 
     Its forces at a stamp are those of the period that ended there, on whole feet.
     """

@@ -39,10 +39,10 @@ LOOK_S = 1.0
 
 PARAMETERS, LOGS = "parameters.yaml", "log"
 READY = "ready"
-"""The line of output with which a side process says that the run may begin."""
+"""The line of output with which a side process reports that the run may begin."""
 
 LINK = "page: "
-"""Begins the line in which a side process prints the link of its page, which nobody else knows."""
+"""Begins the line in which a side process prints the secret link of its page."""
 
 
 def prepare_folder(folder: Path) -> None:
@@ -70,7 +70,7 @@ def run_nodes(
     Args:
         side_processes: name -> command line of further processes in the ROS domain of the run; each
             prints the line `READY` when the run may begin, and ends when interrupted after it.
-        domain: ROS domain of the run; None: one that nobody uses. It is told.
+        domain: ROS domain of the run; None: an unused one. It is printed.
 
     Raises:
         RecordError: the folder, or a file in it, cannot be written.
@@ -107,7 +107,7 @@ def run_nodes(
                         if line.startswith(LINK):
                             bar.tell(f"live view: {line.removeprefix(LINK)}")
                 bar.say("activating")
-                # An estimator compiles, and stands still for a moment, before it tells a state.
+                # An estimator compiles, and stands still for a moment, before it publishes a state.
                 patience_s = CONFIGURE_S if ESTIMATOR in setup.nodes else ACTIVATE_S
                 if not supervisor.activate(watch, patience_s):
                     raise _refused(nodes, "activate")
@@ -135,11 +135,11 @@ def run_nodes(
 
 
 class _Watch:
-    """Looks after the nodes while something is waited for, and tells what they compile."""
+    """Checks the nodes while something is waited for, and shows what they compile."""
 
     def __init__(self, nodes: NodeGroup, names: Sequence[str], bar: ProgressBar) -> None:
         self._nodes, self._names, self._bar = nodes, names, bar
-        self._told: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
         self._look_s = 0.0
 
     def __call__(self) -> None:
@@ -149,10 +149,10 @@ class _Watch:
             return
         self._look_s = time.monotonic() + LOOK_S
         for name in self._names:
-            told = [line for line in self._nodes[name].output().splitlines() if SIGN in line]
-            if told and told[-1] != self._told.get(name):
-                self._told[name] = told[-1]
-                self._bar.say(f"{name} {SIGN}{told[-1].partition(SIGN)[2]}")
+            lines = [line for line in self._nodes[name].output().splitlines() if SIGN in line]
+            if lines and lines[-1] != self._shown.get(name):
+                self._shown[name] = lines[-1]
+                self._bar.say(f"{name} {SIGN}{lines[-1].partition(SIGN)[2]}")
 
 
 def _refused(nodes: NodeGroup, what: str) -> RunError:

@@ -128,7 +128,7 @@ class RunSetup:
 
     @property
     def motion(self) -> JointTrajectory | None:
-        """What the joints do where no planner tells them; None: one does."""
+        """The joints' motion where there is no planner; None: there is one."""
         if MOTION not in self.parameters:
             return None
         settings = self.settings
@@ -229,7 +229,7 @@ def make_setup(
         state: ``estimated``: controller and planner know IMU, encoders and efforts only.
         sensors: preset of the simulated sensors; None: as in the file, ``SENSORS`` for an estimate.
         ground: file of uneven ground for all nodes; None: as in the file.
-        driven: it goes where `cmd_vel` says instead of to way-points.
+        driven: it follows `cmd_vel` instead of way-points.
         switchable: other contact models may be chosen while it runs, the file's ``live_models``; by default only its
             own is compiled, in half the time, where the file names none.
 
@@ -344,7 +344,7 @@ def _agreed(parameters: dict, switchable: bool) -> ControllerSettings:
 
 
 def _scheduling(
-    parameters: dict, rt_priority: str | int, cpus: Sequence[str]
+    parameters: dict[str, Any], rt_priority: str | int, cpus: Sequence[str]
 ) -> dict[str, Scheduling]:
     """How each node's process is run."""
     nodes = [name for name in parameters if name != MOTION]
@@ -374,7 +374,7 @@ def _give_local_feedback(simulated: dict[str, Any], settings: ControllerSettings
             simulated.setdefault(name, gain.tolist())
 
 
-def _lay(ground: Path, parameters: dict) -> None:
+def _lay(ground: Path, parameters: dict[str, Any]) -> None:
     """Put the robot on uneven ground, which its planner sees; refused where it is none."""
     read_ground(ground)
     for name in (*NEEDED, PLANNER):
@@ -384,7 +384,7 @@ def _lay(ground: Path, parameters: dict) -> None:
         parameters[PLANNER].setdefault("ground", "map")
 
 
-def _estimate(parameters: dict, file: ParameterFile, mode: str, folder: Path) -> None:
+def _estimate(parameters: dict[str, Any], file: ParameterFile, mode: str, folder: Path) -> None:
     """Put the estimator between the simulated sensors and whoever needs the state."""
     controller, simulated = (parameters[name] for name in NEEDED)
     if not controller.get("floating_base", True):
@@ -417,7 +417,7 @@ def _read(config: Path) -> dict[str, dict[str, Any]]:
     return parameters
 
 
-def _plan_at_once(parameters: dict, config: Path, folder: Path, mode: str) -> None:
+def _plan_at_once(parameters: dict[str, Any], config: Path, folder: Path, mode: str) -> None:
     """Let the whole-body planner begin by itself, on stones below its footsteps."""
     planner = parameters[WHOLE_BODY]
     planner["use_sim_time"] = True
@@ -436,7 +436,7 @@ def _plan_at_once(parameters: dict, config: Path, folder: Path, mode: str) -> No
     on_stones = write_stones(task.contact_plan, folder)
     for name in NEEDED if on_stones else ():
         parameters[name].setdefault("ground_file", on_stones["ground_file"])
-    # Footsteps are told from where the feet stand around the origin; so is the base.
+    # Footsteps are relative to where the feet stand around the origin; so is the base.
     x, y, _, *turn = task.start[:7].tolist()
     simulated.setdefault("initial_base", [x, y, 2.0 * math.atan2(turn[2], turn[3])])
     if mode == "lockstep" and planner["execute_at_once"]:

@@ -22,7 +22,8 @@ CONNECT_S, CLOSE_S = 30.0, 5.0
 AHEAD = 2
 """Items that are taken for each process before it asks for them; all that is kept in memory."""
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def reason(error: Exception) -> str:
@@ -119,7 +120,7 @@ def _prepare_worker() -> None:
     # The parent ends its workers in order; Ctrl-C in a terminal reaches everyone.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # Killed with -9 it can end nobody; its workers would wait for ever.
+    # Killed with -9 it cannot end its workers, which would wait for ever.
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

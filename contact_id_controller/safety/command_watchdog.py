@@ -27,7 +27,7 @@ class WatchdogState(enum.Enum):
 
 
 FOLLOWED_S = 1.0
-"""Who says how fast a joint is, is followed until silent for so long."""
+"""A source of a joint's velocity is followed until it is silent for this long, s."""
 
 STANDING_BY_S = 5.0
 """The same for one who looks now and then only, and mostly sees one message of several."""
@@ -39,7 +39,7 @@ class JointVelocities:
     """The newest joint velocities by name; each joint has an age of its own. And positions.
 
     A joint that a message does not name keeps its velocity until that is too old; one that is
-    named with a value that nobody can believe, or without a value, has none from then on. Each joint
+    named with an impossible value, or without one, has none from then on. Each joint
     is followed by one sender until that is silent: another one would choose the damping torque.
 
     Args:
@@ -68,11 +68,11 @@ class JointVelocities:
         self._silent_s = max(self._followed_s, STANDING_BY_S)
 
     def attend(self, now_s: float) -> None:
-        """All of them from now on: who is followed counts as heard."""
+        """All of them from now on: the followed source counts as received now."""
         if self._silent_s != self._followed_s:
             self._silent_s = self._followed_s
-            heard = now_s - self._heard_s <= STANDING_BY_S
-            self._heard_s[heard] = now_s
+            recent = now_s - self._heard_s <= STANDING_BY_S
+            self._heard_s[recent] = now_s
 
     def take(
         self,
@@ -82,9 +82,9 @@ class JointVelocities:
         position: Sequence[float] = (),
         sender: bytes | None = None,
     ) -> None:
-        """Keep what a message says, rad/s and rad: in any order, with any other joints.
+        """Keep a message's velocities and positions, rad/s and rad: in any order, with any other joints.
 
-        sender: identity of its publisher, as far as the middleware tells.
+        sender: identity of its publisher, as far as the middleware knows it.
         """
         for k, name in enumerate(names):
             index = self._index.get(name)
@@ -206,7 +206,7 @@ class CommandWatchdog:
                 return self._damp(now_s)
             return None
         self._bad_in_a_row = 0
-        # Whoever was kept from calling `tick` forwards what was sent meanwhile: that is fresh.
+        # After a delayed `tick`, what was sent meanwhile is forwarded: it is fresh.
         self._last_good_s = now_s - max(age_s, 0.0)
         if self.state is WatchdogState.TRIPPED and not self._may_return:
             self.refused["tripped"] += 1
@@ -268,7 +268,7 @@ class CommandWatchdog:
         self._may_return = active and self.state is WatchdogState.TRIPPED
 
     def look_at_latch(self) -> None:
-        """Stop if the latch says so: it may have been engaged by the process before this one."""
+        """Stop if the latch is engaged: it may have been engaged by the process before this one."""
         if self._latch is not None and self._latch.is_there():
             self.state = WatchdogState.EMERGENCY_STOP
 

@@ -1,6 +1,6 @@
 """Whether the robot is given what is commanded, as its effort states tell.
 
-A group controller that is deactivated, a command interface that somebody else took, a watchdog in
+A group controller that is deactivated, a command interface that another controller took, a watchdog in
 between: the joint states come on, and so do our commands, but other efforts act. When ours act again,
 full torque at once would be a blow.
 """
@@ -128,9 +128,10 @@ class EffortMonitor:
 
 @bare_kernel
 def _compare(ring, count, efforts, held, lost):
-    """Squares of what is missing of the nearest command, and of that command.
+    """Squares, N^2·m^2, of what is missing of the nearest command, and of that command.
 
-    Lost: how much of the change from ``held`` to the last command is followed, and its square.
+    ring (lags, na): the last commands, ``count`` in all; efforts (na,) measured. Lost: how much of the change from
+    ``held`` (na,) to the last command is followed, and its square.
     """
     lags, joints = ring.shape
     if lost:

@@ -68,7 +68,7 @@ _pack = packing(Seen, SeenType)
 
 @kernel
 def _packed(values):
-    """The struct of the tuple of its fields' values; it has shapes and units."""
+    """The struct ``Seen``, from the tuple of its fields' values."""
     return _pack(values)
 
 

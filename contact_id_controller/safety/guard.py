@@ -80,7 +80,7 @@ class Guard:
 
     Args:
         controller: the controller, with its robot and settings.
-        lockstep: whether whoever sends states waits for the answer: then neither silence nor a
+        lockstep: the sender of states waits for the command: then neither silence nor a
             long step means anything.
         clock: seconds of a clock that never jumps. Only silence is judged by it, less what this
             process itself slept (`look`); all else by the times of the measurements.
@@ -244,7 +244,7 @@ class Guard:
         return refusal
 
     def _begin(self) -> None:
-        """The next torque begins the start ramp, not a blend from the safe output."""
+        """Start to command: forget plans, measured efforts and faults of before; torque grows by the start ramp."""
         self.log.incidents.tell_anew()
         self.plans.clear()
         self.effort_monitor.forget()
@@ -427,7 +427,7 @@ class Guard:
                 self.log.lines.append(
                     f"late: the last {LATE_STEPS} states were each more than 1.5 times period_s "
                     f"{settings.period_s:g} s apart, this step took {step_s:.2g} s: states came while "
-                    "others were answered, or are published less often than period_s says"
+                    "others were answered, or are published less often than every period_s"
                 )
             if ahead is not None:
                 until_s = -math.inf if self.lockstep else arrival_s + 0.5 * settings.period_s
@@ -470,7 +470,7 @@ class Guard:
         safe = self._emergency if stopped else self._safe
         return safe.torques(self.checks.velocity if fresh else None)
 
-    def _wanted(self, joints: JointReading | Refusal | None, now_ns: int | None):
+    def _wanted(self, joints: JointReading | Refusal | None, now_ns: int | None) -> np.ndarray:
         """Torques wanted; `result` stays None when they are the safe output."""
         found, controller, state = self._take(joints, now_ns), self.controller, self.state
         machine, good = self.machine, self.good
@@ -530,7 +530,7 @@ class Guard:
         self.output.blend()
 
     def _carry_on(self, state: RobotState, result: StepResult) -> None:
-        """Let a base that is predicted accelerate as this solution says."""
+        """Let a base that is predicted accelerate as in this solution."""
         if result.solution is not None and (self.ahead is None or self.ahead.solved_now):
             speed = self.controller.answered.v
             acceleration = (

@@ -1,4 +1,4 @@
-"""What another process says of itself, and whether it is gone or only slow. Knows no ROS.
+"""What another process reports of itself, and whether it is gone or only slow. Knows no ROS.
 
 Time is passed in: seconds of a clock that never jumps.
 """
@@ -16,7 +16,7 @@ BEAT_S = 0.1
 """Time between two beats."""
 
 LOST_S = 0.5
-"""Who has not been heard for so long, in which somebody listened, is lost."""
+"""A process without a heartbeat for this long, s, while it was listened to, is lost."""
 
 _LONGEST_LOOK_S = 0.1
 """More time between two looks is the listener's own: it may have been stopped."""
@@ -37,7 +37,7 @@ def process_fields(pid: int) -> list[str] | None:
 
 
 def machine() -> str:
-    """What tells where the numbers of processes mean the same: a start of a system, a container."""
+    """Identity of a process namespace: a boot of a system, a container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -46,7 +46,7 @@ def machine() -> str:
 
 
 class Heart:
-    """What this process says of itself."""
+    """What this process reports of itself."""
 
     def __init__(self) -> None:
         fields = process_fields(os.getpid())
@@ -58,7 +58,7 @@ class Heart:
         self._next_s = -float("inf")
 
     def is_due(self, now_s: float) -> bool:
-        """Whether to beat now; so asked, the next one is `BEAT_S` later."""
+        """Whether to beat now; after this call the next one is `BEAT_S` later."""
         if now_s < self._next_s:
             return False
         self._next_s = now_s + BEAT_S
@@ -74,7 +74,7 @@ class Pulse:
 
     Attributes:
         state: what it said it does, empty before the first beat.
-        silent_s: time since its last beat in which somebody listened, s.
+        silent_s: time since its last beat in which this process listened, s.
     """
 
     def __init__(self) -> None:
@@ -100,22 +100,22 @@ class Pulse:
         self._facts, self.state, self.silent_s = facts, facts["state"], 0.0
 
     def look(self, now_s: float) -> None:
-        """Whoever is to be heard would have been by now."""
+        """Count the time since the last look as silence: a beat sent in it would have been received."""
         if self._looked_s is not None:
             self.silent_s += min(now_s - self._looked_s, _LONGEST_LOOK_S)
         self._looked_s = now_s
 
     @property
     def is_lost(self) -> bool:
-        """Not heard for `LOST_S`, or never."""
+        """Whether it was not received for `LOST_S`, or never."""
         return self.silent_s > LOST_S
 
     def words(self) -> str:
-        """What is known of it: never heard, gone, stopped, slow, or what it does."""
+        """What is known of it: never received, gone, stopped, slow, or what it does."""
         if not self._facts:
-            return "never heard"
+            return "never received"
         pid = self._facts["pid"]
-        heard = f"heard {self.silent_s:.2f} s ago"
+        last = f"last received {self.silent_s:.2f} s ago"
         if self._here and self._facts["machine"] == self._here:
             fields = process_fields(pid)
             if fields is None or int(fields[_START_TIME]) != self._facts["started"]:
@@ -123,9 +123,9 @@ class Pulse:
             if fields[_STATE] in "ZX":
                 return f"process {pid} is dead"
             if fields[_STATE] in "Tt":
-                return f"process {pid} is stopped by a signal, {heard}"
+                return f"process {pid} is stopped by a signal, {last}"
             if self.is_lost:
-                return f"process {pid} lives but is slow, {heard}"
+                return f"process {pid} lives but is slow, {last}"
         elif self.is_lost:
-            return f"process {pid} of another machine is silent, {heard}"
+            return f"process {pid} of another machine is silent, {last}"
         return self.state

@@ -18,7 +18,8 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.safety.machine import SafetyMachine
-from contact_id_controller.safety.states import BASE_SIZE, JointReading, Refusal
+from contact_id_controller.safety.odometry_jump import BASE_SIZE
+from contact_id_controller.safety.states import JointReading, Refusal
 from contact_id_controller.settings.command_interfaces import TORQUES_ONLY
 from contact_id_controller.settings.controller import ControllerSettings
 
@@ -77,7 +78,7 @@ class InProcessController:
         self._period_ns = round(settings.period_s * _NANO)
         self._last_ns: int | None = None
         self.guard.warm_up()
-        # Nobody tells when the host is activated: it begins to call.
+        # There is no message when the host is activated: it begins to call.
         self.guard.start(state_is_known=False)
 
     @property
@@ -190,7 +191,7 @@ class InProcessController:
             raise StateError(f"the base was measured at {time_s:g} s, which is no time")
         self.guard.take_base(np.array(base, dtype=float), round(time_s * _NANO))
 
-    def _take_contact_forces(self, forces, seen) -> None:
+    def _take_contact_forces(self, forces: np.ndarray, seen: np.ndarray) -> None:
         forces = np.array(forces, dtype=float)
         seen = np.ones(len(forces), dtype=bool) if seen is None else np.array(seen, dtype=bool)
         self.guard.take_contact_forces(forces, seen)

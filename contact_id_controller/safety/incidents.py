@@ -1,4 +1,4 @@
-"""What went wrong: caught at one door, counted by reason, told now and then. Knows no ROS."""
+"""What went wrong: caught at one door, counted by reason, logged now and then. Knows no ROS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_CHARACTERS = 4000
 
 
 class Incidents:
-    """Catches, counts, and tells the first of each reason, then one every `TELL_EVERY_S`.
+    """Catches, counts, and logs the first of each reason, then one every `TELL_EVERY_S`.
 
     Args:
         tell: takes one line (or a traceback) for the log.
@@ -37,10 +37,10 @@ class Incidents:
     ) -> None:
         self.counts: Counter[str] = Counter() if counts is None else counts
         self._tell, self._clock, self._passed_on = tell, clock, passed_on
-        self._told: dict[str, tuple[float, int]] = {}  # by reason: when, at which count
+        self._logged: dict[str, tuple[float, int]] = {}  # by reason: when, at which count
 
     def guarded(self, what: str, action: Callable[..., Any], *arguments: Any) -> Any:
-        """What an action returns; None after an error, which is counted and told."""
+        """What an action returns; None after an error, which is counted and logged."""
         try:
             return action(*arguments)
         except self._passed_on:
@@ -52,22 +52,22 @@ class Incidents:
         return None
 
     def count(self, reason: str, detail: str) -> None:
-        """Count one more of a reason; a line says how many came since the last one."""
+        """Count one more of a reason; a line has their number since the last one."""
         now_s = self._clock()
         self.counts[reason] += 1
         count = self.counts[reason]
-        told_s, told = self._told.get(reason, (-math.inf, 0))
-        if now_s - told_s >= TELL_EVERY_S:
-            since = f" ({count - told} since the last line)" if told else ""
-            self._told[reason] = now_s, count
+        logged_s, logged = self._logged.get(reason, (-math.inf, 0))
+        if now_s - logged_s >= TELL_EVERY_S:
+            since = f" ({count - logged} since the last line)" if logged else ""
+            self._logged[reason] = now_s, count
             self._tell(_shortened(f"{reason}{since}: {detail}"))
 
     def tell_anew(self) -> None:
-        """The next one of each reason is told, however long ago the last was."""
-        self._told.clear()
+        """The next one of each reason is logged, however long ago the last was."""
+        self._logged.clear()
 
 
 def _shortened(text: str) -> str:
-    """Both ends of a text that is too long: that of a traceback says most."""
+    """Both ends of a text that is too long: that of a traceback matters most."""
     half = MOST_CHARACTERS // 2
     return text if len(text) <= MOST_CHARACTERS else f"{text[:half]} ... {text[-half:]}"

@@ -22,7 +22,7 @@ _Identity = tuple[int, int]
 _UNKNOWN: _Identity = (-1, -1)
 
 KEEP_S = 0.1
-"""Longest wait for the disk, of whoever commands."""
+"""Longest wait for the disk in a control period, s."""
 
 
 def state_folder(given: str = "") -> Path:
@@ -127,10 +127,10 @@ class EmergencyLatch:
 
     def _write(self) -> str:
         """Write the latch to disk, synced; empty, or why the stop will not outlive this process."""
-        told = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            words = f"engaged {told} by process {os.getpid()}\n"
+            words = f"engaged {now} by process {os.getpid()}\n"
             write_with(self.path, lambda file: _put(file, words))
             self._known[self.path] = _identity(self.path)
             _sync(self.path.parent)
@@ -197,7 +197,7 @@ def _identity(path: Path) -> _Identity | None:
 
 
 def _put(file: BinaryIO, words: str) -> None:
-    """Write words, down to the disk, that nobody else may change."""
+    """Write words, down to the disk, that no other user may change."""
     os.fchmod(file.fileno(), 0o600)
     file.write(words.encode())
     file.flush()

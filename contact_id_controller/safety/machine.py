@@ -11,7 +11,7 @@
                             stopped                          safe output, back by resume or activate
       emergency stop (from any state) --> emergency_stop     back by release, then resume
 
-The table `REACTIONS` says for each fault what happens, and how it ends.
+The table `REACTIONS` states for each fault what happens, and how it ends.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ REACTIONS = {
     ),
     "not following": Reaction(
         "joints, base or feet are elsewhere than planned, or forces other than predicted, for the time of a "
-        "fall (`Following`): the state says so with its reason; torques stay the controller's",
+        "fall (`Following`): the state shows it with its reason; torques stay the controller's",
         "by itself, once the robot follows again",
     ),
     "tilt": Reaction("beyond tilt_limit_rad: stopped, safe output", _EXPLICIT),
@@ -162,7 +162,7 @@ class SafetyMachine:
         self._last_good_s = last_good_s
         self._failures = self.overruns = 0
 
-    # Asked from outside
+    # Requested from outside
 
     def activate(self, last_good_s: float | None = None) -> str:
         """Begin to command; returns why not, or nothing. last_good_s: of the last good state."""
@@ -199,12 +199,12 @@ class SafetyMachine:
         self._forget(last_good_s)
         return ""
 
-    # Told by the control loop
+    # Reported by the control loop
 
     def good_state(self, time_s: float, tilt_rad: float, slept_s: float = 0.0) -> bool:
         """A good state of the robot has come; whether a step may be made on it.
 
-        slept_s: of the time since the last one, that in which nobody could have taken a state.
+        slept_s: of the time since the last one, that in which no state could have been taken.
         """
         last_s, self._last_good_s = self._last_good_s, time_s
         if self.latched or self.state is SafetyState.INACTIVE:

@@ -47,9 +47,9 @@ class PlanIntake:
         try:
             controller.follow(joined, now_s)
         except TrajectoryError:
-            self.parts.told(joined, refused=True)
+            self.parts.note_outcome(joined, refused=True)
             raise
-        self.parts.told(joined, refused=False)
+        self.parts.note_outcome(joined, refused=False)
 
     def follow_due(self, controller: Controller, now_s: float) -> None:
         """Follow the parts that have waited long enough for others."""

@@ -1,6 +1,6 @@
 """Measured joints and base in, the state of the robot out: or the reason why there is none.
 
-Every check that can refuse a state stands here. Each judges what a measurement says of itself (its
+Every check that can refuse a state stands here. Each judges a measurement by itself (its
 stamp, its numbers, the one before), whatever the door it came through.
 """
 
@@ -32,7 +32,7 @@ from contact_id_controller.state import RobotState
 
 NANO = 1e-9
 FARTHEST_NS = 2**31 * 10**9
-"""No stamp with less than a second of nanoseconds says so much: no command could be stamped so."""
+"""Beyond any stamp: no command could be stamped so."""
 
 _BASE_PARTS = (("position", "m"), ("velocity", "m/s"), ("turning", "rad/s"))
 """Of a base whose size has a limit: name and unit."""
@@ -42,7 +42,7 @@ ANOTHER_CLOCK_S = 60.0
 
 _UNKNOWN = np.zeros(6)
 
-_NOBODY_SAYS = 1e4
+_UNKNOWN_VARIANCE = 1e4
 """Variances, (m/s)2 and (rad/s)2, from which on a driver means that it does not know them."""
 
 _SIZE = -100
@@ -62,7 +62,7 @@ class Refusal(NamedTuple):
 class JointReading(NamedTuple):
     """Measured joints at one time: ns; positions (na,), rad or m, velocities (na,), robot's order.
 
-    effort: (na,) N·m, what they have been given; None where nobody says.
+    effort: (na,) N·m, measured; None where unknown.
     """
 
     time_ns: int
@@ -90,7 +90,7 @@ class StateChecks:
         prediction: of the base, where its time is not that of the joints.  predicts: whether that of the last
             state taken was predicted.
         clock_lags: whether the clock comes by messages (simulated time): then a stamp ahead of it
-            only says that the clock is late.
+            only means that the clock is late.
     """
 
     def __init__(
@@ -147,11 +147,13 @@ class StateChecks:
         """Keep a measured base (13,) for the next states; a bad one makes `take` refuse.
 
         Position, m, and quaternion xyzw in the world frame, linear, m/s, and angular velocity,
-        rad/s, in the base frame.  variances: (6,) of the velocities; None, or zeros: nobody says.
+        rad/s, in the base frame.  variances: (6,) of the velocities; None, or zeros: unknown.
         """
         self.base_ns = time_ns
         self._variances = (
-            _UNKNOWN if variances is None else np.where(variances >= _NOBODY_SAYS, 0.0, variances)
+            _UNKNOWN
+            if variances is None
+            else np.where(variances >= _UNKNOWN_VARIANCE, 0.0, variances)
         )
         fault, size = _SIZE, 0.0
         if base.shape == (BASE_SIZE,):
@@ -216,7 +218,7 @@ class StateChecks:
         )
 
     def _impossible(self, k: int) -> Refusal:
-        """Why no joint can be where, or as fast, as number k of the joints says."""
+        """Why joint number k cannot be where, or as fast, as measured."""
         na, seen = self._robot.na, self._seen
         what = "position" if k < na else "velocity"
         return Refusal(

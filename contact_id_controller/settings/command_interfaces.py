@@ -47,7 +47,7 @@ class CommandInterface:
     """One way to command a robot.
 
     Attributes:
-        name: value of ``command_interface``.  says: what is commanded each period.
+        name: value of ``command_interface``.  commanded: what each period commands.
         stop: what a stop, a silence and the end of commanding send.
         topic: of the commands; a watchdog takes them from this name and ``_in``.
         message: ROS type of a command, such as ``std_msgs/msg/Float64MultiArray``.
@@ -61,12 +61,12 @@ class CommandInterface:
             are late. Empty: there is none.
         has_joint_gains: the robot's side has gains of its own, ``LOCAL_GAINS``.
         has_horizon: a command covers ``command_horizon_s``, so that its efforts are those of times to
-            come: their rate of change says nothing.
+            come: their rate of change has no meaning.
         needs_derivative: each solution is commanded with its derivative by the state.
     """
 
     name: str
-    says: str
+    commanded: str
     stop: str
     topic: str
     message: str
@@ -191,7 +191,7 @@ class Commanded:
 def description() -> str:
     """What ``command_interface`` means, from the rows."""
     rows = (
-        f"{row.name}, on the topic {row.topic}: {row.says}; a stop sends {row.stop}."
+        f"{row.name}, on the topic {row.topic}: {row.commanded}; a stop sends {row.stop}."
         for row in INTERFACES.values()
     )
     return " ".join(["What is commanded each period.", *rows])

@@ -70,7 +70,7 @@ class RobotSettings(RobotRows):
         False,
         """Let effort_limits_nm and velocity_limits_rad_s exceed what the URDF states, for a motor that can
         more. Only as given at the start of the node.""",
-        when="Set true only for motors that can more than their URDF says.",
+        when="Set true only for motors stronger than their URDF states.",
     )
 
     motor_constant_nm_sqrt_w: tuple[float, ...] = parameter(
@@ -184,8 +184,8 @@ class ContactSettings:
     )
     contact_sources: tuple[str, ...] = parameter(
         ("geometry", "schedule"),
-        """What tells that a frame is in contact, one source or two that must agree. geometry: the
-        frame is within contact_gap_m of the ground plane. schedule: the plan says that it stands
+        """Sources for a frame being in contact, one source or two that must agree. geometry: the
+        frame is within contact_gap_m of the ground plane. schedule: it stands in the plan
         (without a plan: always). force: ground_reaction/<frame> (WrenchStamped, world frame or any frame
         whose force has the size of the contact force). state: contact_states (JointState: names are frames,
         position 1 is contact, 0 is none).""",
@@ -439,7 +439,7 @@ class SafetySettings:
         """Reduce what is sent as controller_manager's parameter of this name does, so that what acts
         is known here: clipped at the URDF's efforts, zero in the direction of motion beyond its
         speeds and ranges. auto: where group_controller is set and its controller_manager does.""",
-        when="Set on where controller_manager reduces commands and cannot be asked.",
+        when="Set on where controller_manager reduces commands and does not report it.",
         choices=("auto", "on", "off"),
         live=True,
     )
@@ -536,7 +536,7 @@ class SafetySettings:
     state_folder: str = state_folder()
     watchdog_required: bool = parameter(
         False,
-        """Activate only while a command watchdog is heard, and stop when it is heard no more: its
+        """Activate only while a command watchdog publishes, and stop when it is silent: its
         heartbeat is the topic command_watchdog/heartbeat. False: diagnostics say whether there is
         one.""",
         when="Set true on every robot that can do harm.",

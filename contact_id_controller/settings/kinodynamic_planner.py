@@ -119,7 +119,7 @@ class NodeRows(Settings):
         False,
         """Send each plan as soon as it is made, one for the parameter footsteps at the start;
         false: ~/plan makes and shows it, ~/execute sends it.""",
-        when="Set true where nobody looks at a plan before it is followed, as in simulation.",
+        when="Set true where a plan needs no look before it is followed, as in simulation.",
     )
     lead_time_s: float = parameter(
         0.5,

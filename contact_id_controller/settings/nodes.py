@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contact_id_controller.parameter_spec import ParameterSpec
 from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.controller import ControllerSettings
@@ -9,7 +10,7 @@ from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorS
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
-from contact_id_controller.settings.specification import ParameterSpec, table_of
+from contact_id_controller.settings.specification import table_of
 
 SETTINGS: dict[str, type[Settings]] = {
     "controller": ControllerSettings,

@@ -60,7 +60,7 @@ class ParameterFile:
             found = choices(self.nodes) or "nothing"
             if not self.nodes and _ALL_NODES in self._bodies:
                 found = (
-                    f"'{_ALL_NODES}', which says what nodes share and starts none: put a line "
+                    f"'{_ALL_NODES}', which holds what nodes share and starts none: put a line "
                     f"'{node}:' above its values"
                 )
             raise ConfigurationError(f"'{self.path}' has no section '{node}', only {found}")

@@ -9,14 +9,15 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import write_text
 from contact_id_controller.models.registry import names_text
+from contact_id_controller.parameter_spec import ParameterSpec
 from contact_id_controller.settings.nodes import TABLES
-from contact_id_controller.settings.specification import ParameterSpec
 
 COMMAND = "contact_id parameters --write"
 PAGE, TEMPLATE = Path("docs/parameters.md"), Path("config/template.yaml")
@@ -36,7 +37,7 @@ ROLES = {
     "controller": "Turns states and plans into torques.",
     "gait_planner": "Plans walking; not needed where plans come from elsewhere.",
     "kinodynamic_planner": "Plans whole bodies over footholds, also as `contact_id plan`; see planning.md.",
-    "dynamics_estimator": "Tells pose, velocity, contacts and forces from IMU, encoders and efforts.",
+    "dynamics_estimator": "Estimates pose, velocity, contacts and forces from IMU, encoders and efforts.",
     "simulated_robot": "Stands in for the machine; not used on a real robot.",
     "command_watchdog": "Stands between the controller and ros2_control; see safety.md.",
 }
@@ -194,7 +195,7 @@ def as_text(node: str, spec: ParameterSpec) -> str:
     )
 
 
-def value_text(value) -> str:
+def value_text(value: Any) -> str:
     """A value as YAML, in one line."""
     plain = list(value) if isinstance(value, tuple) else value
     wrapped = yaml.safe_dump([plain], default_flow_style=True, width=math.inf).strip()

@@ -91,7 +91,7 @@ def local_gain(what: str, unit: str, empty: str) -> Any:
         (),
         f"""Local feedback: torque per joint {what} error, at the robot's rate: one value, or one per
         joint; empty: {empty}.""",
-        when="Set to what contact_id check says.",
+        when="Set to what contact_id check proposes.",
         unit=unit,
         minimum=0.0,
         maximum=GREATEST_LOCAL_GAIN,

@@ -168,7 +168,7 @@ class SimulatedRobotSettings(Commanded, RobotRows):
         if missing and self.interface.has_joint_gains:
             raise ConfigurationError(
                 f"parameter '{missing[0]}' is empty, command_interface {self.command_interface} needs it: "
-                "contact_id check says which value fits"
+                "contact_id check proposes a value"
             )
         _ = self.locked, self.mounted
         if len(self.pushes) % NUMBERS_OF_A_PUSH:

@@ -10,10 +10,13 @@ Source: the penalty method of the first paper's compliant terrain, section 7.5.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.robot import RobotModel
 from contact_id_controller.simulation.rigid_robot import RigidRobot, cross
 
 DAMPING_RATIO = 0.3
@@ -33,8 +36,15 @@ class CompliantRobot(RigidRobot):
     """
 
     def __init__(
-        self, robot, feet, *, sink_m: float = 1e-3, substeps: int = 5, friction=0.6, **settings
-    ):
+        self,
+        robot: RobotModel,
+        feet: Any,
+        *,
+        sink_m: float = 1e-3,
+        substeps: int = 5,
+        friction: Any = 0.6,
+        **settings: Any,
+    ) -> None:
         if not 0.0 < sink_m < np.inf or not feet:
             raise ConfigurationError(
                 f"sink_m is {sink_m} for {len(feet)} feet, both must be positive"
@@ -50,7 +60,7 @@ class CompliantRobot(RigidRobot):
         model = self.robot.model
         self._links = [model.frames[self.robot.frame_id(foot.frame)].parentJoint for foot in feet]
 
-    def reset(self, q, v=None):
+    def reset(self, q: np.ndarray, v: np.ndarray | None = None) -> Any:
         """As for `RigidRobot`."""
         self._anchors = [None] * len(self.feet)
         return super().reset(q, v)
@@ -88,7 +98,15 @@ class CompliantRobot(RigidRobot):
         self._q = pin.integrate(robot.model, self._q, self._step_s * velocity)
         self._v = self._carried(velocity)
 
-    def _push(self, i, point, speed, normal, depth, mu) -> np.ndarray:
+    def _push(
+        self,
+        i: int,
+        point: np.ndarray,
+        speed: np.ndarray,
+        normal: np.ndarray,
+        depth: float,
+        mu: float,
+    ) -> np.ndarray:
         """Force of the ground on foot i, (3,) N."""
         k, b = self.stiffness_n_m, self.damping_n_s_m
         along = normal @ speed

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.geometry import Body, Scene, Sphere, SphereFoot, Surface, feet_on
+from contact_id_controller.robot import RobotModel
 
 NO_FOOT = -1
 
@@ -22,11 +23,13 @@ class Touching(NamedTuple):
 class FeetFinder:
     """Contacts of spherical feet alone: fast."""
 
-    def __init__(self, robot, feet, ground, friction, anticipation_m: float):
+    def __init__(
+        self, robot: RobotModel, feet: Any, ground: Any, friction: Any, anticipation_m: float
+    ) -> None:
         self._feet = feet_on(robot, feet, ground, friction)
         self._anticipation_m = anticipation_m
 
-    def find(self, data) -> Touching:
+    def find(self, data: Any) -> Touching:
         """The contacts at joint placements ``data.oMi``."""
         self._feet.update(data)
         return Touching(*self._feet.touching(self._anticipation_m))
@@ -35,7 +38,16 @@ class FeetFinder:
 class SceneFinder:
     """Contacts of feet and other bodies with the ground, and of pairs of bodies."""
 
-    def __init__(self, robot, feet, bodies, pairs, ground, friction, anticipation_m: float):
+    def __init__(
+        self,
+        robot: RobotModel,
+        feet: Any,
+        bodies: Any,
+        pairs: Any,
+        ground: Any,
+        friction: Any,
+        anticipation_m: float,
+    ) -> None:
         self._count = len(feet)
         balls = [Body(foot.frame, Sphere(foot.radius_m), _shift(foot)) for foot in feet]
         self._friction = friction if callable(friction) else None
@@ -48,7 +60,7 @@ class SceneFinder:
             robot, [*balls, *bodies], [Surface(GROUND, ground)], pairs, coefficients, anticipation_m
         )
 
-    def find(self, data) -> Touching:
+    def find(self, data: Any) -> Touching:
         """The contacts at joint placements ``data.oMi``."""
         contacts = self._scene.contacts_from(data)
         if self._friction is not None and len(contacts):

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,7 +52,7 @@ class SensorNoise:
     moment_noise_nm: float = 0.0
     sensor_delay_s: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if not 0.0 <= value < math.inf:
@@ -189,12 +189,12 @@ class NoisySensors:
     def read(
         self,
         time_s: float,
-        angular_velocity,
-        linear_acceleration,
-        position,
-        velocity,
-        effort,
-        mounted=(),
+        angular_velocity: np.ndarray,
+        linear_acceleration: np.ndarray,
+        position: np.ndarray,
+        velocity: np.ndarray,
+        effort: np.ndarray,
+        mounted: Sequence[np.ndarray] = (),
     ) -> Readings:
         """What is read at ``time_s`` where this is true; see ``Readings`` for shapes.
 
@@ -219,7 +219,7 @@ class NoisySensors:
         self._waiting.append(Readings(float(time_s), *parts))
         return self._waiting[0]
 
-    def _row(self, true):
+    def _row(self, true: Any) -> np.ndarray:
         """All true values in one fresh row."""
         row = np.empty(len(self._deviations))
         for name, place, values in zip(Readings._fields[1:], self._places, true):
@@ -236,7 +236,7 @@ class SimulatedSensors:
     """Everything that a simulated robot's sensors say after each of its periods.
 
     Args:
-        world: a simulated robot; without an IMU, its IMU says not a number.
+        world: a simulated robot; without an IMU, its IMU reads NaN.
         noise, seed: see ``NoisySensors``.
         mounted: its sensors beside IMU, encoders and motors; without noise where ``noise`` is ``perfect``.
 
@@ -246,11 +246,11 @@ class SimulatedSensors:
 
     def __init__(
         self,
-        world,
+        world: Any,
         noise: SensorNoise | str = "perfect",
         seed: int = 0,
         mounted: Sequence[Mounted] = (),
-    ):
+    ) -> None:
         self.world, self.mounted = world, tuple(mounted)
         chosen = preset(noise) if isinstance(noise, str) else noise
         perfect = chosen == PRESETS["perfect"]

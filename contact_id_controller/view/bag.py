@@ -12,11 +12,12 @@ from contact_id_controller.exceptions import RecordError
 from contact_id_controller.runs.bag_files import (
     BAG,
     METADATA,
+    STATES,
     STORAGE_FILES,
     find_bag,
     namespace_of,
 )
-from contact_id_controller.view.topics import EVENTS, STATES
+from contact_id_controller.view.topics import EVENTS
 
 
 class Message(NamedTuple):
@@ -84,7 +85,7 @@ def read_bag(path: Path, namespace: str | None = None) -> Bag:
             }
             wanted = [each for each in reader.connections if each.topic in names]
             messages: dict[str, list[Message]] = {}
-            # Asked for none, it would give all.
+            # For an empty list it would give all.
             for connection, time_ns, data in reader.messages(wanted) if wanted else ():
                 messages.setdefault(names[connection.topic], []).append(
                     Message(time_ns, bytes(data))

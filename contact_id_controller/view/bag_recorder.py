@@ -19,10 +19,11 @@ from rosbags.typesys import Stores, get_typestore
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.models import row_of
 from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.runs.bag_files import STATES
 from contact_id_controller.settings.command_interfaces import TOPICS
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.view.topics import EVENTS, STATES, Topic, replayed_topics
+from contact_id_controller.view.topics import EVENTS, Topic, replayed_topics
 
 STORAGES = {"sqlite3": StoragePlugin.SQLITE3, "mcap": StoragePlugin.MCAP}
 READY = "ready"
@@ -105,7 +106,7 @@ class BagRecorder:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Record until asked to end; 1 after an error of which one line has been printed."""
+    """Record until interrupted; 1 after an error of which one line has been printed."""
     parser = argparse.ArgumentParser(prog="bag_recorder", description=__doc__.splitlines()[0])
     parser.add_argument("--parameters", type=Path, required=True, help="of the controller")
     parser.add_argument("--bag", type=Path, required=True, help="new folder for the bag")
@@ -119,12 +120,12 @@ def main(arguments: list[str] | None = None) -> int:
         sensed = row_of(settings.friction, settings.solver).takes("forces")
         topics = replayed_topics(settings, sensed, given.controller)
         recorder = BagRecorder(node, topics, given.bag, given.storage)
-        told = False
+        reported = False
         try:
             while not interrupt.requested:
                 count = recorder.take()
-                if not told and recorder.is_ready():
-                    told = True
+                if not reported and recorder.is_ready():
+                    reported = True
                     print(READY, flush=True)
                 if not count:
                     time.sleep(_WAIT_S)

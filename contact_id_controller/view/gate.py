@@ -1,7 +1,7 @@
 """Who may open a page that moves a robot: whoever has the link of this start, from the page's own site.
 
 Three checks on every request, of pages and of websockets alike. `Host` is an address or the name that
-was asked for: a name of somebody else can be made to lead here (DNS rebinding). `Origin`, which
+was requested: a name of somebody else can be made to lead here (DNS rebinding). `Origin`, which
 browsers add and no script can change, is the page's own. The token of this start is in the query: other
 programs send no origin. Without it nothing is shown either.
 """
@@ -34,7 +34,7 @@ MESSAGE_BYTES = 1 << 20
 """Longest message that a page may send to viser; cameras and sliders take some hundred bytes."""
 
 READ_S = 0.01
-"""Between two messages of one page: what sends more waits in its own connection, in nobody else's way."""
+"""Between two messages of one page: what sends more waits in its own connection and delays no other."""
 
 PROBE_S = 10.0
 """Patience with an answer of the page of this process."""
@@ -99,7 +99,7 @@ class Gate:
 
 
 class _Paced(ServerConnection):
-    """A connection that is read no faster than `READ_S` says."""
+    """A connection that is read at most every `READ_S`."""
 
     _next_s = 0.0
 
@@ -145,8 +145,8 @@ def gated_viser(gate: Gate, host: str, port: int) -> viser.ViserServer:
 def _guarded(gate: Gate, serve: Callable[..., Any]) -> Callable[..., Any]:
     """`serve` of websockets whose server asks the gate first."""
 
-    def guarded(handler, *place, process_request=None, **options):
-        def answer(connection, request: Request) -> Response | None:
+    def guarded(handler: Any, *place: Any, process_request: Any = None, **options: Any) -> Any:
+        def answer(connection: Any, request: Request) -> Response | None:
             if refusal := gate.refusal(request):
                 return refusal
             if not is_websocket(request) and (moved := _to_websocket(gate, request)):
@@ -179,14 +179,14 @@ def _let_in(gate: Gate, host: str, port: int) -> str:
     """Who came in that may not, or did not that may; empty: all is as it should be."""
     address = gate.link(port).removeprefix("http://").partition("/")[0]
     good, stranger = f"/?token={gate.token}", "stranger.example"
-    asked = (
+    requests = (
         ("somebody without the token", 403, "/", {"Host": address}),
         ("a page of another site", 403, good, {"Host": address, "Origin": f"http://{stranger}"}),
         ("another name of this machine", 403, good, {"Host": stranger}),
         ("the one with the link", 101, good, {"Host": address, "Origin": f"http://{address}"}),
     )
     place = "127.0.0.1" if host in ("", "0.0.0.0") else "::1" if host == "::" else host
-    for who, code, path, headers in asked:
+    for who, code, path, headers in requests:
         connection = http.client.HTTPConnection(place, port, timeout=PROBE_S)
         try:
             connection.request("GET", path, headers={**headers, **_WEBSOCKET})
@@ -202,10 +202,10 @@ def _let_in(gate: Gate, host: str, port: int) -> str:
 
 def _look_for(host: str, port: int) -> None:
     """Raise RunError where nothing can listen: viser would take another port, or try for ever."""
-    asked = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
+    wanted = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
     free = 0
     try:
-        for family, _, _, _, address in socket.getaddrinfo(host or None, port, **asked):
+        for family, _, _, _, address in socket.getaddrinfo(host or None, port, **wanted):
             try:
                 socket.create_server(address, family=family).close()
                 free += 1

@@ -1,4 +1,4 @@
-"""What a running controller says, taken some times a second: the newest of each topic, nothing queued."""
+"""What a running controller publishes, read some times a second: the newest of each topic, nothing queued."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.controller import ControllerSettings
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-"""Nobody waits for a viewer, and a viewer that is slow misses messages."""
+"""A slow viewer misses messages and delays nothing."""
 
 FROM_SOME = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 """The same of a topic on which several nodes publish."""
@@ -56,12 +56,12 @@ class Listener:
 
     Attributes:
         time_s: stamp of the last joint state; 0: none has come.
-        q: configuration, as last heard.  velocity: (na,) rad/s.
+        q: configuration, as last received.  velocity: (na,) rad/s.
         torques: (na,) N·m, commanded.
         forces: predicted, of the feet in contact.  cones: (l, 2, 3) m, lines.
         metres_per_newton: of the arrows of ``forces``.
         measured: frame -> force (3,) N, world frame, while `measure` is on.
-        joint_plan, base_plan: as last heard.
+        joint_plan, base_plan: as last received.
         level, words, values: of the controller's diagnostics.
         watchdog: what state the watchdog reports; empty: none does.
     """
@@ -86,7 +86,8 @@ class Listener:
         self.measured: dict[str, np.ndarray] = {}
         self.joint_plan: JointPlan | None = None
         self.base_plan: BaseTrajectory | None = None
-        self.level, self.words, self.values = 0, "nothing heard yet", {}
+        self.level, self.words = 0, "nothing received yet"
+        self.values: dict[str, str] = {}
         self._joints = conversions.JointStateReader(robot.joint_names)
         self._base = conversions.OdometryReader()
         listen = self._listen
@@ -170,7 +171,7 @@ class Listener:
                 base = self._base.read(data)[0]
                 self.q[:7] = base[:7]
             except StateError:
-                pass  # the controller says so
+                pass  # the controller reports it
         if (data := take_newest(self._states)) is not None:
             reading = self._joints.read(data)
             if not isinstance(reading, Refusal):
@@ -192,7 +193,7 @@ class Listener:
                 )
                 self.base_plan = started(base, self.time_s)
         except (StateError, TrajectoryError):
-            pass  # the controller refuses it too, and says so
+            pass  # the controller refuses it too, and reports it
 
     def _read_markers(self, markers: Iterable[Marker]) -> None:
         """Arrows and lines; one of another number of points, or not finite, shows nothing."""

@@ -7,6 +7,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import viser
@@ -65,7 +66,7 @@ class Panel:
         measure: bool,
     ) -> None:
         self._server, self._robot, self._remote, self._do = server, robot, remote, do
-        self._shown: dict = {}
+        self._shown: dict[str, Any] = {}
         self._gains: tuple[list[float], list[float]] | None = None
         gui = server.gui
         gui.configure_theme(control_layout="floating", show_logo=False, show_share_button=False)
@@ -94,28 +95,38 @@ class Panel:
             )
         self._make_controls()
 
-    def _button(self, gui: viser.GuiApi, label: str, kind: str, act, colour, icon) -> None:
+    def _button(
+        self,
+        gui: viser.GuiApi,
+        label: str,
+        kind: str,
+        act: Callable[[], Any],
+        colour: Any,
+        icon: Any,
+    ) -> None:
+        """Add a button that does ``act`` as a request of this kind, in the thread that reads the page."""
+
         # In the thread that reads: what a page sends too much of waits in its connection.
-        async def pressed(_) -> None:
+        async def pressed(_: object) -> None:
             self._do(kind, act)
 
         gui.add_button(label, color=colour, icon=icon).on_click(pressed)
 
-    async def _ask_to_release(self, event: viser.GuiEvent) -> None:
+    async def _ask_to_release(self, event: viser.GuiEvent[Any]) -> None:
         """Release only after an answer of who pressed the button."""
         if event.client is None:
             return
         gui = event.client.gui
         with gui.add_modal("Release the emergency stop?") as question:
-            gui.add_html("The robot moves again after <b>Resume</b>. Is nobody in its reach?")
+            gui.add_html("The robot moves again after <b>Resume</b>. Is its reach clear?")
             release = gui.add_button("Release", color="red", icon="lock-open")
             keep = gui.add_button("Keep it engaged", color="gray")
 
-        async def released(_) -> None:
+        async def released(_: object) -> None:
             question.close()
             self._do(RELEASE, self._remote.release)
 
-        async def kept(_) -> None:
+        async def kept(_: object) -> None:
             question.close()
 
         release.on_click(released)
@@ -140,8 +151,8 @@ class Panel:
         ):
             handle.on_update(self._changed(handle.label, act))
 
-    def _changed(self, label: str, act: Callable[[], None]):
-        async def changed(event: viser.GuiEvent) -> None:
+    def _changed(self, label: str, act: Callable[[], None]) -> Any:
+        async def changed(event: viser.GuiEvent[Any]) -> None:
             # By whoever looks on, not by ourselves.
             if event.client is not None:
                 self._do(label, act)
@@ -165,24 +176,24 @@ class Panel:
 
     # What is shown
 
-    def show(self, heard: Listener, speed_m_s: float) -> None:
-        """Words and plots of what was heard last."""
+    def show(self, listener: Listener, speed_m_s: float) -> None:
+        """Words and plots of what was received last."""
         self._follow_parameters()
-        colour = LEVEL_COLOURS[min(heard.level, 2)]
-        words = [f'<b style="color:{colour}">● {html.escape(heard.words)}</b>']
-        if "safety state" in heard.values:
-            words.append(f"safety state: {html.escape(heard.values['safety state'])}")
-        if heard.watchdog:
-            words.append(f"watchdog: {html.escape(heard.watchdog)}")
-        words.append(f"time {heard.time_s:.2f} s")
+        colour = LEVEL_COLOURS[min(listener.level, 2)]
+        words = [f'<b style="color:{colour}">● {html.escape(listener.words)}</b>']
+        if "safety state" in listener.values:
+            words.append(f"safety state: {html.escape(listener.values['safety state'])}")
+        if listener.watchdog:
+            words.append(f"watchdog: {html.escape(listener.watchdog)}")
+        words.append(f"time {listener.time_s:.2f} s")
         if self._robot.floating_base:
-            x, y, z = heard.q[:3]
+            x, y, z = listener.q[:3]
             words.append(f"base x {x:.3f} y {y:.3f} z {z:.3f} m, {speed_m_s:.2f} m/s")
         _put(self._state, "content", _PARAGRAPH.format("<br>".join(words)))
-        _put(self._release, "visible", heard.stopped)
+        _put(self._release, "visible", listener.stopped)
         _put(self._ground, "content", self._ground_words())
-        for title, values in self._values(heard).items():
-            self._plot(title, heard.time_s, values)
+        for title, values in self._values(listener).items():
+            self._plot(title, listener.time_s, values)
 
     def _ground_words(self) -> str:
         """The ground's friction, which a simulation knows, beside what the controller counts on."""
@@ -215,7 +226,7 @@ class Panel:
             else:
                 self._plots[title] = self._new_plot(title, curves, data)
 
-    def _new_plot(self, title: str, curves: tuple[int, ...], data) -> viser.GuiUplotHandle:
+    def _new_plot(self, title: str, curves: tuple[int, ...], data: Any) -> viser.GuiUplotHandle:
         """A plot of these curves, the first one at the bottom of the panel; the y axis grows as needed."""
         series = [
             uplot.Series(label=CURVES[title][k], stroke=("#1982e6", "#e6641e")[k], width=1.5)
@@ -237,31 +248,31 @@ class Panel:
                 order=float(list(CURVES).index(title)),
             )
 
-    def _values(self, heard: Listener) -> dict[str, tuple[float, ...]]:
+    def _values(self, listener: Listener) -> dict[str, tuple[float, ...]]:
         """By plot, the values now: tracking error, forces over weight, torques, step times; NaN where unknown."""
-        robot, plan = self._robot, heard.joint_plan
+        robot, plan = self._robot, listener.joint_plan
         error = math.nan
         if plan is not None:
-            planned = plan.sample(heard.time_s).position
-            error = float(np.abs(planned - robot.joints_near(heard.q, planned)).max())
-        predicted = sum(arrow.end[2] - arrow.start[2] for arrow in heard.forces)
-        measured = sum(force[2] for force in heard.measured.values()) / robot.weight
-        sizes = np.abs(heard.torques)
+            planned = plan.sample(listener.time_s).position
+            error = float(np.abs(planned - robot.joints_near(listener.q, planned)).max())
+        predicted = sum(arrow.end[2] - arrow.start[2] for arrow in listener.forces)
+        measured = sum(force[2] for force in listener.measured.values()) / robot.weight
+        sizes = np.abs(listener.torques)
         return {
             "tracking error (rad)": (error,),
             "normal force / weight": (
                 predicted / ARROW_M_PER_WEIGHT,
-                measured if heard.measured else math.nan,
+                measured if listener.measured else math.nan,
             ),
             "torque (N·m)": (float(sizes.max(initial=0.0)), float(sizes.mean())),
             "step time (µs)": tuple(
-                float(heard.values.get(f"step time {part} (us)", "nan"))
+                float(listener.values.get(f"step time {part} (us)", "nan"))
                 for part in ("median", "p99")
             ),
         }
 
     def _follow_parameters(self) -> None:
-        """Show what the controller says of its parameters, after each answer."""
+        """Show the controller's parameters, after each answer."""
         values = self._remote.values
         if not values or values == self._shown:
             return
@@ -312,20 +323,20 @@ def _lines(text: str) -> str:
     return _PARAGRAPH.format(html.escape(text)) if text else ""
 
 
-def _put(handle, name: str, value) -> None:
+def _put(handle: Any, name: str, value: Any) -> None:
     """Set what is not so already: every change goes to all pages."""
     if getattr(handle, name) != value:
         setattr(handle, name, value)
 
 
-def _number(gui, label: str, limits: tuple[float, float, float], begin: float):
+def _number(gui: Any, label: str, limits: tuple[float, float, float], begin: float) -> Any:
     low, high, step = limits
     return gui.add_slider(label, min=low, max=high, step=step, initial_value=begin)
 
 
-def _list(value) -> list[float]:
+def _list(value: Any) -> list[float]:
     return list(value) if isinstance(value, list) else [value]
 
 
-def _first(value) -> float:
+def _first(value: Any) -> float:
     return float(_list(value)[0])

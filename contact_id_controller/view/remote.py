@@ -39,24 +39,24 @@ class Remote:
     Args:
         node: owner of the clients.
         controller, watchdog, robot: names of the nodes; a real robot is none.
-        told: takes a line for whoever pressed a button.
+        show: takes a line for whoever pressed a button.
 
     Attributes:
         values: of `SHOWN`, as last read from the controller.
-        ground_friction: coefficient of the ground under a simulated robot; None: nobody knows.
+        ground_friction: coefficient of the ground under a simulated robot; None: unknown.
     """
 
     def __init__(
         self,
         node: Node,
         controller: str,
-        told: Callable[[str], None],
+        show: Callable[[str], None],
         watchdog: str = "command_watchdog",
         robot: str = "simulated_robot",
     ) -> None:
         self.values: dict[str, Any] = {}
         self.ground_friction: float | None = None
-        self._told = told
+        self._show_line = show
         self._lines: dict[str, str] = {}
         client = node.create_client
         self._get = client(GetParameters, f"{controller}/get_parameters")
@@ -88,9 +88,9 @@ class Remote:
             self.ground_friction = None
 
     def set(self, **values: Any) -> None:
-        """Set parameters of the controller, all or none; told whether it did."""
+        """Set parameters of the controller, all or none; the outcome is shown."""
         if not self._set.service_is_ready():
-            self._told("the controller does not answer")
+            self._show_line("the controller does not answer")
             return
         parameters = [Parameter(n, value=v).to_parameter_msg() for n, v in values.items()]
         answer = self._set.call_async(SetParametersAtomically.Request(parameters=parameters))
@@ -109,10 +109,10 @@ class Remote:
         """Leave a stop and hold the present posture; an engaged emergency stop is not released."""
         self._lines = {}
         if not self._resume.service_is_ready():
-            self._told("the controller does not answer")
+            self._show_line("the controller does not answer")
             return
 
-        def then(done) -> None:
+        def then(done: Any) -> None:
             self._answered(CONTROLLER, done.result())
             if done.result().success and self._reset.service_is_ready():
                 answer = self._reset.call_async(Trigger.Request())
@@ -139,13 +139,15 @@ class Remote:
 
     def _show_lines(self) -> None:
         if self._lines:
-            self._told("; ".join(f"{who}: {line}" for who, line in sorted(self._lines.items())))
+            self._show_line(
+                "; ".join(f"{who}: {line}" for who, line in sorted(self._lines.items()))
+            )
 
-    def _take_ground(self, done) -> None:
+    def _take_ground(self, done: Any) -> None:
         (value,) = map(parameter_value_to_python, done.result().values)
         self.ground_friction = None if value is None else float(value)
 
-    def _take(self, done) -> None:
+    def _take(self, done: Any) -> None:
         values = map(parameter_value_to_python, done.result().values)
         self.values = {
             name: list(value) if hasattr(value, "__len__") and not isinstance(value, str) else value
@@ -153,7 +155,7 @@ class Remote:
             if value is not None
         }
 
-    def _say(self, values: dict[str, Any], result) -> None:
+    def _say(self, values: dict[str, Any], result: Any) -> None:
         words = ", ".join(f"{name} {value}" for name, value in values.items())
-        self._told(f"set {words}" if result.successful else f"refused: {result.reason}")
+        self._show_line(f"set {words}" if result.successful else f"refused: {result.reason}")
         self.read()

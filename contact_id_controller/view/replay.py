@@ -23,8 +23,10 @@ from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.conversions import OdometryReader
 from contact_id_controller.ros.packed import read_message, stamp_ns
+from contact_id_controller.runs.bag_files import ODOMETRY, STATES
 from contact_id_controller.safety import states
-from contact_id_controller.safety.states import BASE_SIZE, Refusal
+from contact_id_controller.safety.odometry_jump import BASE_SIZE
+from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.view.bag import Bag, Message
 from contact_id_controller.view.timeline import (
@@ -37,7 +39,7 @@ from contact_id_controller.view.timeline import (
     Action,
     timeline_of,
 )
-from contact_id_controller.view.topics import ODOMETRY, PLANS, STATES, contact_topics, sent_as
+from contact_id_controller.view.topics import PLANS, contact_topics, sent_as
 
 NANO = 1_000_000_000
 LOOK_S = 0.005
@@ -61,7 +63,7 @@ class Replayed:
         reference_position, reference_velocity, velocity: (n, m); the last one as received.
         status: (n,) text.  solve_time_s, step_time_s (of the replay), power_loss_w: (n,).
         q, v: (n, nq), (n, nv): the states in Pinocchio's convention.
-        followed: whether the robot did what was planned.  refusals: reason -> how often.  told: time_s and line of what the node would have logged.
+        followed: whether the robot did what was planned.  refusals: reason -> how often.  logged: time_s and line of what the node would have logged.
         remarks: what is missing in the bag or not certain, a line each.
     """
 
@@ -86,7 +88,7 @@ class Replayed:
     v: np.ndarray
     refusals: Counter[str]
     followed: Outcome
-    told: list[tuple[float, str]]
+    logged: list[tuple[float, str]]
     remarks: list[str]
 
     @property
@@ -150,7 +152,7 @@ class Replay:
             if value != getattr(recorded, name)
         }
         self.robot = settings.robot()
-        self._told: list[tuple[float, str]] = []
+        self._logged: list[tuple[float, str]] = []
         self._clock_s = bag[STATES][0].time_ns / NANO
         self.loop = ControlLoop(Controller(self.robot, settings), self._tell)
         self.loop.guard.plans.reads_at_once = True
@@ -302,7 +304,7 @@ class Replay:
                 self._tell(f"a command cannot be read: {error}")
         return rows
 
-    def _keep(self, message, torques, command, sent) -> None:
+    def _keep(self, message: Any, torques: np.ndarray, command: Any, sent: np.ndarray) -> None:
         """Add a row: torques now and as sent, forces, contacts, reference and state of this period."""
         loop, result = self.loop, self.loop.result
         robot, joints = self.robot, self.loop.input.joints
@@ -346,7 +348,7 @@ class Replay:
 
     def _tell(self, line: str) -> None:
         time_s = self.loop.guard.time_s if hasattr(self, "loop") else None
-        self._told.append((time_s or 0.0, line))
+        self._logged.append((time_s or 0.0, line))
 
     def _remarks(self) -> list[str]:
         """What the bag lacks, a line each."""
@@ -396,6 +398,6 @@ class Replay:
             contact_names=tuple(self.loop.controller.contact_names),
             refusals=Counter(self.loop.monitor.refusals),
             followed=self.loop.guard.following.outcome,
-            told=self._told,
+            logged=self._logged,
             remarks=remarks,
         )

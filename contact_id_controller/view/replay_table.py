@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def _first(replayed: Replayed) -> str:
     return f"at {replayed.time_s[other[0]]:.3f} s" if other.size else "none"
 
 
-def print_replays(replays: Mapping[str, Replayed], stream=None) -> None:
+def print_replays(replays: Mapping[str, Replayed], stream: Any = None) -> None:
     """Print the figures of each side by side, then what the bag lacks and what was logged."""
     from rich import box
     from rich.console import Console
@@ -64,7 +65,7 @@ def print_replays(replays: Mapping[str, Replayed], stream=None) -> None:
     for remark in first.remarks:
         console.print(f"note: {remark}", markup=False)
     for name, replayed in replays.items():
-        for time_s, line in replayed.told[:LINES]:
+        for time_s, line in replayed.logged[:LINES]:
             console.print(f"{name}, at {time_s:.3f} s: {line.splitlines()[-1]}", markup=False)
-        if len(replayed.told) > LINES:
-            console.print(f"{name}: {len(replayed.told) - LINES} lines more", markup=False)
+        if len(replayed.logged) > LINES:
+            console.print(f"{name}: {len(replayed.logged) - LINES} lines more", markup=False)

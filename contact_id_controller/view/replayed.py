@@ -10,10 +10,11 @@ import numpy as np
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import make_folder, write_arrays
 from contact_id_controller.models import row_of
+from contact_id_controller.runs.bag_files import find_bag
 from contact_id_controller.runs.ros_run import PARAMETERS
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile, changed_parameters
-from contact_id_controller.view.bag import find_bag, read_bag
+from contact_id_controller.view.bag import read_bag
 from contact_id_controller.view.replay import Replay, Replayed
 
 RECORDED = "as recorded"
@@ -73,7 +74,7 @@ def write_all(replays: dict[str, Replayed], folder: Path) -> None:
         arrays = {
             key: value
             for key, value in vars(replayed).items()
-            if key not in ("refusals", "followed", "told", "remarks")
+            if key not in ("refusals", "followed", "logged", "remarks")
         }
         arrays["refused_reasons"] = np.array(list(replayed.refusals), dtype=str)
         arrays["refused_counts"] = np.array(list(replayed.refusals.values()), dtype=int)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pinocchio as pin
 import viser
@@ -62,7 +64,7 @@ class Scene:
             "/world/contacts", np.zeros((1, 3)), (200, 30, 30), point_size=0.012
         )
 
-    def _arrows(self, name: str, colour) -> viser.ArrowsHandle:
+    def _arrows(self, name: str, colour: Any) -> viser.ArrowsHandle:
         """Arrows of this name and colour, none yet."""
         return self._server.scene.add_arrows(
             f"/world/{name}",
@@ -74,7 +76,7 @@ class Scene:
             visible=False,
         )
 
-    def _lines(self, name: str, colour, width: float) -> viser.LineSegmentsHandle:
+    def _lines(self, name: str, colour: Any, width: float) -> viser.LineSegmentsHandle:
         """Line segments of this name and colour, none yet; ``width`` in pixels."""
         return self._server.scene.add_line_segments(
             f"/world/{name}",
@@ -112,9 +114,9 @@ class Scene:
             position=settings.ground_offset_m * normal,
         )
 
-    def show(self, heard: Listener) -> None:
-        """Draw what was heard last."""
-        q = heard.q
+    def show(self, listener: Listener) -> None:
+        """Draw what was received last."""
+        q = listener.q
         with self._server.atomic():
             for mesh, (position, wxyz) in zip(self._meshes, self.shapes.place(q), strict=True):
                 mesh.position, mesh.wxyz = position, wxyz
@@ -125,27 +127,29 @@ class Scene:
                 self._world.position = (-q[0], -q[1], 0.0)
                 self._leave_trace(q[:3].copy())
             feet = self._feet_at(q)
-            _draw(self._predicted, np.array([[arrow.start, arrow.end] for arrow in heard.forces]))
-            _draw(self._cones, heard.cones)
-            starts = np.array([arrow.start for arrow in heard.forces]).reshape(-1, 3)
+            _draw(
+                self._predicted, np.array([[arrow.start, arrow.end] for arrow in listener.forces])
+            )
+            _draw(self._cones, listener.cones)
+            starts = np.array([arrow.start for arrow in listener.forces]).reshape(-1, 3)
             self._points.visible = bool(len(starts))
             if len(starts):
                 self._points.points = starts.astype(np.float32)
             frames = self._settings.foot_frames
             measured = [
-                [foot, foot + self._scale * heard.measured[frame]]
+                [foot, foot + self._scale * listener.measured[frame]]
                 for frame, foot in zip(frames, feet)
-                if frame in heard.measured and np.abs(heard.measured[frame]).max() > 1e-9
+                if frame in listener.measured and np.abs(listener.measured[frame]).max() > 1e-9
             ]
             _draw(self._measured, np.array(measured))
 
-    def show_plan(self, heard: Listener) -> None:
+    def show_plan(self, listener: Listener) -> None:
         """Draw where base and feet are planned to be in the next second."""
-        joints, base, robot = heard.joint_plan, heard.base_plan, self._robot
+        joints, base, robot = listener.joint_plan, listener.base_plan, self._robot
         paths: list[np.ndarray] = []
         if joints is not None and (base is not None or not robot.floating_base):
-            q, places = heard.q.copy(), []
-            for t in heard.time_s + np.linspace(0.0, AHEAD_S, AHEAD_POINTS):
+            q, places = listener.q.copy(), []
+            for t in listener.time_s + np.linspace(0.0, AHEAD_S, AHEAD_POINTS):
                 robot.put_joints(q, joints.sample(t).position)
                 if base is not None and robot.floating_base:
                     goal = base.sample(t)
@@ -167,7 +171,7 @@ class Scene:
         return [self._data.oMf[frame].translation.copy() for frame in self._feet]
 
 
-def _draw(handle, ends: np.ndarray) -> None:
+def _draw(handle: Any, ends: np.ndarray) -> None:
     """Show lines or arrows (n, 2, 3), hide them where there are none."""
     if len(ends):
         handle.points = np.ascontiguousarray(ends, dtype=np.float32)

@@ -1,15 +1,15 @@
 """What happened to a controller in which order, from its bag: states observed or answered, events.
 
 In lockstep each state is answered by one command. In real time some are not: the controller takes
-the newest. `~/events` says between which states plans were taken, parameters changed and so on; a bag
-without it is put in order by the times of its messages, which is told.
+the newest. `~/events` records between which states plans were taken, parameters changed and so on; a bag
+without it is put in order by the times of its messages, with a remark.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,9 @@ from std_msgs.msg import String
 from contact_id_controller.exceptions import RecordError, StateError
 from contact_id_controller.ros.packed import read_message, stamp_ns
 from contact_id_controller.ros.plan_bytes import MOST_BYTES
+from contact_id_controller.runs.bag_files import STATES
 from contact_id_controller.view.bag import Bag, Message
-from contact_id_controller.view.topics import EVENTS, PLANS, STATES
+from contact_id_controller.view.topics import EVENTS, PLANS
 
 OBSERVE, STEP, EVENT = "observe", "step", "event"
 STARTED, PLAN, STOPPED = "started", "plan", "stopped"
@@ -101,7 +102,7 @@ def timeline_of(bag: Bag, commands: Sequence[Message], lockstep: bool, period_ns
     return _in_real_time(states, stamps, events, commands, period_ns, remarks)
 
 
-def _by_times(bag, commands, stamps, lockstep) -> list[dict[str, Any]]:
+def _by_times(bag: Any, commands: Any, stamps: Any, lockstep: bool) -> list[dict[str, Any]]:
     """Start and plans as events, by the times at which messages were sent."""
     sent = np.array([message.time_ns for message in bag[STATES]])
 
@@ -136,7 +137,7 @@ class _Cursor:
         self._events, self._next = list(events), 0
         self.active = False
 
-    def until(self, stamp: int):
+    def until(self, stamp: int) -> Iterator[Any]:
         """Events that came after states up to this stamp."""
         while self._next < len(self._events) and self._events[self._next]["after_ns"] <= stamp:
             event = self._events[self._next]
@@ -153,7 +154,9 @@ def sends(event: dict[str, Any]) -> bool:
     return event.get("event") in SENDING and event.get("active", True)
 
 
-def _in_lockstep(states, stamps, events, commands, remarks) -> Timeline:
+def _in_lockstep(
+    states: Any, stamps: Any, events: Any, commands: Any, remarks: list[str]
+) -> Timeline:
     """Every state since the start is answered; the one before it, which waited, is answered too."""
     actions = _lockstep_actions(states, stamps, events)
     sending = [k for k, action in enumerate(actions) if action.kind == STEP or sends(action.event)]
@@ -178,7 +181,7 @@ def _in_lockstep(states, stamps, events, commands, remarks) -> Timeline:
     )
 
 
-def _lockstep_actions(states, stamps, events) -> list[Action]:
+def _lockstep_actions(states: Any, stamps: Any, events: Any) -> list[Action]:
     """Without the numbers of commands."""
     cursor = _Cursor(events)
     actions = [Action(EVENT, event=event) for event in cursor.until(0)]
@@ -191,7 +194,9 @@ def _lockstep_actions(states, stamps, events) -> list[Action]:
     return actions
 
 
-def _in_real_time(states, stamps, events, commands, period_ns, remarks) -> Timeline:
+def _in_real_time(
+    states: Any, stamps: Any, events: Any, commands: Any, period_ns: int, remarks: list[str]
+) -> Timeline:
     """A command answers the newest state that was sent before it and is not answered yet."""
     cursor, actions = _Cursor(events), []
     answers, odd = _answered(states, commands)

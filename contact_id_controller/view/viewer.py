@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import viser
@@ -98,7 +99,7 @@ class Viewer:
         self.gate = Gate(host)
         self.server = gated_viser(self.gate, host, port)
         self.wishes = Wishes()
-        self.heard = Listener(node, robot, settings, controller, watchdog)
+        self.listener = Listener(node, robot, settings, controller, watchdog)
         self.remote = Remote(node, controller, self._tell, watchdog)
         self.scene = Scene(self.server, robot, settings)
         measure = settings.mode == "lockstep"
@@ -120,7 +121,7 @@ class Viewer:
             self.drive_page = DrivePage(self.gate, host, 0, self._obey)
         self.panel.show_stick(self.drive_page.port, self.gate.token)
 
-    def _obey(self, said: dict) -> None:
+    def _obey(self, said: dict[str, Any]) -> None:
         """Queue what a page requests: stop, resume, release, or a velocity to drive at."""
         remote = self.remote
         if said.get("stop"):
@@ -138,27 +139,27 @@ class Viewer:
             self.drive_page.tell(line)
 
     def turn(self) -> None:
-        """Take what has come, do what was asked for, draw what is due while somebody looks."""
+        """Take what has come, do what was requested, draw what is due while a page is open."""
         for act in self.wishes.take():
             act()
         if self.drive is not None:
             self.drive.tick()
-        self.heard.take()
+        self.listener.take()
         looked_at = self.is_looked_at()
-        self.heard.measure(looked_at and self.panel.measure.value)
+        self.listener.measure(looked_at and self.panel.measure.value)
         now = time.monotonic()
         if self._is_due(_PARAMETERS_S, now):
             self.remote.read()
         if not looked_at:
             return
         if self._is_due(_PANEL_S, now):
-            self.panel.show(self.heard, self._speed_m_s())
-        if not self.heard.time_s:
+            self.panel.show(self.listener, self._speed_m_s())
+        if not self.listener.time_s:
             return
         if self._is_due(_SCENE_S, now):
-            self.scene.show(self.heard)
+            self.scene.show(self.listener)
         if self._is_due(_PLAN_S, now):
-            self.scene.show_plan(self.heard)
+            self.scene.show_plan(self.listener)
 
     def is_looked_at(self) -> bool:
         """Whether a browser shows the page."""
@@ -172,11 +173,11 @@ class Viewer:
 
     def _speed_m_s(self) -> float:
         """Of the base over about half a second."""
-        elapsed_s = self.heard.time_s - self._placed_s
+        elapsed_s = self.listener.time_s - self._placed_s
         if not 0.0 <= elapsed_s < 0.5:
-            moved = np.linalg.norm(self.heard.q[:2] - self._place[:2])
+            moved = np.linalg.norm(self.listener.q[:2] - self._place[:2])
             self._speed = float(moved / elapsed_s) if 0.0 < elapsed_s < 5.0 else 0.0
-            self._place, self._placed_s = self.heard.q[:3].copy(), self.heard.time_s
+            self._place, self._placed_s = self.listener.q[:3].copy(), self.listener.time_s
         return self._speed
 
     def close(self) -> None:
@@ -195,7 +196,7 @@ def _look(client: viser.ClientHandle) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve the page until asked to end; 1 after an error of which one line has been printed."""
+    """Serve the page until interrupted; 1 after an error of which one line has been printed."""
     parser = argparse.ArgumentParser(prog="contact_id_viewer", description=__doc__.splitlines()[0])
     parser.add_argument("--parameters", type=Path, required=True, help="file of the controller")
     parser.add_argument("--controller", default="controller", help="name of its node")
@@ -227,8 +228,8 @@ def main(arguments: list[str] | None = None) -> int:
             viewer.let_drive(node, given.host, gait.speed_m_s, MAX_YAW_RATE_RAD_S)
             print(f"stick: {viewer.gate.link(viewer.drive_page.port)}", flush=True)
         executor = GuardedExecutor(node, context=node.context)
-        if viewer.scene.shapes.told:
-            print(viewer.scene.shapes.told, flush=True)
+        if viewer.scene.shapes.remark:
+            print(viewer.scene.shapes.remark, flush=True)
         print(f"{LINK}{viewer.gate.link(viewer.server.get_port())}", flush=True)
         print(READY, flush=True)
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -35,7 +35,7 @@ class RobotShapes:
 
     Attributes:
         shapes: of the robot.
-        told: what could not be shown, a line; empty: everything is.
+        remark: what could not be shown, a line; empty: everything is.
     """
 
     def __init__(self, robot: RobotModel, urdf: str) -> None:
@@ -48,7 +48,7 @@ class RobotShapes:
         for name, angle in robot.locked.items():
             self._set(name, angle)
         self._robot = robot
-        self.told = ""
+        self.remark = ""
         try:
             geometry = pin.buildGeomFromUrdf(
                 self._model,
@@ -58,7 +58,7 @@ class RobotShapes:
             )
             self._objects = list(geometry.geometryObjects)
         except (ValueError, RuntimeError) as error:
-            self.told = f"meshes are not shown: {' '.join(str(error).split())}"
+            self.remark = f"meshes are not shown: {' '.join(str(error).split())}"
             self._objects = []
         shapes = [(each, _shape(each)) for each in self._objects]
         self._placed = [each for each, shape in shapes if shape is not None]
@@ -99,7 +99,7 @@ class RobotShapes:
         )
 
 
-def _shape(each) -> Shape | None:
+def _shape(each: Any) -> Shape | None:
     """A geometry as a triangle mesh with its colour, 0 to 255; None where it has no mesh."""
     mesh = _mesh(each.geometry)
     if mesh is None or not len(mesh.faces):
@@ -110,7 +110,7 @@ def _shape(each) -> Shape | None:
     return Shape(each.name, vertices.astype(np.float32), mesh.faces, (red, green, blue))
 
 
-def _mesh(geometry) -> trimesh.Trimesh | None:
+def _mesh(geometry: Any) -> trimesh.Trimesh | None:
     """A shape of coal as triangles; None: it has none."""
     kind = type(geometry).__name__
     if kind == "Box":

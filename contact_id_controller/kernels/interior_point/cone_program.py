@@ -55,7 +55,7 @@ class Newton(NamedTuple):
 
     inverse (m,): 1 x 1 blocks; blocks (cones, BLOCK): the others, see ``scale_cone``; S (p, p): lower
     factor of the Schur complement. rhs, comp (N,): right side, and the part of it that complementarity asks
-    for; pull, asked (N,), rest (p,), rows (3, p), threes (4, 3): workspace.
+    for; pull, pulled (N,), rest (p,), rows (3, p), threes (4, 3): workspace.
     """
 
     inverse: np.ndarray
@@ -64,7 +64,7 @@ class Newton(NamedTuple):
     rhs: np.ndarray
     comp: np.ndarray
     pull: np.ndarray
-    asked: np.ndarray
+    pulled: np.ndarray
     rest: np.ndarray
     rows: np.ndarray
     threes: np.ndarray

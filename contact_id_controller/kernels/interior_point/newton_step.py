@@ -156,16 +156,16 @@ def aim(program, point, step, rd, target, share, taken, newton):
     boxes = lower.shape[0]
     for j in range(boxes):
         comp[j] = 0.0
-        asked = -share * rd[j]
+        wanted = -share * rd[j]
         if lower[j] > -np.inf:
             second = taken * dx[j] * ds[j]
             comp[j] = (target - second) / (x[j] - lower[j]) - s[j]
-            asked += comp[j]
+            wanted += comp[j]
         if upper[j] < np.inf:
             second = -taken * dx[j] * dr[j]
             dr[j] = (target - second) / (upper[j] - x[j]) - r[j]
-            asked -= dr[j]
-        rhs[j] = asked
+            wanted -= dr[j]
+        rhs[j] = wanted
     for i in range(blocks.shape[0]):
         j = boxes + 3 * i
         eta_w, scaled = blocks[i, 0:4], blocks[i, 4:7]
@@ -189,7 +189,7 @@ def solve_newton(program, defect, share, refined, newton, step):
     """Directions step.x and step.y; refined: correct what rounding leaves of the rows."""
     At, soft = program.At, program.soft
     dx, dy, rp = step.x, step.y, defect.rp
-    rhs, pull, asked, rest = newton.rhs, newton.pull, newton.asked, newton.rest
+    rhs, pull, pulled, rest = newton.rhs, newton.pull, newton.pulled, newton.rest
     begin, end = defect.extent[0], defect.extent[1]
     N, p = At.shape
     for i in range(p):
@@ -204,8 +204,8 @@ def solve_newton(program, defect, share, refined, newton, step):
     for refinement in range(REFINEMENTS):
         for j in range(N):
             pull[j] = dot(At[j], dy, begin[j], end[j])
-            asked[j] = rhs[j] + pull[j]
-        apply_inverse(newton.inverse, newton.blocks, asked, dx)
+            pulled[j] = rhs[j] + pull[j]
+        apply_inverse(newton.inverse, newton.blocks, pulled, dx)
         if not refined or refinement == REFINEMENTS - 1:
             return
         # What rounding left of the rows; most of the time nothing worth a correction.
@@ -269,7 +269,7 @@ def reach(program, point, rd, share, newton, step):
 def predict_and_correct(program, point, defect, mean, newton, step):
     """Mehrotra's two directions on one factor; returns the longest step of the second one.
 
-    mean: complementarity of the point. How far the first, which aims at none, could go says what the
+    mean: complementarity of the point. How far the first, which aims at none, could go decides what the
     second aims at, and its second-order terms are corrected.
     """
     aim(program, point, step, defect.rd, 0.0, 1.0, 0.0, newton)

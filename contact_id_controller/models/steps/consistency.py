@@ -89,7 +89,7 @@ def _pack(Y, T, c, held, mu, dt, R, rhs, place):
 
 @bare_kernel
 def _add_product(R, first, last, x, count, out):
-    """out[:count] += R[first:last]^T x[first:last]."""
+    """out[:count] += R[first:last]^T x[first:last]; R (.., count), x (..,)."""
     for k in range(first, last):
         row, amount = R[k], x[k]
         for r in range(count):
@@ -98,7 +98,7 @@ def _add_product(R, first, last, x, count, out):
 
 @bare_kernel
 def _take_product(R, last, values, count, out):
-    """out[:last] -= R[:last] values[:count]."""
+    """out[:last] -= R[:last] values[:count]; R (.., count)."""
     for k in range(last):
         row, total = R[k], 0.0
         for r in range(count):

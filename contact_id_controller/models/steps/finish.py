@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel, kernel
@@ -51,7 +53,12 @@ def map_identities(
 
 
 def outcome(
-    problem: Problem, code: int, steps: int, contradiction: float, room: np.ndarray, memory=None
+    problem: Problem,
+    code: int,
+    steps: int,
+    contradiction: float,
+    room: np.ndarray,
+    memory: Any = None,
 ) -> Solution:
     """A ``Solution`` from what a compiled entry filled; the code becomes a named status."""
     moved, z, delta, torques, velocity = read_answer(problem, room)
@@ -73,7 +80,11 @@ def shift_offset(reduced, delta, shifted):
 
 @kernel
 def finish(reduced, answer):
-    """Torques and end velocity from the impulses z and the change delta of joint velocity."""
+    """Torques and end velocity from the impulses z (3n,) and the change delta (na,) of joint velocity.
+
+    u = Y^T z + base, v_u+ = L^-T (u - C delta), tau = offset + T^T z + schur delta / dt: affine in z.
+    Source: first paper, eq. 37, on the reduced problem.
+    """
     z, delta, torques, velocity = answer.z, answer.delta, answer.torques, answer.velocity
     L, C, Y, T = (
         reduced.L,
@@ -104,19 +115,19 @@ def finish(reduced, answer):
 
 @bare_kernel
 def tolerable(reduced):
-    """Contact velocity that may give way, m/s: a share of the largest that is asked for.
+    """Contact velocity that may give way, m/s: a share of the largest that is required.
 
-    Asked are the velocities of contacts that touch, and closing speeds beyond a gap; not today's velocity,
+    Required are the velocities of contacts that touch, and closing speeds beyond a gap; not today's velocity,
     of which a slow contact takes away a small share in each period.
     """
-    c, gap_speed, asked = reduced.c, reduced.gap_speed, 0.0
+    c, gap_speed, required = reduced.c, reduced.gap_speed, 0.0
     for r in range(c.shape[0]):
         gap, normal = gap_speed[r // 3], r % 3 == 0
         if gap <= TOUCHING_SPEED:
-            asked = max(asked, abs(c[r] + (min(gap, 0.0) if normal else 0.0)))
+            required = max(required, abs(c[r] + (min(gap, 0.0) if normal else 0.0)))
         elif normal:
-            asked = max(asked, -(c[r] + gap))
-    return TOLERATED * asked + UNFELT_M_S
+            required = max(required, -(c[r] + gap))
+    return TOLERATED * required + UNFELT_M_S
 
 
 @bare_kernel
@@ -148,5 +159,6 @@ def finish_answer(problem: Problem, answer: Answer) -> int:
 
 @kernel
 def _finish(store, actuated, unactuated, moved, z, delta, torques, velocity):
+    """Compiled entry of ``finish``: opens the store and takes the answer's arrays one by one."""
     reduced = open_store(store, actuated, unactuated)
     return finished(reduced, Answer(moved, z, delta, torques, velocity), SOLVED)

@@ -173,7 +173,7 @@ def _independent(E, e, place, count):
 
 @kernel
 def _norm(row):
-    """Euclidean length."""
+    """Euclidean length of a row (n,)."""
     total = 0.0
     for k in range(row.shape[0]):
         total += row[k] * row[k]

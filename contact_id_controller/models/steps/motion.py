@@ -22,7 +22,7 @@ STILL_M_S = 1e-15  # keeps that test meaningful when nothing moves
 
 STICTION_M_S = 1e-4
 """A contact that moves no faster may carry what it carries at rest: .1 mm/s is what a sole that stands
-turns by while the robot is pushed, and no ground tells the direction of such a slip. Simulators allow ten times more."""
+turns by while the robot is pushed, and the direction of such a slip is not determined. Simulators allow ten times more."""
 
 MOVES, STICKS, CREEPS = range(3)
 """What the contacts do that carry load: one slides or parts, all stick, or some move imperceptibly."""

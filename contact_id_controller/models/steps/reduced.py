@@ -8,7 +8,7 @@ answer, one array each, and the entry opens them.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
     velocity: np.ndarray
 
 
-def matrices(problem: Problem) -> tuple:
+def matrices(problem: Problem) -> tuple[Any, ...]:
     """What ``open_store`` makes the problem's arrays of, in its order."""
     robot = problem.robot
     return problem.store, robot.actuated, robot.unactuated

@@ -216,6 +216,7 @@ _pack = packing(_Motion, _MotionType)
 
 @kernel
 def _packed(values):
+    """The struct ``_Motion``, from the tuple of its fields' values."""
     return _pack(values)
 
 

@@ -19,7 +19,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -154,7 +154,7 @@ def plan_motion(
     posture: np.ndarray | None = None,
     start_s: float | None = None,
     weights: MotionWeights = DEFAULT_WEIGHTS,
-    told: Callable[[Pass], None] | None = None,
+    progress: Callable[[Pass], None] | None = None,
     consensus: str = MULTIPLIERS,
     passes: int = PASSES,
 ) -> MotionPlan:
@@ -169,7 +169,7 @@ def plan_motion(
         posture: (nq,) that it stays close to, wherever that stands; None: the start's.
         start_s: when the plan begins; None: when it comes in.
         weights: of the whole body's motion.
-        told: called after each pass.
+        progress: called after each pass.
         consensus: what each pass hands on. `PLAIN`: the other plan as it is (the paper's algorithm 1);
             `MULTIPLIERS`: with the disagreement so far added, which agrees in fewer passes.
         passes: how often forces and whole body are planned in turn, at least 1.
@@ -196,8 +196,8 @@ def plan_motion(
     done: list[Pass] = []
     for number in range(1, passes + 1):
         done.append(alternation.run(number))
-        if told is not None:
-            told(done[-1])
+        if progress is not None:
+            progress(done[-1])
     momentum, motion = done[-1].forces, done[-1].motion
     parts = math.ceil(settings.time_step_s / GRID_S - 1e-9)
     moved = momentum.com, momentum.velocity, momentum.angular_momentum
@@ -251,7 +251,15 @@ class _Beginning(NamedTuple):
 class _Alternation:
     """Forces and whole body in turn."""
 
-    def __init__(self, robot, contact_plan, settings, at: _Beginning, weights, consensus):
+    def __init__(
+        self,
+        robot: RobotModel,
+        contact_plan: Any,
+        settings: Any,
+        at: _Beginning,
+        weights: Any,
+        consensus: Any,
+    ) -> None:
         self.robot, self.contact_plan, self.consensus = robot, contact_plan, consensus
         self.knots = len(contact_plan.sample(round(contact_plan.duration_s / settings.time_step_s)))
         times = np.linspace(0.0, contact_plan.duration_s, self.knots + 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -100,7 +101,7 @@ class Foothold:
             )
 
     @classmethod
-    def from_row(cls, row: Mapping, friction_coefficient: float = 0.6) -> Foothold:
+    def from_row(cls, row: Mapping[str, Any], friction_coefficient: float = 0.6) -> Foothold:
         """From a row of a file: ``{foot: name, at: [x, y, z] m, turned: [roll, pitch, yaw] deg}``.
 
         ``friction_coefficient`` may stand in the row, too. Rotation is Rz(yaw) Ry(pitch) Rx(roll).
@@ -347,7 +348,7 @@ class ContactPlan:
 
     def _corners(self, phase: ContactPhase) -> tuple[np.ndarray, ...]:
         """Standing, points, rotations and friction of all corners in one phase."""
-        parts: tuple[list, ...] = ([], [], [], [])
+        parts: tuple[list[Any], ...] = ([], [], [], [])
         for sole in self.soles:
             foothold = phase.foothold_of(sole.frame)
             for corner in sole.corners:
@@ -364,7 +365,7 @@ def corner_point(foothold: Foothold, corner: np.ndarray) -> np.ndarray:
     return foothold.position + foothold.rotation @ corner
 
 
-def _finite(value, shape, what) -> np.ndarray:
+def _finite(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
     """A read-only array of this shape; ContactPlanError where it is not, or not finite."""
     try:
         array = np.array(value, dtype=float)

@@ -219,7 +219,10 @@ def _linearise(program, x, u, hessian, Q, q):
 
 @bare_kernel
 def _defects(stages, b, x, u, wrench, defect):
-    """A x + E w + b - x+ of each interval; the largest entry."""
+    """defect (T, 9) = A x + E w + b - x+ of each interval; the largest entry.
+
+    A (T, 9, 9), E (T, 9, 6), b (T, 9), x (T + 1, 9), u (m, 3) forces, wrench (T, 6) = sum G u.
+    """
     A, E, first, G = stages.A, stages.E, stages.first, stages.G
     worst = 0.0
     for t in range(A.shape[0]):
@@ -270,7 +273,7 @@ def _pulled_back(program, u, q, adjoint, pull, slope):
 
 @bare_kernel
 def _stationarity(program, slope, z):
-    """Largest entry of slope - D' z, the Lagrangian's gradient for the forces."""
+    """Largest entry of slope - D' z (m, 3), the Lagrangian's gradient for the forces."""
     worst = 0.0
     for k in range(slope.shape[0]):
         a, b, c = _back(z[k], program.friction[k], program.cone)
@@ -283,7 +286,7 @@ def _stationarity(program, slope, z):
 
 @bare_kernel
 def _rows(f, mu, cone, out):
-    """out = D f."""
+    """out = D f of one force f (3,), local axes, normal last: (mu f_n, f_t) of a cone, or four sides of a pyramid."""
     normal = mu * f[2]
     if cone == CONE:
         out[0], out[1], out[2] = normal, f[0], f[1]
@@ -293,7 +296,7 @@ def _rows(f, mu, cone, out):
 
 @bare_kernel
 def _back(y, mu, cone):
-    """D' y."""
+    """D' y of one contact, three numbers; y (3,) of a cone, (4,) of a pyramid, see ``_rows``."""
     if cone == CONE:
         return y[1], y[2], mu * y[0]
     return y[1] - y[0], y[3] - y[2], mu * (y[0] + y[1] + y[2] + y[3])
