@@ -49,7 +49,7 @@ class Judge:
         robot = self.controller.robot
         nv = robot.nv
         state, result, pattern = self.step(q, v)
-        gain = StateGain(self.controller).of(state, result)
+        gain = StateGain(self.controller).compute(state, result)
         expected, same = np.zeros((robot.na, 2 * nv)), np.ones(2 * nv, dtype=bool)
         for k in range(2 * nv):
             torques = []
@@ -124,7 +124,7 @@ def test_gain_of_an_arm_is_its_feedback_through_its_inertia():
     q, v = arm_motion(2.0).sample(2.3)[:2]
     state = RobotState(2.3, q.copy(), v.copy())
     result = controller.step(state)
-    gain = StateGain(controller).of(state, result)
+    gain = StateGain(controller).compute(state, result)
     data = robot.model.createData()
     pin.computeRNEADerivatives(robot.model, data, q, v, (result.solution.velocity - v) / 1e-3)
     M = np.triu(data.M) + np.triu(data.M, 1).T
@@ -147,7 +147,7 @@ def test_a_joint_at_its_limit_has_no_feedback():
     limits = np.where(np.arange(12) == 4, 1e-3, 20.0).tolist()
     controller, state = advance(walk("coulomb", "qp", 1.0, effort_limits_nm=limits), 20)
     result = controller.step(state)
-    gain = StateGain(controller).of(state, result)
+    gain = StateGain(controller).compute(state, result)
     assert result.limits[4] and not gain[4].any()
     assert np.abs(np.delete(gain, 4, axis=0)).max(axis=1).min() > 0.0
 
@@ -156,8 +156,8 @@ def test_a_solution_that_is_none_has_no_gain():
     controller, state = advance(walk("coulomb", "qp", 1.0), 20)
     result = controller.step(state)
     gain = StateGain(controller)
-    assert gain.of(state, result) is not None
-    assert gain.of(state, result._replace(solution=None)) is None
+    assert gain.compute(state, result) is not None
+    assert gain.compute(state, result._replace(solution=None)) is None
 
 
 def test_rows_say_whose_derivative_is_known():

@@ -17,7 +17,7 @@ import sys, time
 from pathlib import Path
 from contact_id_controller.ros.worker_lock import WorkerLock
 place = WorkerLock(Path(sys.argv[1]), sys.argv[2])
-print(place.enter(int(sys.argv[3])), flush=True)
+print(place.claim(int(sys.argv[3])), flush=True)
 time.sleep(60.0)
 """
 
@@ -46,18 +46,18 @@ def other(tmp_path):
 
 def test_one_that_lost_its_keeper_is_ended_and_followed(other, tmp_path):
     process, place = other(left=True), WorkerLock(tmp_path, NAME)
-    assert not place.enter(ME) and place.orphan() == process.pid
+    assert not place.claim(ME) and place.orphan() == process.pid
     assert place.take_over() and process.wait(5.0) == -signal.SIGKILL
-    assert place.orphan() is None and place.enter(os.getppid()) and place.enter(os.getppid())
+    assert place.orphan() is None and place.claim(os.getppid()) and place.claim(os.getppid())
     assert WorkerLock(tmp_path, NAME).orphan() is None, "it has a keeper"
-    assert WorkerLock(tmp_path, "/another").enter(ME)
+    assert WorkerLock(tmp_path, "/another").claim(ME)
 
 
 def test_one_with_a_keeper_is_left_alone(other, tmp_path):
     process, place = other(left=False), WorkerLock(tmp_path, NAME)
     assert place.orphan() is None and place.take_over()
     time.sleep(0.05)
-    assert process.poll() is None and not place.enter(ME)
+    assert process.poll() is None and not place.claim(ME)
 
 
 def test_words_of_somebody_who_is_gone_or_elsewhere_kill_nobody(other, tmp_path):
@@ -76,15 +76,15 @@ def test_words_of_somebody_who_is_gone_or_elsewhere_kill_nobody(other, tmp_path)
 def test_a_place_that_cannot_be_had_is_not_entered(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
-    assert not WorkerLock(file, NAME).enter(ME) and WorkerLock(file, NAME).orphan() is None
+    assert not WorkerLock(file, NAME).claim(ME) and WorkerLock(file, NAME).orphan() is None
     place = WorkerLock(tmp_path, NAME)
     place.path.symlink_to(file)
-    assert not place.enter(ME) and file.read_text() == ""
+    assert not place.claim(ME) and file.read_text() == ""
 
 
 def test_what_is_no_file_of_ours_keeps_nobody_waiting(tmp_path):
     place = WorkerLock(tmp_path, NAME)
     os.mkfifo(place.path)
     begun_s = time.monotonic()
-    assert place.orphan() is None and not place.enter(ME)
+    assert place.orphan() is None and not place.claim(ME)
     assert time.monotonic() - begun_s < 1.0

@@ -20,7 +20,7 @@ from contact_id_controller.check.findings import ERROR, Finding, error, note, wa
 from contact_id_controller.check.gains import check_gains
 from contact_id_controller.check.local_feedback import check_interfaces, check_local_feedback
 from contact_id_controller.check.ros2_control import check_ros2_control
-from contact_id_controller.check.standing import (
+from contact_id_controller.check.standing_checks import (
     check_feet,
     check_forces,
     check_step_time,

@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Label what is not labelled yet; 3 where frames have no certified answer."""
     from contact_id_controller.labels.campaign import FAILED, Workers, label_files
     from contact_id_controller.labels.labeller import Labeller
-    from contact_id_controller.labels.progress import Progress, summary
+    from contact_id_controller.labels.labelling_progress import Progress, summary
     from contact_id_controller.runs.preparation import end_on_signals
     from contact_id_controller.settings.controller import ControllerSettings
     from contact_id_controller.settings.parameter_file import ParameterFile, changed_parameters

@@ -17,9 +17,9 @@ from contact_id_controller.control.feedback import tilt, up_in_base
 from contact_id_controller.control.limits import joint_limits
 from contact_id_controller.control.memory import Memory
 from contact_id_controller.control.period import Period, PeriodSettings
-from contact_id_controller.control.plan_limits import plan_limits
+from contact_id_controller.control.robot_plan_limits import plan_limits
 from contact_id_controller.control.solving import StepSolver, effective_row, loss_weights
-from contact_id_controller.control.step_kernels import LANDED_M, after, before
+from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FeetOnGround, contact_names, feet_on
 from contact_id_controller.kernels.views import dense
@@ -406,7 +406,7 @@ class Controller:
             period.measured[:] = self.sources.measured(t)
         # Contact set and desired acceleration; problem, solution; or torque from the errors alone.
         lands = schedule is not None or course.lower_feet
-        ready = before(t, has_goal, lands, period)
+        ready = before_solving(t, has_goal, lands, period)
         solution, solve_time = None, 0.0
         torques, status, impulses = period.desired, self.settings.solver, _NO_IMPULSES
         if self._solver is not None:
@@ -424,7 +424,7 @@ class Controller:
             solve_time = time.perf_counter() - started
             torques, status, impulses = solution.torques, solution.status, solution.impulses
         # Limits, effort.
-        heat = after(torques, impulses, solution is not None, period)
+        heat = after_solving(torques, impulses, solution is not None, period)
         self.answered = state
         if late and solution is not None:
             memory.acceleration = (solution.velocity - period.v) / self.settings.period_s
@@ -500,7 +500,7 @@ class Controller:
         period.position[:] = robot.joints_near(state.q, period.reference[0])
         period.velocity[:] = state.v[robot.actuated]
         period.error[:] = period.reference[0] - period.position
-        heat = after(dense(torques), _NO_IMPULSES, False, period)
+        heat = after_solving(dense(torques), _NO_IMPULSES, False, period)
         acting = period.acting.copy()
         return last._replace(
             torques=period.limited.copy(),

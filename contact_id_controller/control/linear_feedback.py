@@ -1,6 +1,6 @@
 """Torques with the feedback of the solved problem, for a robot's side that is never late.
 
-Each solution is said as a ``StateFeedback``: its torques, its state and the derivative of the torques by
+Each solution is commanded as a ``StateFeedback``: its torques, its state and the derivative of the torques by
 the state with the active set held (``state_gain``). Where the solution has none, the local feedback of
 the joints (``torques_ahead.local_gains``) stands in.
 """
@@ -90,7 +90,7 @@ class LinearSteps:
         """
         out = self.command
         state = self.controller.answered or state
-        gain = self._gain.of(state, result)
+        gain = self._gain.compute(state, result)
         if gain is None or np.abs(gain).max() > GREATEST_LOCAL_GAIN:
             self.substituted += 1
             gain = self._of_joints(state.q)

@@ -99,7 +99,7 @@ class StateGain:
         self._fades_s = settings.contact_time_constant_s
         self._drift_share = float(settings.velocity_product_term)
 
-    def of(self, state: RobotState, result: StepResult) -> np.ndarray | None:
+    def compute(self, state: RobotState, result: StepResult) -> np.ndarray | None:
         """K = -d tau / d (q, v), (na, 2 nv), of the step just taken: N·m per rad or m, then per rad/s or m/s.
 
         Rows of joints at a limit are zero. None where the solution has no derivative: its status is not solved, or a

@@ -192,7 +192,7 @@ def _take_base(has_goal, period, settings):
 
 
 @kernel
-def before(time_s, has_goal, lands, period):
+def before_solving(time_s, has_goal, lands, period):
     """From state and plan to contacts and desired acceleration; whether the acceleration is there.
 
     Where it is not, `balance` makes it.
@@ -250,7 +250,7 @@ def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, fo
 
 
 @kernel
-def after(torques, impulses, solved, period):
+def after_solving(torques, impulses, solved, period):
     """From the solution's torques (na,) and impulses (3 m,), N·s, to limited torques in ``period``; the heat, W.
 
     solved: a model gave them; only then are the contacts' forces known. The integral of the position error waits

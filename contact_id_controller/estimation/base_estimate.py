@@ -28,7 +28,7 @@ class BaseEstimate:
         position (3,) m, rotation (3, 3): of the base in the odometry frame.
         velocity (3,) m/s, angular_velocity (3,) rad/s: of the base, in its own axes.
         gyroscope_bias, accelerometer_bias (3,): in the base's axes.
-        stands: (n_feet,) bool, feet that were used.  slipping: names of feet that are said to be in
+        stands: (n_feet,) bool, feet that were used.  slipping: names of feet that are reported to be in
             contact and are not believed.
     """
 

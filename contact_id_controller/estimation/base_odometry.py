@@ -168,7 +168,7 @@ class BaseOdometry:
         Args:
             dt: s since the last step.
             gyro, accel: (3,) rad/s and m/s2 (gravity inside) in the IMU's axes, of that period; None:
-                the IMU said nothing.
+                there is no sample of the IMU.
             q_joints, v_joints: (na,) positions and velocities at its end, in the robot's order.
             contacts: (n_feet,) bool, or probabilities.
             skew_s: stamp of the joints less that of the IMU, s.
@@ -312,7 +312,7 @@ class BaseOdometry:
         return False
 
     def _words(self, verdict: int) -> str:
-        """What the filter said of its own result."""
+        """What the filter reports of its own result."""
         record, estimate = self._record, self.estimate
         if verdict == filtering.TURNED:
             mean = np.linalg.norm(record[filtering.O_MEAN : filtering.O_FEET])
@@ -506,7 +506,7 @@ class BaseOdometry:
         self._turn_about_position()
 
     def _place_base(self) -> None:
-        """Where it was said to be, or above the origin, as high as puts the feet on z = 0."""
+        """At the given place, or above the origin, as high as puts the feet on z = 0."""
         x, at = self._x, filtering.POSITION
         lever = self.estimate.rotation @ self._facts[filtering.F_IMU_POSITION :][:3]
         x[at : at + 3] = lever + (np.zeros(3) if self._place is None else self._place)

@@ -47,7 +47,7 @@ class ContactDetector:
     def at(self, time_s: float) -> np.ndarray:
         """Contact (n,) bool at `time_s`; a view that the next call overwrites."""
         memory = self._raw, self._since_s, self._seen_s
-        settle(float(time_s), self.debounce_s, self.timeout_s, *memory, self.contact)
+        debounce(float(time_s), self.debounce_s, self.timeout_s, *memory, self.contact)
         return self.contact
 
 
@@ -77,7 +77,7 @@ def _note(i, touches, time_s, raw, since_s, seen_s):
 
 
 @bare_kernel
-def settle(time_s, debounce_s, timeout_s, raw, since_s, seen_s, contact):
+def debounce(time_s, debounce_s, timeout_s, raw, since_s, seen_s, contact):
     """Contact (n,) bool at a time: what has lasted ``debounce_s`` and was seen within ``timeout_s``.
 
     raw (n,) bool: as last measured; since_s, seen_s (n,): since when it is the same, and when it was measured last.

@@ -95,7 +95,7 @@ class Estimate:
     def normalised_residuals(self) -> dict[str, float]:
         """Sensor -> sqrt(r^T C^+ r / rank C) of its residuals r with their covariance C.
 
-        Near 1 while all noises are what they are said to be. If one sensor lies, its own is the
+        Near 1 while all noises are as configured. If one sensor lies, its own is the
         largest. A sensor that nothing else checks has 0. Costs more than an estimate: for
         diagnostics, not for every step.
         """

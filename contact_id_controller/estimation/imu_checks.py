@@ -5,7 +5,7 @@ from __future__ import annotations
 from contact_id_controller.kernels.compile import kernel
 
 GOOD, SILENT, FROZEN, SATURATED = range(4)
-"""What may be said of a sample of the IMU."""
+"""Outcomes of the check of a sample of the IMU."""
 NO_JOINTS = 4
 """Added where joint positions or velocities are not finite."""
 FAULTS = {SILENT: "silent", FROZEN: "frozen", SATURATED: "saturated"}

@@ -50,7 +50,7 @@ O_USED, O_SLIPPING, O_WITHOUT_FEET, O_MEAN, O_FEET, FOOT_RECORD = 21, 22, 23, 24
 DOES, SINCE, SLIP, CENTRE = 0, 1, 2, 5
 AIR, STANDS, GATED = 0.0, 1.0, 2.0
 SOUND, UNSOUND, TURNED, LARGE_GYRO_BIAS, LARGE_ACCEL_BIAS = range(5)
-"""What may be said of a step."""
+"""Outcomes of a step."""
 SHORT_S = 0.03
 """A touch-down may be refused for so long before the foot counts as slipping."""
 MEAN_S = 1.0
@@ -469,7 +469,7 @@ def _size(a):
 
 @kernel
 def step(integers, numbers, links, facts, x, P, inputs, record, buffer):
-    """Predict with one IMU sample over dt, then use the feet; what may be said of the result.
+    """Predict with one IMU sample over dt, then use the feet; the outcome.
 
     Args:
         integers, numbers: a mechanism's.  links (feet,): that carry the feet.

@@ -28,7 +28,7 @@ class BaseOdometrySettings:
         gyroscope_range, accelerometer_range: rad/s, m/s2; what reaches them is saturated.
         frozen_limit_s: samples that repeat for so long while joints move are not believed.
         imu_timeout_s: so long the last good sample stands in.
-        stamp_limit_s: largest difference of the stamps of IMU and joints; beyond it is said, and feet
+        stamp_limit_s: largest difference of the stamps of IMU and joints; beyond it is reported, and feet
             count less the faster their legs move.
         longest_period_s: largest difference of stamps with which feet count at all.
         gap_limit_s: largest dt of a step: over a longer gap between states the pose is lost. A kernel holds
@@ -41,7 +41,7 @@ class BaseOdometrySettings:
             good, where a simulator waits and time hardly advances.
         still_rate_rad_s, still_acceleration_m_s2: what counts as still, of gyroscope and joints, and
             of the accelerometer's size against gravity.
-        start_tilt_rad: the largest at the start; beyond, the IMU is mounted otherwise than said.
+        start_tilt_rad: the largest at the start; beyond, the IMU is mounted otherwise than configured.
 
     Raises:
         ConfigurationError: a value outside its range.

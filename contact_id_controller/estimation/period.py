@@ -11,7 +11,7 @@ import numpy as np
 from numba.experimental import structref
 from numpy.typing import NDArray
 
-from contact_id_controller.estimation.contact_detector import settle, take_forces, take_states
+from contact_id_controller.estimation.contact_detector import debounce, take_forces, take_states
 from contact_id_controller.estimation.dynamics_estimator import estimate_by_limbs
 from contact_id_controller.estimation.elimination import SOLVED
 from contact_id_controller.estimation.filters import smooth
@@ -290,7 +290,7 @@ def find_contact(period, time_s, ready, planned):
     raw, since_s, seen_s, contact = period.raw, period.since_s, period.seen_s, period.contact
     take_forces(loads, time_s, on_n, off_n, raw, since_s, seen_s)
     take_states(states, time_s, raw, since_s, seen_s)
-    settle(time_s, period.debounce_s, period.timeout_s, raw, since_s, seen_s, contact)
+    debounce(time_s, period.debounce_s, period.timeout_s, raw, since_s, seen_s, contact)
     stay, any_stays = period.stay, False
     for i in range(stands.shape[0]):
         if not felt[i]:

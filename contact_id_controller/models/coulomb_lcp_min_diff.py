@@ -199,7 +199,7 @@ def _nearest_solution(Y, moved, gap_speed, mu, edges, target, z):
         there[r], best[r] = target[r] / impulse, z[r] / impulse
         for k in range(Y.shape[1]):
             scaled.Y[r, k] = Y[r, k] / root
-    found, complete, nodes = _search(scaled, there, best)
+    found, complete, nodes = _branch_and_bound(scaled, there, best)
     if found:
         for r in range(z.shape[0]):
             z[r] = best[r] * impulse
@@ -207,7 +207,7 @@ def _nearest_solution(Y, moved, gap_speed, mu, edges, target, z):
 
 
 @kernel
-def _fit(scaled, z, fit):
+def _nearest_modes(scaled, z, fit):
     """Fill ``fit``: the mode of every contact whose cell is nearest to z (3n,), and how far it is off; the largest.
 
     Velocities w = Y u + free with u = Y^T z; distances of impulses and velocities are shares of the largest of each,
@@ -240,16 +240,19 @@ def _fit(scaled, z, fit):
 
 
 @kernel
-def _offer(scaled, target, z, fit, best, least):
-    """Take z for the nearest solution if it is one and nearer; returns the least distance."""
-    _fit(scaled, z, fit)
+def _keep_if_nearer(scaled, target, z, fit, best, least):
+    """Copy z (3n,) into ``best`` if it is a solution nearer to ``target``; returns the least distance so far.
+
+    z is first put into the cones of its modes, which rounding leaves.
+    """
+    _nearest_modes(scaled, z, fit)
     point = np.empty(3)
     for i in range(scaled.mu.shape[0]):
         # What rounding leaves outside the cones.
         force = z[3 * i : 3 * i + 3]
         assign(point, force)
         nearest_force(fit.modes[i], scaled.mu[i], scaled.edges, point, force, fit.work)
-    if not _fit(scaled, z, fit) <= COMPLEMENTARY:
+    if not _nearest_modes(scaled, z, fit) <= COMPLEMENTARY:
         return least
     here = distance(z, target)
     if here < least * (1.0 - NEARER):
@@ -259,8 +262,8 @@ def _offer(scaled, target, z, fit, best, least):
 
 
 @kernel
-def _reach(scaled, target, reach, work):
-    """How near every mode of every contact comes to the last force."""
+def _least_distances(scaled, target, reach, work):
+    """Fill ``reach``: distances of each contact's last impulse, in ``target`` (3n,), from what each mode allows."""
     mu, edges, order = scaled.mu, scaled.edges, reach.order
     point = np.empty(3)
     for i in range(mu.shape[0]):
@@ -278,15 +281,19 @@ def _reach(scaled, target, reach, work):
 
 
 @kernel
-def _judge(scaled, target, modes, sequence, all_decided, fit, z, best, least):
-    """What the present choice of modes holds. Returns (contact to branch on or -1, least distance)."""
+def _bound_choice(scaled, target, modes, sequence, all_decided, fit, z, best, least):
+    """Solve for the z (3n,) nearest to ``target`` with the modes chosen so far; undecided contacts keep their cone only.
+
+    Its distance is a lower bound for all choices below; a z that is a solution goes into ``best``. Returns (contact to
+    branch on, -1 where nothing nearer lies below; least distance so far).
+    """
     Y, free, mu, edges = scaled.Y, scaled.free, scaled.mu, scaled.edges
     status = nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z)
     here = distance(z, target)
     if status == INFEASIBLE or (status == SOLVED and here >= least * (1.0 - NEARER)):
         return -1, least
     chosen = -1
-    if _fit(scaled, z, fit) > EXACT or status != SOLVED:
+    if _nearest_modes(scaled, z, fit) > EXACT or status != SOLVED:
         for i in range(mu.shape[0]):
             if modes[i] == UNDECIDED and (chosen < 0 or fit.worst[i] > fit.worst[chosen]):
                 chosen = i
@@ -297,12 +304,12 @@ def _judge(scaled, target, modes, sequence, all_decided, fit, z, best, least):
         if status != SOLVED or distance(z, target) > here + SAME * (here + fit.sizes[0]):
             assign(z, relaxed)
     if chosen < 0:
-        least = _offer(scaled, target, z, fit, best, least)
+        least = _keep_if_nearer(scaled, target, z, fit, best, least)
     return chosen, least
 
 
 @kernel
-def _search(scaled, target, best):
+def _branch_and_bound(scaled, target, best):
     """Branch and bound over the contacts' modes for the solution nearest to ``target`` (3n,), N·s.
 
     best (3n,) holds a guess, and the nearest solution at the end. A branch fixes one more contact's mode; it is cut
@@ -313,17 +320,17 @@ def _search(scaled, target, best):
     n, most = mu.shape[0], 2 + 2 * edges
     fit = Fit(np.empty(n, np.int64), np.empty(n), np.empty(2), np.empty((6, 3)))
     reach = Reach(np.empty((n, most)), np.empty((n, most), np.int64), np.empty(n))
-    _reach(scaled, target, reach, fit.work)
+    _least_distances(scaled, target, reach, fit.work)
     # The guess, and the nearest solution in its modes.
     modes, z = np.empty(n, np.int64), best.copy()
     sequence, branch, turn = np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
-    least = _offer(scaled, target, z, fit, best, np.inf)
+    least = _keep_if_nearer(scaled, target, z, fit, best, np.inf)
     nodes = 1
     if least < np.inf:
         assign(modes, fit.modes)
         status = nearest_in_modes(scaled.Y, scaled.free, mu, edges, modes, sequence, target, z)
         if status == SOLVED:
-            least = _offer(scaled, target, z, fit, best, least)
+            least = _keep_if_nearer(scaled, target, z, fit, best, least)
     fill(modes, UNDECIDED)
     depth = 0
     while nodes < MOST_NODES:
@@ -342,7 +349,9 @@ def _search(scaled, target, best):
             nodes += 1
             for k in range(depth):
                 sequence[k] = branch[k]
-            chosen, least = _judge(scaled, target, modes, sequence, depth == n, fit, z, best, least)
+            chosen, least = _bound_choice(
+                scaled, target, modes, sequence, depth == n, fit, z, best, least
+            )
         if chosen >= 0:
             branch[depth], turn[depth] = chosen, -1
             depth += 1

@@ -31,9 +31,9 @@ from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.kernels.views import dense, view
 from contact_id_controller.models.contact_model import Chosen
-from contact_id_controller.models.least_power.active_set import least_power
 from contact_id_controller.models.least_power.holding import hold
 from contact_id_controller.models.least_power.interior import solve_by_interior_point
+from contact_id_controller.models.least_power.primal_dual_active_set import least_power
 from contact_id_controller.models.least_power.task import Optimum, Task
 from contact_id_controller.models.steps.consistency import (
     NOISE,

@@ -272,7 +272,7 @@ class CommandWatchdogNode(Node):
                 break
             if age_s(pressed[1]) < _PRESSED_S:
                 self._on_stop(pressed[0])
-        self._look_at_description()
+        self._lower_limits_to_description()
         self.tick()  # what follows takes as long as some commands
         self.direct_services = [
             self.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop)
@@ -291,7 +291,7 @@ class CommandWatchdogNode(Node):
 
         And the ceiling of the URDF is known, and whatever a stop needs.
         """
-        self._look_at_description()
+        self._lower_limits_to_description()
         self.listen_in()
         for _ in range(0 if self._forwarder.prepared else _COMMANDS.depth):
             self.incidents.guarded("message", self._keep_command)
@@ -339,7 +339,7 @@ class CommandWatchdogNode(Node):
             return
         self._next_claim_s = now_s + _CLAIM_S
         self.worker_lock.take_over()
-        self._holds_lock = self.worker_lock.enter(worker.keeper)
+        self._holds_lock = self.worker_lock.claim(worker.keeper)
         if self._holds_lock:
             worker.outlive_keeper()
 
@@ -405,7 +405,7 @@ class CommandWatchdogNode(Node):
             self._told = followed
             self.get_logger().info(f"following the commands of {followed.node}")
 
-    def _look_at_description(self) -> None:
+    def _lower_limits_to_description(self) -> None:
         """Lower effort limits to the URDF's, once it has arrived; infinite limits without it trip."""
         try:
             ceiling = None if self._stated is None else self._stated.answer()
@@ -436,7 +436,7 @@ class CommandWatchdogNode(Node):
 
     def _look_at_others(self) -> None:
         """Trip where another node commands too, or where torque limits are unknown; warn of other state sources."""
-        self._look_at_description()
+        self._lower_limits_to_description()
         now_s = time.monotonic()
         if names := self._others.look(now_s):
             detail = f"{names} sends on {self._others.topic}, too"

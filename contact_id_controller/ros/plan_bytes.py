@@ -19,7 +19,7 @@ MOST_BYTES, MOST_POINTS, MOST_NAMES = 16_000_000, 10_000, 1000
 """Of a plan: more is refused before it is looked at."""
 
 LONGEST_NAME = 200
-"""Bytes of the name of a joint or frame: what is wrong with it is said in the log."""
+"""Bytes of the name of a joint or frame: what is wrong with it is logged."""
 
 LONG_BYTES, LONG_POINTS = 30_000, 100
 """More takes longer to read than a step may be late."""

@@ -123,7 +123,7 @@ def from_command_line(arguments: Sequence[str]) -> tuple[Scheduling, list[str]]:
 
 
 class Process:
-    """This process, as the system runs it. What the system refuses is said, and it goes on.
+    """This process, as the system runs it. What the system refuses is logged, and it goes on.
 
     Args:
         requested: priority and processors.

@@ -26,7 +26,7 @@ _NAMES = [
 ]
 
 ENDING = tuple(getattr(signal, f"SIG{name}") for name in _NAMES if hasattr(signal, f"SIG{name}"))
-"""Signals that somebody sends and that end a process that does not take them: a closed terminal, a lost
+"""Signals from outside that end a process that does not take them: a closed terminal, a lost
 connection, a limit of the system. Those of errors of the process itself are not among them."""
 
 SUSPENDING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)

@@ -246,7 +246,7 @@ def _write(
 
 
 class EstimateRecorder:
-    """Collects what the dynamics estimator said in a run; `save` writes it to a NumPy .npz file.
+    """Collects the estimates of the dynamics estimator in a run; `save` writes it to a NumPy .npz file.
 
     The file holds, for n steps and f feet: time_s (n,); q (n, nq), v (n, nv); forces (n, f, 3) N,
     odometry frame, of the period that ended then, NaN where they were not observable;

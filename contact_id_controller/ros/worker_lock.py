@@ -39,8 +39,8 @@ class WorkerLock:
         self.path = folder / f"{file_name(name)}.domain{ros_domain()}.worker"
         self._handle: int | None = None
 
-    def enter(self, keeper: int) -> bool:
-        """Lock the file that marks the process at work; whether this process holds it now.
+    def claim(self, keeper: int) -> bool:
+        """Take the lock that marks this process as the worker at work; whether it holds the lock now.
 
         Args:
             keeper: number of the process whose worker this is; written into the file.

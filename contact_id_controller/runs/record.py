@@ -76,7 +76,7 @@ COLUMNS = {
     "solve_time_s": Column((), "s", "time of contact problem and solver", digits=TIME),
     "step_time_s": Column((), "s", "time of the whole step of the controller", digits=TIME),
     "power_loss_w": Column((), "W", "that heats the motors; NaN: constants unknown", digits=TORQUE),
-    "status": Column((), "", "what the solver said", str),
+    "status": Column((), "", "the solver's status", str),
 }
 """Name -> column; the attributes of ``RunRecord`` and the arrays of its file."""
 
@@ -149,7 +149,7 @@ ROBOT_FIELDS = (
 
 
 class Estimated(NamedTuple):
-    """What an estimator said in a run: the columns of ``ESTIMATED``, n rows each."""
+    """What an estimator published in a run: the columns of ``ESTIMATED``, n rows each."""
 
     q: np.ndarray
     v: np.ndarray

@@ -223,7 +223,7 @@ class Guard:
             self.state.keep_upright = False
             self.good.velocity_s = -math.inf
             self._jump(np.zeros_like(self.output.sent))
-            self._begin()
+            self._begin_to_command()
         return refusal
 
     def stop(self) -> np.ndarray:
@@ -240,10 +240,10 @@ class Guard:
         if not refusal:
             self.state.now_s, self.state.keep_upright = None, True
             self.checks.reset_place()
-            self._begin()
+            self._begin_to_command()
         return refusal
 
-    def _begin(self) -> None:
+    def _begin_to_command(self) -> None:
         """Start to command: forget plans, measured efforts and faults of before; torque grows by the start ramp."""
         self.log.incidents.tell_anew()
         self.plans.clear()

@@ -73,7 +73,7 @@ class Pulse:
     """The beats of another process.
 
     Attributes:
-        state: what it said it does, empty before the first beat.
+        state: what it reported to do, empty before the first beat.
         silent_s: time since its last beat in which this process listened, s.
     """
 

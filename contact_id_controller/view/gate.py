@@ -1,7 +1,7 @@
 """Who may open a page that moves a robot: whoever has the link of this start, from the page's own site.
 
 Three checks on every request, of pages and of websockets alike. `Host` is an address or the name that
-was requested: a name of somebody else can be made to lead here (DNS rebinding). `Origin`, which
+was requested: a foreign name can be made to lead here (DNS rebinding). `Origin`, which
 browsers add and no script can change, is the page's own. The token of this start is in the query: other
 programs send no origin. Without it nothing is shown either.
 """
@@ -180,7 +180,7 @@ def _let_in(gate: Gate, host: str, port: int) -> str:
     address = gate.link(port).removeprefix("http://").partition("/")[0]
     good, stranger = f"/?token={gate.token}", "stranger.example"
     requests = (
-        ("somebody without the token", 403, "/", {"Host": address}),
+        ("a request without the token", 403, "/", {"Host": address}),
         ("a page of another site", 403, good, {"Host": address, "Origin": f"http://{stranger}"}),
         ("another name of this machine", 403, good, {"Host": stranger}),
         ("the one with the link", 101, good, {"Host": address, "Origin": f"http://{address}"}),

@@ -319,7 +319,7 @@ _PARAGRAPH = '<div style="margin:0.4em 0.8em;font-size:0.875em;overflow-wrap:any
 
 
 def _lines(text: str) -> str:
-    """Words of somebody else as HTML that shows them."""
+    """A text from outside as HTML that shows it."""
     return _PARAGRAPH.format(html.escape(text)) if text else ""
 
 

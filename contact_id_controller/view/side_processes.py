@@ -38,7 +38,7 @@ def place_of(text: str) -> tuple[str, int]:
     """Host and port of a page that was requested as ``HOST:PORT``, ``HOST`` or ``:PORT``.
 
     Raises:
-        ConfigurationError: the port is no number of 0 to 65535, or somebody listens there.
+        ConfigurationError: the port is no number of 0 to 65535, or it is in use.
     """
     host, _, port = text.partition(":")
     host = host or LOOPBACK

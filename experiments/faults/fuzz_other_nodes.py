@@ -23,7 +23,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from contact_id_controller.check.standing import standing_state
+from contact_id_controller.check.standing_checks import standing_state
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.direct_loop import take_waiting

@@ -24,7 +24,7 @@ from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from contact_id_controller.check.standing import standing_state
+from contact_id_controller.check.standing_checks import standing_state
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.files import check_free, make_folder

@@ -70,7 +70,7 @@ def solve_compliant(
     n, delta = len(problem), solution.joint_velocity_change
     earlier = solution.contradiction_m_s
     if start is None:
-        # What an infeasible plan was said to contradict no longer counts once it is solved as it is.
+        # The contradiction of an infeasible plan no longer counts once it is solved as it is.
         start, earlier = problem.c, 0.0
     angle = 2.0 * np.pi * np.arange(edges) / edges
     directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
