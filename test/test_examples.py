@@ -102,6 +102,29 @@ def test_squat(example):
     assert f"squatted {1e3 * down:.1f} mm" in printed and "fell: False" in printed
 
 
+def test_leg_ik(example):
+    """Legs solved for a body that moves over standing feet: MuJoCo's base goes where it was planned."""
+    (swayed, error), printed = example("leg_ik")
+    assert swayed == pytest.approx(0.04, abs=1e-3) and error < 0.01
+    assert f"swayed {1e3 * swayed:.1f} mm" in printed and "fell: False" in printed
+
+
+def test_feet_out_of_reach_have_no_joint_positions():
+    spec = importlib.util.spec_from_file_location("leg_ik", ROOT / "examples" / "leg_ik.py")
+    legs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(legs)
+    settings = legs.controller_settings("solo12")
+    robot, feet = settings.robot(), list(settings.contact_frames)
+    joints = np.array([0.0, 0.8, -1.6, 0.0, 0.8, -1.6, 0.0, -0.8, 1.6, 0.0, -0.8, 1.6])
+    base = np.array([0.0, 0.0, 0.25, 0.0, 0.0, 0.0, 1.0])
+    stand, _ = legs.feet_at(robot, robot.configuration(base, joints), feet)
+    found = legs.solve_legs(robot, feet, base, stand - [0.0, 0.0, 0.01], joints)
+    reached, _ = legs.feet_at(robot, robot.configuration(base, found), feet)
+    np.testing.assert_allclose(reached, stand - [0.0, 0.0, 0.01], atol=legs.CLOSE_M)
+    with pytest.raises(ValueError, match="m away"):
+        legs.solve_legs(robot, feet, base, stand - [0.0, 0.0, 1.0], joints)
+
+
 def test_press(example):
     (predicted, simulated), printed = example("press")
     assert predicted == pytest.approx(20.0, abs=0.2) and simulated == pytest.approx(20.0, abs=0.2)

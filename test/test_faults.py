@@ -142,6 +142,9 @@ def test_rows_are_told_as_they_are_finished_and_kept_when_interrupted(tmp_path, 
     page = document.read_text()
     assert page.startswith(f"before\n{faults.BEGIN}\nold\n\nWritten by")
     assert page.endswith("after\n") and told[1] in page and "second" not in page
+    monkeypatch.setattr(faults, "FAULTS", tuple(rows[:1]))
+    faults.run_campaign(tmp_path, tell=told.append)
+    assert told[-1].startswith("\nRun by `python -m experiments faults` on"), "nothing is written"
 
 
 def test_only_the_rows_that_were_done_are_replaced(tmp_path, monkeypatch):

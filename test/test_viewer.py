@@ -373,7 +373,7 @@ def test_a_viser_that_asks_nobody_at_the_door_is_refused(monkeypatch):
     monkeypatch.setattr(infra, "websockets", SimpleNamespace(**parts))
     port = free_port()
     with pytest.raises(
-        RunError, match="somebody without the token gets 101, must get 403"
+        RunError, match="a request without the token gets 101, must get 403"
     ) as error:
         gate.gated_viser(gate.Gate("127.0.0.1"), "127.0.0.1", port)
     assert "\n" not in str(error.value) and "viser" in str(error.value)

@@ -91,7 +91,7 @@ def run_campaign(
             None: none.
         interface: ``command_interface`` of all nodes.
         tell: takes the lines.
-        is_interrupted: whether somebody asked this process to end: the rows so far are kept.
+        is_interrupted: whether this process is to end: the rows so far are kept.
 
     Raises:
         ConfigurationError: no such fault, or a document without a place for the table.
@@ -126,7 +126,8 @@ def run_campaign(
         finally:
             if rows:
                 whole = len(rows) == len(faults_of(interface))
-                command = _command("" if whole else f"--only {shlex.quote(only)} ")
+                options = "" if whole else f"--only {shlex.quote(only)} "
+                command = _command(options, written=document is not None)
                 summary = summarise(
                     world, command, len(rows), len(chosen), time.monotonic() - begun_s
                 )
@@ -183,8 +184,10 @@ def _row(world: FaultWorld, fault: Fault) -> Row:
     return Row(fault, within_s, observed, (*wrong, *forbidden), tuple(forbidden))
 
 
-def _command(options: str) -> str:
-    """How a run writes its rows."""
+def _command(options: str, written: bool) -> str:
+    """What made the rows: a command that also writes them, or one that prints them only."""
+    if not written:
+        return f"Run by `{f'python -m experiments faults {options}'.strip()}`"
     return f"Written by `python -m experiments faults {options}--write results/faults.md`"
 
 
