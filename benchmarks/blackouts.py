@@ -58,7 +58,7 @@ class Blackouts:
 
 
 class OtherWay(one_process.InProcessRun):
-    """A robot's side that is told less than the torques solved ahead."""
+    """A robot's side that gets less than the torques solved ahead."""
 
     way = "impedance"
 

@@ -111,7 +111,7 @@ class Robot:
         ended = [name for name in (CONTROLLER, WATCHDOG) if not nodes[name].running]
         for name in ended:
             self.world.restart(name)
-            self.given.clear()  # meanwhile nobody listened
+            self.given.clear()  # meanwhile nothing was received
         return bool(ended)
 
     def last_words(self) -> str:
@@ -125,7 +125,7 @@ class Robot:
         return list(map(int, words))  # in the order in which they were made
 
 
-# States: what is asked of a robot that commands.
+# States of a robot that commands.
 
 
 def commanding(robot: Robot) -> None:
@@ -201,7 +201,7 @@ def kill(robot: Robot, who: str, state: str) -> tuple[float, float]:
     os.close(handle)
 
     def first() -> int | None:
-        """Place of the first safe command that nobody sent who is dead now."""
+        """Place of the first safe command of a process that still lives."""
         places = (k for k, each in enumerate(robot.given) if each.sent_s > gone_s or ends)
         return next((k for k in places if robot.given[k].zero or not ends), None)
 

@@ -1,4 +1,4 @@
-"""How long an emergency stop takes while somebody floods controller and command watchdog.
+"""How long an emergency stop takes while a sender floods controller and command watchdog.
 
     python benchmarks/emergency_stops.py --stops 340 --rt-priority 70
 

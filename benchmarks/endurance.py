@@ -256,7 +256,7 @@ def main() -> int:
         names, rows, heard, output, answers = walk(setup, Path(folder), arguments.view)
     print(output.splitlines()[-1])
     if not heard or not len(rows):
-        print("nothing was heard of the controller")
+        print("nothing was received from the controller")
         return 1
     end_s, view_s = rows[-1, 0], arguments.view
     settled_s = min(SETTLED_S, 0.2 * end_s)

@@ -1,4 +1,4 @@
-"""Walks that know only IMU, encoders and joint efforts, beside the same walks told the true state.
+"""Walks that know only IMU, encoders and joint efforts, beside the same walks on the true state.
 
     python benchmarks/estimated_walk.py --seconds 10
     python benchmarks/estimated_walk.py --seconds 60 --seeds 5
@@ -8,8 +8,8 @@
 Quadruped and Solo12, friction 1.0 and 0.1, sensors ``good`` and ``motor_currents``, in one process;
 contact is both measured by the estimate and scheduled. The simulator's state is used for the figures
 alone. Aims: no fall; drift of at most 2.5 % of the distance (good); velocity within 2 cm/s rms; joint
-error at most 1.5 times that of the walk that is told the true state. A model that takes measured forces
-is compared with the same walk told the true forces instead of the estimated ones, and may have 1.1 times
+error at most 1.5 times that of the walk on the true state. A model that takes measured forces
+is compared with the same walk with the true forces instead of the estimated ones, and may have 1.1 times
 its joint error. ``--bumps``: the quadruped on the
 first paper's bumpy grounds, of which controller and planner know nothing; friction is drawn by place and
 taken for ``BLIND_FRICTION``. Aim: at most one fall in five. Ends with 1 where an aim is missed.
@@ -46,18 +46,18 @@ def walk(
     model: tuple[str, str] = MODEL,
     true_forces: bool = False,
 ):
-    """Record and figures of a walk; sensors None: it is told the true state.
+    """Record and figures of a walk; sensors None: on the true state.
 
-    true_forces: it is told the true forces, and the estimate for all else.
+    true_forces: it gets the true forces, and the estimate for all else.
     """
     changes = dict(zip(("friction", "solver"), model)) | ({} if sensors is None else CONTROLLER)
     settings = one_process.controller_settings(robot, friction_coefficient=[mu], **changes)
     world = one_process.mujoco_robot(settings, mu, imu_frame="")
-    told = None
+    estimate = None
     if sensors is not None:
         changes = {"true_forces": true_forces, **estimator_changes(settings)}
-        told = one_process.estimated_state(robot, world, sensors, seed, **changes)
-    record = one_process.InProcessRun(robot, settings, world, estimator=told).record(seconds)
+        estimate = one_process.estimated_state(robot, world, sensors, seed, **changes)
+    record = one_process.InProcessRun(robot, settings, world, estimator=estimate).record(seconds)
     return record, measure(record, world.robot.weight, UP, FIGURES)
 
 
@@ -66,9 +66,11 @@ def bumpy_walk(mu: float, seconds: float, sensors: str, seed: int):
     ground = Ground.make("height_field", seed)
     settings = one_process.controller_settings("quadruped", friction_coefficient=[mu], **CONTROLLER)
     world = one_process.mujoco_robot(settings, ground.friction, terrain=ground.field, imu_frame="")
-    told = one_process.estimated_state("quadruped", world, sensors, seed, ground_height_noise_m=0.0)
+    estimate = one_process.estimated_state(
+        "quadruped", world, sensors, seed, ground_height_noise_m=0.0
+    )
     run = one_process.InProcessRun(
-        "quadruped", settings, world, estimator=told, planner=BLIND_STEPS
+        "quadruped", settings, world, estimator=estimate, planner=BLIND_STEPS
     )
     record = run.record(seconds, ground_height_m=ground.height_m)
     return record, measure(record, world.robot.weight, UP, FIGURES)
@@ -111,7 +113,7 @@ def main() -> int:
     model = tuple(given.model.split("/"))
     takes_forces = row_of(*model).takes("forces")
     limit = FORCES_RATIO if takes_forces else JOINT_RATIO
-    print("| robot | mu | sensors | seed | walked, s | joint error, of that told the truth | "
+    print("| robot | mu | sensors | seed | walked, s | joint error, of that on the truth | "
           "drift, % | velocity, cm/s | forces, % of weight | |\n|" + "---|" * 10)  # fmt: skip
     missed = 0
     for robot in given.robots:

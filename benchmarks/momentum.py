@@ -92,7 +92,7 @@ def scenes(count: int) -> None:
 
 
 def main() -> None:
-    """Print the tables that are asked for."""
+    """Print the requested tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--knots", type=int, nargs="*", default=[50, 100, 200, 400, 800, 1600])
     parser.add_argument("--repeats", type=int, default=9)

@@ -3,7 +3,7 @@
     python benchmarks/two_versions.py /path/to/the/old/checkout /path/to/the/new [--models F/S ...] \
         [--contacts 4 40 1000]
 
-A process for each checkout; both are held to the same core (Linux) and asked in turn for about ten
+A process for each checkout; both are held to the same core (Linux) and run in turn for about ten
 milliseconds of steps, so that whatever else the machine does meets both. Printed: the median time
 of a step in each, and the median of the ratios of neighbouring turns.
 """

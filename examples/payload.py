@@ -3,7 +3,7 @@
     python examples/payload.py
 
 The arm follows the motion of config/arms/panda.yaml in MuJoCo. Its hand holds 1 kg that the controller
-is not told of, and at 3 s somebody leans on its elbow. Efforts, positions and velocities are noisy.
+does not know, and at 3 s a person leans on its elbow. Efforts, positions and velocities are noisy.
 The estimator allows for a force at the hand only: nine efforts tell more than its three components, so
 a force anywhere else shows as a residual that is too large.
 """

@@ -1,4 +1,4 @@
-"""An arm: a Panda follows a motion, comes down on the table and presses with the force asked for.
+"""An arm: a Panda follows a motion, comes down on the table and presses with the force required.
 
     python examples/press.py [FORCE]
 
@@ -39,7 +39,7 @@ def main(force: float = 20.0) -> tuple[float, float]:
     predicted = pressing.predicted_forces[:, 0, 2].mean()
     simulated = pressing.simulated_forces[:, 0, 2].mean()
     error = np.abs(record.position - record.reference_position).mean()
-    print(f"asked {force:g} N: predicted {predicted:.2f} N, simulated {simulated:.2f} N")
+    print(f"required {force:g} N: predicted {predicted:.2f} N, simulated {simulated:.2f} N")
     print(f"joint error {1e3 * error:.2f} mrad over {DURATION_S:g} s")
     return predicted, simulated
 

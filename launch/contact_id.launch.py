@@ -1,4 +1,4 @@
-"""Starts controller, gait planner and simulated robot, or those of them that are asked for.
+"""Starts controller, gait planner and simulated robot, or those of them that are requested.
 
     ros2 launch contact_id_controller contact_id.launch.py robot:=solo12 duration_s:=30
     ros2 launch contact_id_controller contact_id.launch.py simulate:=false \\
@@ -126,8 +126,8 @@ ARGUMENTS = {
         default_value="",
         choices=["", "LOCALHOST", "SUBNET", "OFF"],
         description="who finds these nodes: LOCALHOST: processes of this machine; SUBNET: everybody on "
-        "the network, who can then command, stop and set parameters (docs/security.md); OFF: nobody "
-        f"but static peers; empty: as {DISCOVERY} says, LOCALHOST where it is not set",
+        "the network, who can then command, stop and set parameters (docs/security.md); OFF: only "
+        f"static peers; empty: as {DISCOVERY} says, LOCALHOST where it is not set",
     ),
     "joint_states": dict(default_value="joint_states", description="topic of the joint states"),
     "odometry": dict(
@@ -146,7 +146,7 @@ ON_AN_ESTIMATE = {
     "contact_sources": ["state", "schedule"],
     "contact_debounce_s": 0.0,
 }
-"""What changes in the controller where nobody knows its distance from the ground well enough."""
+"""What changes in the controller where its distance from the ground is not known well enough."""
 
 ESTIMATE_PATIENCE_S = 5.0
 """In lockstep a state waits for its estimate for so long, wall time."""
@@ -264,7 +264,7 @@ def _chosen(value, mode, planner, estimated):
 
 def _pace(value, mode, planner, estimated, shows_itself):
     """What the arguments change in the simulated robot's parameters."""
-    # A gait's plans follow each other; a whole body's may be waited for by nobody.
+    # A gait's plans follow each other; no process may wait for a whole body's.
     waits = planner == PLANNERS[0]
     pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if waits else 0.0}
     if estimated:
@@ -401,7 +401,7 @@ def _factor(text, mode):
         raise ValueError(f"real_time_factor is {text!r}, must be a number from 0.01 to 1")
     if mode != "real_time":
         raise ValueError(
-            "real_time_factor needs mode:=real_time: in lockstep nobody waits for time"
+            "real_time_factor needs mode:=real_time: in lockstep time does not pace the simulation"
         )
     return factor
 

@@ -24,7 +24,7 @@ NOWHERE_VARIANCE = 1e-8  # of wrenches where nothing touches, N2 and (N m)2
 
 
 class Noise(NamedTuple):
-    """Standard deviations that both estimators are told; contact: of forces about zero, N."""
+    """Standard deviations that both estimators get; contact: of forces about zero, N."""
 
     joint_acceleration: float = 20.0
     joint_effort: float = 0.05

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("reproduced"),
         metavar="DIR",
-        help="where results and the report of what was asked for go; runs whose "
+        help="where results and the report of what was requested go; runs whose "
         "results are there are not done again (default: reproduced)",
     )
     parser.add_argument(

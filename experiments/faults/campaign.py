@@ -96,7 +96,7 @@ def run_campaign(
     Raises:
         ConfigurationError: no such fault, or a document without a place for the table.
         RunError: the robot does not even walk at the beginning.
-        KeyboardInterrupt: interrupted, after all has been told and written.
+        KeyboardInterrupt: interrupted, after all has been printed and written.
     """
     chosen = [fault for fault in faults_of(interface) if only in fault.name]
     if not chosen:

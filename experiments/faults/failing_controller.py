@@ -1,4 +1,4 @@
-"""The controller node with a solver that fails when it is told to, for the fault campaign.
+"""The controller node with a solver that fails on request, for the fault campaign.
 
 The signals of `nodes`: after FAIL no solution converges, until the next one; RAISE: likewise, it raises;
 STALL: the next solution takes as many seconds as the environment variable CONTACT_ID_FAULT_STALL_S says.

@@ -1,4 +1,4 @@
-"""Hours of inputs that nobody meant, over real topics, into all nodes.
+"""Hours of malformed inputs, over real topics, into all nodes.
 
 This process stands in for the robot: it sends good states and takes the commands. Between them it
 sends spoiled bytes to every topic that controller, command watchdog, estimator, planners and viewer
@@ -88,7 +88,7 @@ class FuzzResult(NamedTuple):
 
     Attributes:
         inputs: by door.  commands: how many were judged.  commanding: part of them that was not zero.
-        stops_s: times of the emergency stops, by the way they were asked for.  work_s: times until a node beside worked again, by its name.
+        stops_s: times of the emergency stops, by the way they were requested.  work_s: times until a node beside worked again, by its name.
         forbidden: what must never happen, with its number.
         seconds: how long it took.
     """
@@ -132,7 +132,7 @@ def run_fuzz(
     only: str = "",
     tell: Callable[[str], None] = print,
 ) -> FuzzResult:
-    """Attack for so long, or until interrupted; rows are told and written as they come.
+    """Attack for so long, or until interrupted; rows are printed and written as they come.
 
     Args:
         output: folder for parameters, logs and ``fuzz.txt``.

@@ -58,7 +58,7 @@ class OtherNode(NamedTuple):
     Attributes:
         parameters: of the node.
         stream: topic -> messages that come all the time, one after the other, with the time of now.
-        once: topic -> message that is taken as it is, sent when work is asked for.
+        once: topic -> message that is taken as it is, sent when work is requested.
         period_s: between two of each of the stream.
         asks: services that are called then, one after the other; again from the first where one fails.
         result: topic of its work; empty: the answer to ``get_parameters`` is all there is.

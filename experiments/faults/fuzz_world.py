@@ -68,7 +68,7 @@ STOP_TOPIC = "/emergency_stop"
 """Whatever says true there stops the robot: it is seldom given anything else."""
 
 NOT_ASKED = ("change_state", "emergency_stop", "get_type_description")
-"""Services that are not asked at random: transitions and stops are made on purpose, the last answers
+"""Services that are not called at random: transitions and stops are made on purpose, the last answers
 without Python."""
 
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
@@ -101,7 +101,7 @@ class FuzzWorld:
         slower: time-outs are as many times longer, for a machine that does other things too.
         robot: name of a configuration file.
         rt_priority: of SCHED_FIFO, of both nodes; this process takes one less; 0: the ordinary one.
-        speed_rad_s: of all joints, as the states say: not 0, damping is told from no torque.
+        speed_rad_s: of all joints, as the states say: not 0, so that damping differs from no torque.
         other_nodes: nodes beside them, see `other_node_rows`.
 
     Attributes:
@@ -242,7 +242,7 @@ class FuzzWorld:
                 return
             data, info = taken
             # The middleware's thread took it; this process may have been busy with its own attack.
-            received_ns = info["received_timestamp"] or time.time_ns()  # 0 where nobody tells
+            received_ns = info["received_timestamp"] or time.time_ns()  # 0 where it is unknown
             arrived_s = time.monotonic() - 1e-9 * (time.time_ns() - received_ns)
             efforts = np.array(deserialize_message(data, Float64MultiArray).data)
             if efforts.any():
@@ -305,7 +305,7 @@ class FuzzWorld:
                 commands=topic == "/commands_in",
                 other_node=other_node,
             )
-        # Its own commands the controller hears only while somebody else could send there.
+        # Its own commands the controller receives only while another node could send there.
         self.doors.pop("/commands", None)
 
     def attacked(self, nodes: Sequence[str]) -> tuple[dict[str, Door], dict[str, Any]]:

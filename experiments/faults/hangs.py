@@ -1,4 +1,4 @@
-"""Faults that end no process: one that hangs, a log that nobody reads, a keeper that the system refuses all."""
+"""Faults that end no process: one that hangs, a log that is not read, a keeper that the system refuses all."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _nothing_left(pid: int) -> Iterator[None]:
 
 
 def refused_keeper(world: FaultWorld) -> Observed:
-    """Its lines reach nobody, and what it wants to start is refused, when its worker is killed; then again."""
+    """Its lines are not read, and what it wants to start is refused, when its worker is killed; then again."""
     keeper = world.nodes[WATCHDOG].pid
     world.spin(KNOWN_S)
     for pid in _of_group(keeper):
@@ -95,7 +95,7 @@ def _of_group(group: int) -> list[int]:
 
 
 def unread_logs(world: FaultWorld) -> Observed:
-    """From their start on nobody reads what controller and watchdog print; plans are refused, then a stop."""
+    """From their start on what controller and watchdog print is not read; plans are refused, then a stop."""
     read, write = full_pipe()
     try:
         for name in (CONTROLLER, WATCHDOG):

@@ -293,7 +293,7 @@ def emergency_stop(world: FaultWorld) -> Observed:
     ended = WALKS_AGAIN
     if not (stopped and refused and kept and released and resumed):
         ended = f"{stopped=} {refused=} {kept=} {released=} {resumed=}"
-    return Observed(reaction_s, ended, "resumed when asked")
+    return Observed(reaction_s, ended, "resumed on request")
 
 
 FAULTS = (

@@ -1,4 +1,4 @@
-"""Inputs that nobody meant: bytes of messages spoiled, and messages filled with anything.
+"""Malformed inputs: bytes of messages spoiled, and messages filled with anything.
 
 All that is random comes from the generator that is given: the same seed makes the same inputs.
 """
@@ -16,10 +16,10 @@ from typing import Any
 from rclpy.serialization import serialize_message
 
 NUMBERS = (0.0, -0.0, 1.0, -1.0, math.nan, math.inf, -math.inf, 5e-324, 1e-9, 1e9, 1e30, -1e300)
-"""Doubles that somebody may not have thought of."""
+"""Doubles at the edges of their range."""
 
 COUNTS = (0, 1, 2, 3, 255, 0x7FFF, 0xFFFF, 1_000_000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
-"""Lengths and seconds that somebody may not have thought of."""
+"""Lengths and seconds at the edges of their range."""
 
 TEXTS = ("", "/", "\0", "ä€😀", "x" * 5000, "..", "package://", "a b", "inf", "%s%n", "${HOME}")
 

@@ -19,10 +19,10 @@ CONTROLLER, PLANNER = "controller", "gait_planner"
 WATCHDOG, ROBOT = "command_watchdog", "simulated_robot"
 
 STALL_VARIABLE = "CONTACT_ID_FAULT_STALL_S"
-"""Environment variable: how long a solution that is told to stall takes, s by the wall clock."""
+"""Environment variable: how long a solution that is to stall takes, s by the wall clock."""
 
 FAIL, RAISE, STALL = (signal.SIGRTMIN + number for number in (1, 2, 3))
-"""Signals by which the solver of the controller is told to fail; others ask a node to end."""
+"""Signals by which the solver of the controller is made to fail; others ask a node to end."""
 
 REAL_TIME_FACTOR = 0.2
 """Two cores do not run five Python processes at 1 kHz."""
@@ -94,6 +94,6 @@ def command_line(name: str, file: Path) -> list[str]:
 
 
 def viewer_line(file: Path) -> list[str]:
-    """Command line of a live view with a parameter file, on ports that nobody uses."""
+    """Command line of a live view with a parameter file, on free ports."""
     words = ["--parameters", str(file), "--port", "0", "--teleop"]
     return [sys.executable, "-m", "contact_id_controller.view.viewer", *words]

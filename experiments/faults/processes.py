@@ -101,7 +101,7 @@ def _stall(world: FaultWorld, simulated_s: float) -> float | None:
 
 
 def solver_stalls(world: FaultWorld) -> Observed:
-    """Within the step, so that the process cannot even be asked."""
+    """Within the step, so that the process cannot even answer."""
     begun_s = time.monotonic()
     world.nodes[CONTROLLER].send(STALL)
     world.spin(STALL_S / world.real_time_factor)
@@ -130,7 +130,7 @@ def signalled(world: FaultWorld, name: str, number: int) -> Observed:
     world.until(lambda: not node.running, END_S)
     world.spin(AFTERWARDS_S)
     calm = world.stays_safe(begun_s)
-    # Nobody is left behind the watchdog to end a torque that is held.
+    # No process is left behind the watchdog to end a torque that is held.
     if name == WATCHDOG:
         calm = calm and not world.relay.group.efforts.any()
     code = node.exit_code

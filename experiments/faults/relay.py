@@ -1,4 +1,4 @@
-"""Stands between the simulated robot and the other nodes, and spoils what passes when asked to.
+"""Stands between the simulated robot and the other nodes, and spoils what passes on request.
 
     robot/joint_states, robot/odometry, robot/clock  ->  joint_states, odometry, /clock
     commands  ->  held efforts (as in ros2_control)  ->  robot/commands

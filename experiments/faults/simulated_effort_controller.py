@@ -5,7 +5,7 @@ controller_manager: a command has one value for each joint, without names; one t
 dropped (not in Humble), an empty one ignored; one of another length is an error of the update, for
 which the manager deactivates the controller; there is no timeout, the last torque is held for ever;
 deactivation writes zero, or leaves the last effort (`ForwardCommandController`); activation begins
-without a command; each period the manager enforces the limits of the URDF, unless told not to.
+without a command; each period the manager enforces the limits of the URDF, unless that is switched off.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def states_stop(world: FaultWorld) -> Observed:
     if early.success or not stopped or not (resumed.success or collapsed):
         ended = f"{stopped=}, resume: {early.message!r}, {resumed.message!r}"
     told = "refused while the fallen robot's joints are where they cannot be"
-    return Observed(reaction_s, ended, "resumed when asked" if resumed.success else told)
+    return Observed(reaction_s, ended, "resumed on request" if resumed.success else told)
 
 
 def states_pause(world: FaultWorld, simulated_s: float = GAP_S) -> Observed:

@@ -25,7 +25,7 @@ _LINK = re.compile(rf"http://{re.escape(LOOPBACK)}:(\d+)(/\?token=\S+)")
 
 
 def foreign_web_client(world: FaultWorld) -> Observed:
-    """Knocks at both ports, for pages and websockets, while an emergency stop is asked for."""
+    """Knocks at both ports, for pages and websockets, while an emergency stop is requested."""
     printed = world.beside(VIEWER, viewer_line(world.file))
     doors = [(int(number), path) for number, path in _LINK.findall(printed)]
     answers: list[int] = []
@@ -40,7 +40,7 @@ def foreign_web_client(world: FaultWorld) -> Observed:
         world.nodes[VIEWER].end()
     refused, due = answers.count(http.HTTPStatus.FORBIDDEN), ROUNDS * len(_strangers(doors))
     ended = observed.ended if due and refused == due else f"{len(answers) - refused} let in"
-    return Observed(observed.reaction_s, ended, f"{refused} of {due} refused, resumed when asked")
+    return Observed(observed.reaction_s, ended, f"{refused} of {due} refused, resumed on request")
 
 
 def _strangers(doors: list[tuple[int, str]]) -> list[tuple[int, str, dict[str, str]]]:

@@ -84,7 +84,7 @@ class FaultWorld:
         robot: name of a configuration file.
         real_time_factor: of the simulation; time-outs by the wall clock are as many times longer.
         interface: ``command_interface`` of all nodes.
-        is_interrupted: whether somebody asked this process to end; looked at while it waits.
+        is_interrupted: whether this process is to end; looked at while it waits.
 
     Attributes:
         file: with the parameters of all nodes.
@@ -189,7 +189,7 @@ class FaultWorld:
         """Relay until a condition holds; whether it does in time.
 
         Raises:
-            KeyboardInterrupt: somebody asked this process to end.
+            KeyboardInterrupt: this process is to end.
         """
         end_s = time.monotonic() + patience_s
         while not condition():

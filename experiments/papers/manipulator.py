@@ -48,7 +48,7 @@ TOUCHING_M = 1e-5
 """A finger within this of the box touches it: rigid contacts rest within rounding of the surface."""
 
 FAR_M = 0.1
-"""Beyond this nobody asks how far the box has fallen."""
+"""Beyond this it does not matter how far the box has fallen."""
 
 TRACE_S = 0.02
 FEEDBACK = {

@@ -55,7 +55,7 @@ def run_all(
         done: called with each result as it comes, also with those found.
 
     Raises:
-        MissingExtraError: a cluster is asked for, and Dask is not installed.
+        MissingExtraError: a cluster is requested, and Dask is not installed.
         RunError: no scheduler at this address, or another version of the package there.
     """
     pending = []

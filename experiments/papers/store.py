@@ -16,7 +16,7 @@ from contact_id_controller.runs.fingerprint import fingerprint, package_sources
 EXPERIMENTS = Path(__file__).resolve().parents[1]
 KEY_LENGTH = 12
 DIGITS = 6
-"""Significant digits of the floats in a result: files stay small, and nobody measures more."""
+"""Significant digits of the floats in a result: files stay small, and no measurement has more."""
 
 
 @dataclass(frozen=True)
