@@ -56,8 +56,8 @@ USUAL_SHARE = 0.05
 """Of a new time between states in the usual one."""
 
 COAST_S = 0.02
-"""Over a longer gap the base is taken to keep its velocity, which is nearer to the mean of a walk than the
-acceleration of one sample; where feet stand begins anew."""
+"""Over a longer gap, and without believable samples for longer, the base is taken to keep its velocity, which is
+nearer to the mean of a walk than the acceleration of one sample. After a gap the places of the feet begin anew."""
 
 FOUND_M_S = 0.1
 """Standard deviation of the velocity below which a pose that was lost counts as found again."""
@@ -216,12 +216,21 @@ class BaseOdometry:
             fault -= NO_JOINTS
             trouble.append("joint positions or velocities are not finite")
         if fault != GOOD:
+            self._memory[M_BAD_S] -= self._unseen_s  # unread states are no silence of the IMU
             trouble.append(f"IMU is {FAULTS[fault]} for {1e3 * self.imu_bad_s:.0f} ms")
-        if self._unseen_s > 0.0:
-            # So much that the velocity's variance grows by the square of what the gap may have done to it.
-            grown = (UNSEEN_M_S2 * self._unseen_s / settings.accelerometer_noise) ** 2 / dt
-            self._inputs[filtering.I_NOISE] = max(self._inputs[filtering.I_NOISE], grown)
+        self._doubt(dt)
         self._fault, self._trouble = fault, trouble
+
+    def _doubt(self, dt: float) -> None:
+        """The velocity's variance grows by what a time without samples may have done to it, A^2 t^2.
+
+        Of a gap at once; while the IMU is not believed by what A^2 t^2 grows in dt, s.
+        """
+        bad_s = self.imu_bad_s
+        grown = self._unseen_s**2 + (bad_s**2 - max(bad_s - dt, 0.0) ** 2)
+        if grown > 0.0:
+            factor = grown * (UNSEEN_M_S2 / self.settings.accelerometer_noise) ** 2 / dt
+            self._inputs[filtering.I_NOISE] = max(self._inputs[filtering.I_NOISE], factor)
 
     def _unseen(self, dt: float) -> float:
         """How much of a step of dt, s, no sample of the IMU tells about: what it is longer than usual."""
@@ -272,6 +281,9 @@ class BaseOdometry:
         if self._unseen_s > COAST_S:
             trouble.append(f"{1e3 * self._unseen_s:.0f} ms without states are bridged")
             self._coast()
+            self._feet[:, filtering.DOES] = filtering.AIR
+        elif self.imu_bad_s > COAST_S:
+            self._coast()
         if self.imu_bad_s > settings.imu_timeout_s or self._gap_s > settings.gap_limit_s:
             return self._lose(held, trouble)
         if not self._inputs[filtering.I_DT] > 0.0:
@@ -293,11 +305,10 @@ class BaseOdometry:
         self._say(COASTING if coasting else RUNNING, *trouble)
 
     def _coast(self) -> None:
-        """Over a gap: no acceleration, and feet that begin anew where they touch then."""
+        """No acceleration in this step, in place of that of a sample."""
         up = self._x[: filtering.VELOCITY].reshape(3, 3)[2]
         force = self.settings.gravity_m_s2 * up + self.estimate.accelerometer_bias
         self.sample[3:] = force @ self._facts[filtering.F_IMU_ROTATION :][:9].reshape(3, 3)
-        self._feet[:, filtering.DOES] = filtering.AIR
 
     def _found(self) -> bool:
         """Whether a pose that was lost is known again, by feet that stand; after a while it is lost once more."""

@@ -27,7 +27,8 @@ class BaseOdometrySettings:
         imu_frame: where the IMU is, on the base; empty: the base itself.
         gyroscope_range, accelerometer_range: rad/s, m/s2; what reaches them is saturated.
         frozen_limit_s: samples that repeat for so long while joints move are not believed.
-        imu_timeout_s: so long the last good sample stands in.
+        imu_timeout_s: so long the base is estimated without samples of the IMU, by its feet and with growing
+            doubt; then it is lost.
         stamp_limit_s: largest difference of the stamps of IMU and joints; beyond it is reported, and feet
             count less the faster their legs move.
         longest_period_s: largest difference of stamps with which feet count at all.
@@ -65,7 +66,7 @@ class BaseOdometrySettings:
     gyroscope_range: float = 34.9
     accelerometer_range: float = 156.9
     frozen_limit_s: float = 0.02
-    imu_timeout_s: float = 0.02
+    imu_timeout_s: float = 0.1
     stamp_limit_s: float = 0.002
     longest_period_s: float = 0.02
     gap_limit_s: float = 0.5

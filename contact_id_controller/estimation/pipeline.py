@@ -52,6 +52,9 @@ SHORTEST_PERIODS, LONGEST_PERIODS = 0.2, 5.0
 """A difference over fewer or more periods is no acceleration: the filters begin anew. Fewer come from a
 simulator that waits, and whose time hardly advances."""
 
+STALE_S = 0.02
+"""So long the last good sample of the IMU stands in where forces are computed."""
+
 WHITENING_LOOKS = 25
 """So many looks at residuals are weighed for the same posture, as long as none is suspicious: that costs
 twenty times what a step does."""
@@ -127,7 +130,6 @@ class EstimationPipeline:
         settings = PipelineSettings() if settings is None else settings
         self.robot, self.feet, self.settings = robot, tuple(feet), settings
         self.base = BaseOdometry(robot, feet, radii, settings.odometry)
-        self._imu_timeout_s = settings.odometry.imu_timeout_s
         self.estimator = self._make_estimator(np.broadcast_to(radii, len(self.feet)))
         self.period = period = self._make_period()
         self._places = [memoryview(place) for place in (period.effort, period.readings)]
@@ -226,7 +228,7 @@ class EstimationPipeline:
         period, base, estimate = self.period, self.base, self.estimate
         periods = dt / self.settings.period_s
         steady = SHORTEST_PERIODS < periods < LONGEST_PERIODS
-        if not (steady and base.joints_finite) or base.imu_bad_s > self._imu_timeout_s:
+        if not (steady and base.joints_finite) or base.imu_bad_s > STALE_S:
             if take_readings(period):
                 self._leave_out()
             return self._hold()

@@ -331,7 +331,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         if not self._imu:
             return None, None, None
         imu_ns, sample = self._imu[0]
-        if stamp_ns - imu_ns > 1e9 * self.pipeline.settings.odometry.imu_timeout_s:
+        if stamp_ns - imu_ns > 1e9 * self.pipeline.settings.odometry.longest_period_s:
             return None, None, None
         return sample[:3], sample[3:], imu_ns * 1e-9
 
