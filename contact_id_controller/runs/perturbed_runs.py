@@ -206,10 +206,10 @@ def _run(case: Case) -> Outcome:
     floats = settings.floating_base
     options = {"imu_frame": ""} if floats else {}
     made = mujoco_robot(settings, friction, terrain=ground, floating_base=floats, **options)
-    world, told = changes.applied(made), None
+    world, estimate = changes.applied(made), None
     if case.sensors:
         how = estimator_changes(settings)
-        told = estimated_state(case.config, world, case.sensors, case.seed, **how)
+        estimate = estimated_state(case.config, world, case.sensors, case.seed, **how)
     start = motion.start
     if start is None:
         posture = np.array(simulated["initial_joint_positions"])
@@ -223,7 +223,9 @@ def _run(case: Case) -> Outcome:
         mu, viscosity = map(settings.spread_over_contacts, ("friction_coefficient", "viscosity"))
         feet = feet_on(made.robot, settings.feet, motion.ground, mu, viscosity)
     plan = None if motion.plan is None else _once(motion.plan)
-    walk = InProcessRun(case.config, settings, world, start=start, told=told, plan=plan, feet=feet)
+    walk = InProcessRun(
+        case.config, settings, world, start=start, estimator=estimate, plan=plan, feet=feet
+    )
     record = walk.record(case.seconds or motion.seconds, ground=ground)
     normal = ground.normal if isinstance(ground, HalfSpace) else np.array([0.0, 0.0, 1.0])
     return _outcome(case, record, walk, normal, friction)

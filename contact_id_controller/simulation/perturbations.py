@@ -39,7 +39,7 @@ class Changes:
         edits: what is done to the made robot.
         delay_s: by which torques act late.
         pushes: time, s, and change of velocity (3,) m/s of the whole robot.
-        controller: parameters of the controller that differ; what it is told of the error.
+        controller: parameters of the controller that differ; what it knows of the error.
     """
 
     seed: int = 0
