@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import importlib.util
 import math
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -28,6 +29,37 @@ from contact_id_controller.kernels.reduction import Mechanism
 from contact_id_controller.kernels.turns import nearest
 
 PACKAGE = "contact_id_controller"
+
+FRICTION_SPEED = 0.03
+"""Joint speed, rad/s or m/s, at which dry friction has three quarters of its size, where nothing else is known."""
+
+
+class Motors(NamedTuple):
+    """What the drives of the joints add to the links, (na,) each; for prismatic joints m instead of rad.
+
+    rotor_inertia_kg_m2: at the joint, the square of the gear ratio included.
+    friction_speed_rad_s: at which dry friction has tanh(1) of its size.
+    """
+
+    rotor_inertia_kg_m2: NDArray[np.float64]
+    dry_friction_nm: NDArray[np.float64]
+    viscous_friction_nm_s_rad: NDArray[np.float64]
+    friction_speed_rad_s: NDArray[np.float64]
+
+    @property
+    def rub(self) -> bool:
+        """Whether any joint has friction."""
+        return bool(self.dry_friction_nm.any() or self.viscous_friction_nm_s_rad.any())
+
+    def friction(self, velocity: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Torque (..., na) that friction takes at joint velocities (..., na): d tanh(v / v_0) + b v."""
+        taken: NDArray[np.float64] = self.viscous_friction_nm_s_rad * velocity
+        taken += self.dry_friction_nm * np.tanh(velocity / self.friction_speed_rad_s)
+        return taken
+
+
+MotorRows = Sequence[tuple[str, Mapping[str, float]]]
+"""Pattern of joint names, as ``*_KFE``, and some fields of ``Motors``; later rows count more."""
 
 
 def resolve_urdf(location: str | Path) -> Path:
@@ -128,9 +160,12 @@ class RobotModel:
         supports: (njoints, nv) bool; row j marks the velocity coordinates that move joint j's link.
         locked: joints of the description that are held, and where, rad; the model lacks them, their
             links belong to what carries them.
+        motors: friction of the joints, and rotor inertia, which is part of the model (its ``armature``).
     """
 
-    def __init__(self, model: pin.Model, joints: Sequence[str] | None = None):
+    def __init__(
+        self, model: pin.Model, joints: Sequence[str] | None = None, motors: MotorRows = ()
+    ):
         self.model = model
         self.locked: dict[str, float] = {}
         self._neutral: NDArray[np.float64] = pin.neutral(model)
@@ -152,6 +187,11 @@ class RobotModel:
         self.q_index = np.array([model.joints[j].idx_q for j in ids], dtype=np.int64)
         self.unactuated = np.setdiff1d(np.arange(model.nv), self.actuated)
         self.na, self.nu = len(self.actuated), len(self.unactuated)
+        self.motors = _motors(model, names, self.actuated, motors)
+        if motors:
+            armature = np.array(model.armature)
+            armature[self.actuated] = self.motors.rotor_inertia_kg_m2
+            model.armature = armature
         effort = np.asarray(model.upperEffortLimit)[self.actuated]
         self.effort_limits = np.where(effort > 0.0, effort, np.inf)
         speed = np.asarray(model.upperVelocityLimit)[self.actuated]
@@ -227,16 +267,19 @@ class RobotModel:
         floating_base: bool = True,
         joints: Sequence[str] | None = None,
         locked: Mapping[str, float] | None = None,
+        motors: MotorRows = (),
     ) -> RobotModel:
         """Load a URDF (see ``resolve_urdf``); ``joints`` fixes the command order.
 
         ``locked``: joints that something else holds, and where, rad (m for prismatic joints): the
-        robot is as if they were welded there.
+        robot is as if they were welded there.  ``motors``: what is known of them beside the URDF's
+        ``dynamics`` (damping, friction).
 
         Raises:
             RobotDescriptionError: file missing or not a URDF that Pinocchio reads.
             UnknownJointError: a name in ``joints`` or ``locked`` that the URDF lacks, or in both.
-            ConfigurationError: a joint locked outside its limits.
+            ConfigurationError: a joint locked outside its limits; motors of no joint, or with a number
+                that cannot be.
         """
         file = resolve_urdf(path)
         try:
@@ -250,7 +293,7 @@ class RobotModel:
         both = [name for name in joints or () if name in held]
         if both:
             raise UnknownJointError(f"joint {both[0]!r} is locked: it takes no command")
-        robot = cls(_welded(model, held), joints)
+        robot = cls(_welded(model, held), joints, motors)
         robot.locked = held
         return robot
 
@@ -266,7 +309,7 @@ class RobotModel:
         model.appendBodyToJoint(joint, body, pin.SE3.Identity())
         model.addFrame(pin.Frame(name, joint, pin.SE3.Identity(), pin.FrameType.BODY))
         robot = RobotModel(model, self.joint_names)
-        robot.locked = dict(self.locked)
+        robot.locked, robot.motors = dict(self.locked), self.motors
         return robot
 
     def frame_id(self, name: str) -> int:
@@ -341,6 +384,27 @@ class RobotModel:
             v[:6] = base_twist
         v[self.actuated] = joint_velocities
         return v
+
+
+def _motors(
+    model: pin.Model, names: Sequence[str], actuated: NDArray[np.int64], rows: MotorRows
+) -> Motors:
+    """The motors of a description, changed by rows; ConfigurationError where a row fits no joint."""
+    stated = (model.armature, model.friction, model.damping, np.full(model.nv, FRICTION_SPEED))
+    motors = Motors(*(np.array(values)[actuated] for values in stated))
+    for pattern, given in rows:
+        fits = [bool(fnmatch.fnmatchcase(name, pattern)) for name in names]
+        if not any(fits):
+            raise ConfigurationError(
+                f"motors {pattern!r} fit no joint of this robot, which has {choices(names)}"
+            )
+        for setting, value in given.items():
+            if not (0.0 < value or (value == 0.0 and setting != "friction_speed_rad_s")):
+                raise ConfigurationError(
+                    f"motors {pattern!r}: {setting} is {value:g}, is too small"
+                )
+            getattr(motors, setting)[fits] = value
+    return motors
 
 
 def _welded(model: pin.Model, locked: Mapping[str, float]) -> pin.Model:

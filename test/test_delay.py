@@ -12,6 +12,7 @@ from test_torques_ahead import (
 )
 
 from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.pending_commands import MOST, PendingCommands
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.runs import one_process
 from contact_id_controller.safety.guard import Guard
@@ -70,6 +71,32 @@ def test_prediction_integrates_the_last_solutions_accelerations():
     assert controller.answered is state  # off again for the first solution
 
 
+def test_each_command_on_its_way_counts_for_as_long_as_it_acts():
+    """Against a fine integration of accelerations that change with each command."""
+    robot, random = followed().robot, np.random.default_rng(4)
+    pending, period, delay = PendingCommands(robot.nv), 1e-3, 7e-3
+    accelerations = random.normal(scale=50.0, size=(MOST + 20, robot.nv))
+    for number, acceleration in enumerate(accelerations):
+        pending.add(number * period + delay, acceleration)
+    now = (len(accelerations) - 1) * period
+    q, v = robot.neutral(), random.normal(size=robot.nv)
+    found = pending.state_at(robot, RobotState(now, q, v), now + delay)
+    step, speed, place = period / 500, v.copy(), q.copy()
+    for acceleration in accelerations[-8:-1]:
+        for _ in range(500):
+            place, speed = (
+                place + step * (speed + 0.5 * step * acceleration),
+                speed + step * acceleration,
+            )
+    np.testing.assert_allclose(found.v, speed, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(robot.joints_of(found.q), robot.joints_of(place), atol=1e-9)
+    # A shorter delay takes back what would have acted later.
+    pending.add(now + 3e-3, np.zeros(robot.nv))
+    sooner = pending.state_at(robot, RobotState(now, q, v), now + 5e-3)
+    expected = v + period * accelerations[-8:-5].sum(axis=0)
+    np.testing.assert_allclose(sooner.v, expected, rtol=1e-9, atol=1e-9)
+
+
 def test_a_walk_with_late_torques_is_better_with_the_predicted_state():
     errors = []
     for delay_s in (0.0, 0.005):
@@ -100,7 +127,7 @@ def send(guard, time_ns, now_ns=None, took_s=0.0):
 
 def test_what_is_measured_of_the_delay_is_added():
     """The age of a state by the clock of its stamps, and how long a step takes; never beyond 50 ms."""
-    guard = guard_of(measured_delay=True, command_delay_s=0.001, stamp_reference="clock")
+    guard = guard_of(command_delay_s=0.001, stamp_reference="clock")
     for number in range(300):
         time_ns = 10_000_000_000 + 1_000_000 * number
         send(guard, time_ns, time_ns + 2_000_000, took_s=0.0005)
@@ -109,11 +136,12 @@ def test_what_is_measured_of_the_delay_is_added():
     guard.monitor._delay_s = 1.0
     send(guard, 10_300_000_000, 10_302_000_000)
     assert guard.controller.delay_s == 0.05
-    for changes in ({}, {"measured_delay": True, "mode": "lockstep", "reliable_topics": True}):
-        other = guard_of(command_delay_s=0.001, **changes)
+    lockstep = {"mode": "lockstep", "reliable_topics": True}
+    for delay_s, changes in ((0.0, {}), (0.001, lockstep)):
+        other = guard_of(command_delay_s=delay_s, **changes)
         send(other, 10_000_000_000, took_s=0.0005)
         send(other, 10_001_000_000, took_s=0.0005)
-        assert other.controller.delay_s == 0.001
+        assert other.controller.delay_s == delay_s
 
 
 def test_solving_as_fast_as_it_can_misses_states_and_says_its_rate():
@@ -160,10 +188,6 @@ def test_a_rate_is_told_where_it_changes_by_more_than_a_fifth():
 
 def test_settings_refuse_a_delay_beyond_prediction():
     settings = ControllerSettings.from_mapping(QUADRUPED_VALUES)
-    assert (settings.command_delay_s, settings.measured_delay, settings.solve_every) == (
-        0.0,
-        False,
-        1,
-    )
+    assert (settings.command_delay_s, settings.solve_every) == (0.0, 1)
     with pytest.raises(Exception, match="command_delay_s"):
         ControllerSettings.from_mapping({**QUADRUPED_VALUES, "command_delay_s": 0.06})

@@ -14,6 +14,7 @@ from contact_id_controller.geometry import HalfSpace, SphereFoot
 from contact_id_controller.runs import perturbed_runs
 from contact_id_controller.runs.perturbed_runs import Case, Outcome
 from contact_id_controller.settings.controller import TABLE as CONTROLLER_TABLE
+from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.simulation.disturbed_robot import DisturbedRobot
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.perturbations import TABLE, TOGETHER, Changes, perturbation
@@ -105,6 +106,23 @@ def test_joints_have_what_is_added_to_them():
     assert not inertia.mujoco_model.dof_armature[:6].any()
 
 
+def test_what_is_told_of_motors_is_what_they_have():
+    """The controller's robot with the rows that it is told, and MuJoCo's."""
+    plain = fresh()
+    for name, field, setting in (
+        ("rotor_inertia_told", "dof_armature", "rotor_inertia_kg_m2"),
+        ("dry_friction_told", "dof_frictionloss", "dry_friction_nm"),
+        ("viscous_friction_told", "dof_damping", "viscous_friction_nm_s_rad"),
+    ):
+        size = TABLE[name].sizes[0]
+        told = changes_of(name, size).parameters(plain.robot, ["* rotor_inertia_kg_m2=0"])
+        robot = ControllerSettings.from_mapping({"urdf": str(QUADRUPED_URDF), **told}).robot()
+        real = getattr(made(name, size).mujoco_model, field)[plain.actuated_dofs]
+        np.testing.assert_allclose(getattr(robot.motors, setting), real, rtol=1e-5)
+        assert real.min() > 0.0
+        assert not changes_of(name.removesuffix("_told"), size).parameters(plain.robot, [])
+
+
 def test_masses_change_by_the_size_and_the_trunk_shifts():
     plain, links, heavier = fresh(), made("links", 0.2), made("mass", 0.05)
     ratio = links.mujoco_model.body_mass[1:] / plain.mujoco_model.body_mass[1:]
@@ -134,10 +152,11 @@ def test_ice_is_slippery_in_places():
 def test_every_row_can_be_applied_and_changes_only_what_the_controller_has():
     known = {spec.name for spec in CONTROLLER_TABLE}
     assert TOGETHER.keys() < TABLE.keys()
+    robot = fresh().robot
     for row in TABLE.values():
         assert row.meaning and row.unit and row.sizes and row.far
         for size in (*row.sizes, *row.far):
-            assert changes_of(row.name, size).controller.keys() <= known
+            assert changes_of(row.name, size).parameters(robot, []).keys() <= known
     together = changes_of("together", 0.5)
     assert together.friction == pytest.approx(0.4) and together.delay_s == 0.0025
     with pytest.raises(ConfigurationError, match="no perturbation 'wind'"):
@@ -189,6 +208,8 @@ def walked(robot, name, size, **more):
         ("go2", "ground_friction", 0.45),
         ("quadruped", "delay", 0.002),
         ("anymal_c", "dry_friction", 0.03),
+        ("quadruped", "rotor_inertia_told", 0.001),
+        ("quadruped", "delay_told", 0.01),
     ],
 )
 def test_walks_bear_what_they_bore(robot, name, size):

@@ -45,7 +45,6 @@ def parameters(**changes):
         "initial_joint_positions": STANDING.tolist(),
         "mode": "lockstep",
         "duration_s": 0.5,
-        "command_timeout_s": 20.0,
     }
     values.update(changes)
     return values
@@ -375,14 +374,14 @@ def test_without_torque_the_robot_falls_and_the_node_ends_and_says_so(listen, st
 
 def test_lockstep_ends_with_an_error_when_the_commands_stop(listen, start, tmp_path):
     record = tmp_path / "run.npz"
-    robot = start(record_path=str(record), command_timeout_s=0.5)
+    robot = start(record_path=str(record))
     responder = listen()
     responder.answer = lambda message: (
         responder.pd(message) if stamp_ns(message.header.stamp) < 100_000_000 else None
     )
     responder.spin_while(robot.is_running)
     code, output = robot.finish()
-    assert code == 1 and "no command for 0." in output and "at 0.100 s" in output
+    assert code == 1 and "no command for 10." in output and "at 0.100 s" in output
     assert len(np.load(record)["time_s"]) == 100
 
 

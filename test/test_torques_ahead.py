@@ -159,6 +159,7 @@ def test_efforts_ahead_are_those_of_inverse_dynamics_on_the_plan():
     for k in np.flatnonzero(later)[:-1]:
         goal = arm_motion(2.0).sample(trajectory.start_s + trajectory.times_s[k])
         judge = pin.rnea(robot.model, data, goal.position, goal.velocity, goal.acceleration)
+        judge += robot.model.damping * goal.velocity  # viscous friction that the URDF states
         np.testing.assert_allclose(trajectory.efforts[k], judge, atol=1e-6)
 
 

@@ -25,6 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "limbs or more reach down)",
     )
     parser.add_argument(
+        "--mjcf",
+        type=Path,
+        metavar="FILE",
+        help="of the same robot for MuJoCo: rotor inertia and friction of its joints (default: the URDF's)",
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         metavar="FILE",
@@ -45,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     if "://" not in urdf:
         urdf = str(Path(urdf).expanduser().resolve())
     floating = None if arguments.base is None else arguments.base == FLOATING
-    proposal = propose(urdf, floating)
+    proposal = propose(urdf, floating, arguments.mjcf)
     with Compiling(to_stderr):
         refuse_unchecked(proposal)
     write_text(output, proposal.text)

@@ -16,6 +16,7 @@ from contact_id_controller.control.effort_ceiling import refuse_above_descriptio
 from contact_id_controller.control.feedback import tilt, up_in_base
 from contact_id_controller.control.limits import joint_limits
 from contact_id_controller.control.memory import Memory
+from contact_id_controller.control.pending_commands import PendingCommands
 from contact_id_controller.control.period import Period, PeriodSettings
 from contact_id_controller.control.robot_plan_limits import plan_limits
 from contact_id_controller.control.solving import StepSolver, effective_row, loss_weights
@@ -153,7 +154,8 @@ class Controller:
         self.commanded.flags.writeable = False
         self._reference = Reference(*self.period.reference)
         forces = np.zeros((settings.sensed_delay, len(feet), 3))
-        self.memory = Memory(self.period, Course(robot, len(feet)), self.sources, forces)
+        course, pending = Course(robot, len(feet)), PendingCommands(robot.nv)
+        self.memory = Memory(self.period, course, self.sources, forces, pending)
         self._by_measurement = bool(settings.measured)
         self._solver: StepSolver | None = None
         if not self.pid:
@@ -388,8 +390,8 @@ class Controller:
         if not memory.course.is_set:
             self.reset(state)
         measured, late = state, self.delay_s > 0.0
-        if late and memory.acceleration is not None:
-            state = self._when_it_acts(state, memory.acceleration)
+        if late and memory.pending:
+            state = memory.pending.state_at(robot, state, state.time_s + self.delay_s)
         # State and plan.
         course, data, t = memory.course, robot.data, state.time_s
         period = self.period if data is self._data else self._move_to_thread(data)
@@ -427,7 +429,8 @@ class Controller:
         heat = after_solving(torques, impulses, solution is not None, period)
         self.answered = state
         if late and solution is not None:
-            memory.acceleration = (solution.velocity - period.v) / self.settings.period_s
+            acceleration = (solution.velocity - period.v) / self.settings.period_s
+            memory.pending.add(measured.time_s + self.delay_s, acceleration)
             course.take(measured.time_s, period.reference)
         acting = period.acting.copy()
         return StepResult(
@@ -452,13 +455,6 @@ class Controller:
         if self._solver is not None:
             self._solver.period = self.period
         return self.period
-
-    def _when_it_acts(self, state: RobotState, acceleration: np.ndarray) -> RobotState:
-        """The state in which the torques will find the robot, by the last solution's accelerations."""
-        delay = self.delay_s
-        change = (state.v + 0.5 * delay * acceleration) * delay
-        q = pin.integrate(self.robot.model, state.q, change)
-        return RobotState(state.time_s + delay, q, state.v + delay * acceleration)
 
     @property
     def touching(self) -> np.ndarray:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
+from contact_id_controller.control.pending_commands import PendingCommands
 from contact_id_controller.control.period import Period
 from contact_id_controller.solution import Solution
 
@@ -41,7 +42,7 @@ class Memory:
         forces: (delay, n, 3) N, measured on the contacts, world frame; the newest first.
         up_in_base: (3,) the world's z axis in the base frame, from which `tilt` counts; None for a
             fixed base, and before the first state.
-        acceleration: (nv,) of the last solution, where torques act late; None: there is none.
+        pending: commands that have not acted yet, where torques act late.
         solution: from which the next one starts; None: from nothing.
     """
 
@@ -49,8 +50,8 @@ class Memory:
     course: Course
     sources: ContactSources
     forces: NDArray[np.float64]
+    pending: PendingCommands
     up_in_base: NDArray[np.float64] | None = None
-    acceleration: NDArray[np.float64] | None = None
     solution: Solution | None = None
 
     def copy(self) -> Memory:
@@ -62,6 +63,7 @@ class Memory:
             course=self.course.copy(),
             sources=copy.deepcopy(self.sources),
             forces=self.forces.copy(),
+            pending=self.pending.copy(),
         )
 
     def forget(self) -> None:
@@ -76,7 +78,8 @@ class Memory:
         period.integral[:] = 0.0
         period.decided[:] = period.commanded
         self.sources.begin()
-        self.acceleration = self.solution = None
+        self.pending.forget()
+        self.solution = None
 
     def restore(self, other: Memory) -> None:
         """Remember what another controller of the same robot does, or did when it was copied."""
@@ -87,7 +90,7 @@ class Memory:
         kept = min(len(self.forces), len(other.forces))
         self.forces[:kept], self.forces[kept:] = other.forces[:kept], other.forces[-1]
         self.up_in_base = other.up_in_base
-        self.acceleration, self.solution = other.acceleration, other.solution
+        self.pending, self.solution = other.pending.copy(), other.solution
 
     def follow_as(self, other: Memory) -> None:
         """Follow what another one follows, with the same integral; all else stays."""

@@ -13,7 +13,7 @@ from contact_id_controller.models import Tangential, row_of
 from contact_id_controller.models.contact_model import ContactModel
 from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.problem import Problem, ProblemMaker
-from contact_id_controller.robot import RobotModel
+from contact_id_controller.robot import Motors, RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.solution import Solution
 
@@ -70,6 +70,9 @@ class StepSolver:
             penetration_gain=settings.penetration_gain,
         )
         self._pushes = bool(period.settings.push_n.any())
+        self._motors = robot.motors if robot.motors.rub else None
+        kp, kd = period.settings.position_gain, period.settings.velocity_gain
+        self._pace = np.divide(kp, kd, out=np.zeros(robot.na), where=kd > 0.0)
         self._measured = row.takes("forces")
         self._unbounded = (
             row_of(settings.friction, settings.solver).tangential is Tangential.COULOMB
@@ -93,8 +96,10 @@ class StepSolver:
             contacts = contacts.moved(
                 friction=np.where((friction >= UNBOUNDED_FRICTION) & parting, 0.0, friction)
             )
-        pushed = self._pushing() if self._pushes else None
-        return self._problems.at(period.v, acceleration, contacts, pushed)
+        known = self._pushing() if self._pushes else None
+        if self._motors is not None:
+            known = self._rubbing(known, self._motors)
+        return self._problems.at(period.v, acceleration, contacts, known)
 
     def solve(
         self,
@@ -106,6 +111,28 @@ class StepSolver:
         options = self.options.but(forces=forces) if self._measured else self.options
         solution: Solution = self._row.function(problem, options, warm_start)
         return solution
+
+    def _rubbing(self, known: NDArray[np.float64] | None, motors: Motors) -> NDArray[np.float64]:
+        """Known generalized forces (nv,) with the friction of the joints, at the speed that is wanted of them."""
+        total = np.zeros(self._robot.nv) if known is None else known
+        total[self._robot.actuated] -= motors.friction(self._wanted_speed())
+        return total
+
+    def _wanted_speed(self) -> NDArray[np.float64]:
+        """Joint speeds (na,), rad/s, at which feedback would rest: those of the plan, more towards it where it is not met.
+
+        They do not depend on the measured speed: friction of that one would make torque chatter about rest. A leg
+        whose foot comes down is to move as that needs, v + T a: its acceleration is (wanted speed - v) / T.
+        """
+        period, settings = self.period, self.period.settings
+        speed: NDArray[np.float64] = period.reference[1] + self._pace * period.error
+        if period.landing.any():
+            comes_down = settings.supports[settings.links[period.landing]].any(axis=0)
+            joints = settings.actuated
+            landing_s = settings.touchdown_time_constant_s
+            needed = period.velocity + landing_s * period.acceleration[joints]
+            speed = np.where(comes_down[joints], needed, speed)
+        return speed
 
     def _pushing(self) -> NDArray[np.float64] | None:
         """Generalized force (nv,) of the ground where it is pushed on as commanded; None: nowhere.

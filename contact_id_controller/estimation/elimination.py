@@ -51,8 +51,12 @@ def sweep(system, scratch, q, v, w, up, y):
 @bare_kernel
 def measured(system, m, y, up, r):
     """The value of row m; that of a stationary frame is gravity, m/s^2, against ``up`` (3,); r (6,): its row."""
-    if system.rows.value[m] >= 0:
-        return y[system.rows.value[m]]
+    rows, columns, j = system.rows, system.columns, system.rows.link[m]
+    if rows.value[m] >= 0:
+        value = y[rows.value[m]]
+        if rows.rotor[m] != 0.0 and columns.joint[j] < 0:
+            value -= rows.rotor[m] * y[columns.joint_value[j]]
+        return value
     return system.facts.gravity * (r[0] * up[0] + r[1] * up[1] + r[2] * up[2])
 
 
@@ -372,4 +376,6 @@ def outputs(system, y, scratch, results):
         j = rows.link[m]
         own, bias = (a[j], motion.ab[j]) if rows.kind[m] == ACCELERATION else (f[j], motion.fb[j])
         difference = scratch.target[m] + dot6(scratch.r[m], bias) - dot6(scratch.r[m], own)
+        if rows.rotor[m] != 0.0 and columns.joint[j] >= 0:
+            difference -= rows.rotor[m] * results.joint_acceleration[j]
         results.residual[m] = difference if rows.exact[m] else difference * np.sqrt(rows.weight[m])

@@ -136,13 +136,14 @@ class Layout:
         m = len(found)
         self.rows_integers = np.zeros((6, m), np.int64)
         vector, position, weight = np.zeros((m, 6)), np.zeros((m, 3)), np.zeros(m)
+        rotor = np.array([entry[1].rotor for entry in found])
         for k, (_, row, sigma, value, _) in enumerate(found):
             self.rows_integers[:, k] = (
                 row.kind, row.link, row.carrier, row.point, value, sigma == 0.0,
             )  # fmt: skip
             vector[k], position[k] = row.vector, row.position
             weight[k] = 1.0 / sigma**2 if sigma > 0.0 else 0.0
-        self.rows_numbers = np.concatenate([vector.ravel(), position.ravel(), weight])
+        self.rows_numbers = np.concatenate([vector.ravel(), position.ravel(), weight, rotor])
 
     def _columns(self) -> None:
         """Place each unknown among its limb's columns; one measured without noise is known, and has no column."""

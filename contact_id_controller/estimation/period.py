@@ -45,6 +45,7 @@ class EstimationPeriod(Struct):
         thresholds (4,): N, at which a foot touches and leaves, and the same of one that stands by the plan.
         debounce_s, timeout_s: of the contact.
         effort (na,), readings (r,), stands (f,) bool: as given.
+        rubbing (3, na): of the joints' friction: dry, N·m, viscous, N·m·s/rad, and the speed of the first, rad/s.
         reading_place (measured - 6 - 2 na,): in ``readings``, of each signal after the efforts.
         reading_sensor (r,), signal_sensor: number of the sensor that each reading and such signal is of;
             signal_gain: times which the reading is the signal.
@@ -71,6 +72,7 @@ class EstimationPeriod(Struct):
     debounce_s: float
     timeout_s: float
     effort: Numbers
+    rubbing: Numbers
     readings: Numbers
     stands: Flags
     reading_place: Places
@@ -142,13 +144,15 @@ def take_joints(period):
 def take_readings(period):
     """Efforts and readings among the signals, zero where one is missing; whether others are than before.
 
-    A sensor of which one number is missing, or beyond belief, is missing as a whole.
+    Of the efforts of motors what friction leaves counts. A sensor of which one number is missing, or beyond belief, is missing as a whole.
     """
     signals, lost, effort, whole = period.signals, period.lost, period.effort, period.whole
+    rubbing, velocity = period.rubbing, period.velocity
     at, changed = 6 + effort.shape[0], False
     for k in range(effort.shape[0]):
         gone = not abs(effort[k]) < GREATEST
-        signals[at + k] = 0.0 if gone else effort[k]
+        taken = rubbing[1, k] * velocity[k] + rubbing[0, k] * np.tanh(velocity[k] / rubbing[2, k])
+        signals[at + k] = 0.0 if gone else effort[k] - taken
         changed |= gone != lost[at + k]
         lost[at + k] = gone
     readings, sensor = period.readings, period.reading_sensor

@@ -331,7 +331,7 @@ class EstimationPipeline:
     def _make_period(self) -> EstimationPeriod:
         """The arrays of this robot; the signals stand as in ``period``."""
         settings, robot, estimator, feet = self.settings, self.robot, self.estimator, len(self.feet)
-        slices, n = estimator.slices, robot.na
+        slices, n, motors = estimator.slices, robot.na, robot.motors
         labels = [each.label for each in settings.mounted]
         # How many numbers come from each sensor, and how many of them are used.
         counts = [len(each.numbers) for each in settings.mounted]
@@ -355,6 +355,13 @@ class EstimationPipeline:
             debounce_s=float(settings.contact_debounce_s),
             timeout_s=np.inf,
             effort=np.zeros(n),
+            rubbing=np.array(
+                [
+                    motors.dry_friction_nm,
+                    motors.viscous_friction_nm_s_rad,
+                    motors.friction_speed_rad_s,
+                ]
+            ),
             readings=np.zeros(sum(counts)),
             stands=np.ones(feet, dtype=bool),
             reading_place=np.array(

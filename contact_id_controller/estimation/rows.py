@@ -19,7 +19,8 @@ class Rows(NamedTuple):
     point (m,): 1 where the row feels the centripetal acceleration of a point.
     value (m,): place of its measurement in y.  exact (m,): 1 where it has no noise.
     vector (m, 6): in the carrier's frame, linear part first.  position (m, 3): of that point in it.
-    weight (m,): 1 / sigma^2.
+    weight (m,): 1 / sigma^2.  rotor (m,): kg m2 by which a motor's effort is more than the joint's for each
+    rad/s2 of it.
     """
 
     kind: np.ndarray
@@ -31,6 +32,7 @@ class Rows(NamedTuple):
     vector: np.ndarray
     position: np.ndarray
     weight: np.ndarray
+    rotor: np.ndarray
 
 
 class Columns(NamedTuple):
@@ -133,4 +135,6 @@ def row_coefficients(system, m, limb, r, base, h):
         if columns.joint[k] >= 0:
             h[columns.joint[k]] = dot6(base, motion.S[k])
         k = tree.parent[k]
+    if rows.rotor[m] != 0.0 and columns.joint[j] >= 0:
+        h[columns.joint[j]] += rows.rotor[m]
     return bias

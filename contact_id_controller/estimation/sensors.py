@@ -40,6 +40,7 @@ class Row(NamedTuple):
     label: str = ""
     point: bool = False
     position: np.ndarray = np.zeros(3)
+    rotor: float = 0.0
 
 
 class Sensor:
@@ -101,7 +102,7 @@ class JointAcceleration(Sensor):
 
 @dataclasses.dataclass(frozen=True)
 class JointEffort(Sensor):
-    """Efforts that joints transmit along their axes, N m or N: r = S_j on f_j."""
+    """Efforts of motors along their joints' axes, less friction, N m or N: r = S_j on f_j, and the rotors' inertia."""
 
     noise: float | Sequence[float]
     joints: Sequence[str] | None = None
@@ -109,12 +110,13 @@ class JointEffort(Sensor):
 
     def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
         """One row a joint."""
-        tree, found = mechanism.tree, []
+        tree, found, robot = mechanism.tree, [], mechanism.robot
+        rotors = dict(zip(robot.joint_names, robot.motors.rotor_inertia_kg_m2.tolist()))
         for link in joint_links(mechanism, self.joints):
-            vector = np.zeros(6)
+            vector, name = np.zeros(6), mechanism.names[link - 1]
             start = 0 if tree.kind[link] == PRISMATIC else 3
             vector[start : start + 3] = tree.axis[link]
-            found.append(Row(WRENCH, link, link, vector, mechanism.names[link - 1]))
+            found.append(Row(WRENCH, link, link, vector, name, rotor=rotors.get(name, 0.0)))
         return found
 
 

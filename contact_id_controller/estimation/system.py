@@ -116,7 +116,7 @@ SIZES, SWEEP_WORK = len(Sizes._fields), 15
 def constants_size(sizes: Sizes) -> int:
     """Length of what stays, at the start of the numbers."""
     n, m, c, columns = sizes[:4]
-    return TREE_NUMBERS * n + 10 * m + 7 * c + columns + 13
+    return TREE_NUMBERS * n + 11 * m + 7 * c + columns + 13
 
 
 def numbers_size(sizes: Sizes) -> int:
@@ -137,7 +137,7 @@ def unpack(integers, numbers):
     )
     at, end = SIZES + TREE_INTEGERS * n, TREE_NUMBERS * n
     rows = _rows(integers, at, numbers, end, m)
-    at, end = at + 6 * m, end + 10 * m
+    at, end = at + 6 * m, end + 11 * m
     columns = _columns(integers, at, numbers, end, n, c, N)
     at, end = at + 2 * n + 3 * c + N, end + 7 * c + N
     runs = Limbs(
@@ -191,6 +191,7 @@ def _rows(integers, at, numbers, end, m):
         view(numbers, end, (m, 6)),
         view(numbers, end + 6 * m, (m, 3)),
         view(numbers, end + 9 * m, (m,)),
+        view(numbers, end + 10 * m, (m,)),
     )
 
 

@@ -28,7 +28,7 @@ LABELS = {
     "frame": "number of the row in the motion",
     "time_s": "s, of that row",
     "period_s": "s, from there to the end of the frame",
-    "torques": "(na,) N·m, of the joints in command order",
+    "torques": "(na,) N·m, of the motors in command order, friction and rotor inertia included",
     "forces": "(n, 3) N, on the robot, world frame; 0 where a contact does not count",
     "contact": "(n,) the contacts that count",
     "slip_m_s": "(n,) tangential speed at the frame's end, recorded or of the law; NaN where a contact "
@@ -211,8 +211,9 @@ class Labeller:
                 if not np.isfinite(getattr(frames, name)[k]).all()
             ]
             reasons[int(k)] = f"{(*names, 'the next v')[0]} is not known"
+        friction = robot.motors.friction(frames.v[:, robot.actuated])
         labels = {
-            "torques": solutions.torques,
+            "torques": solutions.torques + friction,
             "forces": solutions.forces,
             "slip_m_s": _slip(contacts, solutions),
             "velocity": solutions.velocity,

@@ -25,8 +25,9 @@ from contact_id_controller.new_robot.feet_from_shapes import (
     shapes,
     sole,
 )
+from contact_id_controller.new_robot.mjcf_motors import motors_of_mjcf
 from contact_id_controller.new_robot.stance import reach, standing_posture
-from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.robot import MotorRows, RobotModel, resolve_urdf
 
 PERIOD_S = 0.001
 FRICTION = 0.6
@@ -80,18 +81,20 @@ class Proposal(NamedTuple):
     stands: bool
 
 
-def propose(urdf: str, floating: bool | None = None) -> Proposal:
+def propose(urdf: str, floating: bool | None = None, mjcf: Path | None = None) -> Proposal:
     """Propose the parameters of a robot.
 
     Args:
         urdf: as `robot.resolve_urdf` takes it.
         floating: whether the base floats; None: it does if the limbs look like two legs or more.
+        mjcf: file of the same robot for MuJoCo, which states its motors; None: the URDF's count.
 
     Raises:
         RobotDescriptionError: no such file, not a URDF, or feet that cannot be recognised.
         ConfigurationError: no posture to stand in, or nothing that moves.
     """
     free = RobotModel.from_urdf(urdf)
+    motors = () if mjcf is None else motors_of_mjcf(mjcf, free.joint_names)
     limbs = anatomy(free.model, floating)
     name = free.model.name or "robot"
     if not limbs.legs:
@@ -100,8 +103,8 @@ def propose(urdf: str, floating: bool | None = None) -> Proposal:
                 f"{urdf!r} has fewer than two limbs with three joints or more that reach down, or three "
                 "with two: no legs to stand on with a floating base"
             )
-        return _bolted(urdf, name, limbs)
-    return _legged(urdf, name, free, limbs)
+        return _bolted(urdf, name, limbs, motors)
+    return _legged(urdf, name, free, limbs, motors)
 
 
 def refuse_unchecked(proposal: Proposal) -> None:
@@ -122,9 +125,9 @@ def refuse_unchecked(proposal: Proposal) -> None:
         )
 
 
-def _bolted(urdf: str, name: str, limbs: Anatomy) -> Proposal:
+def _bolted(urdf: str, name: str, limbs: Anatomy, motors: MotorRows) -> Proposal:
     """A file for a robot without legs: its joints sway about the middle of their ranges."""
-    robot = _model(urdf, False, limbs)
+    robot = _model(urdf, False, limbs, motors)
     low, high = _range(robot)
     middle = _within(0.5 * (low + high), robot)
     fastest = SWAY_SPEED * robot.velocity_limits * SWAY_S / (2.0 * QUINTIC_PEAK)
@@ -137,6 +140,7 @@ def _bolted(urdf: str, name: str, limbs: Anatomy) -> Proposal:
         Row("floating_base", False),
         Row("joints", joints, "Order of the command, that of the controller that receives it."),
         *_locked(limbs),
+        *_motors(robot),
     ]
     return Proposal(
         _text(
@@ -160,7 +164,7 @@ def _bolted(urdf: str, name: str, limbs: Anatomy) -> Proposal:
     )
 
 
-def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
+def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: MotorRows) -> Proposal:
     """A file for a legged robot: feet, standing posture, a gait for four point feet that can walk."""
     model = free.model
     parts, near = shapes(model, resolve_urdf(urdf)), posture_near_zero(model)
@@ -171,7 +175,7 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
     frames = [model.getFrameId(foot.frame) for foot in feet]
     centers = np.array([foot.center_m for foot in feet])
     q = standing_posture(model, limbs.legs, frames, centers, flat)
-    robot = _model(urdf, True, limbs)
+    robot = _model(urdf, True, limbs, motors)
     posture = _within(RobotModel(model, robot.joint_names).joints_of(q), robot)
     length = float(
         np.mean([reach(model, leg, frame, near) for leg, frame in zip(limbs.legs, frames)])
@@ -190,6 +194,7 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
         ),
         *_locked(limbs),
         *contacts,
+        *_motors(robot),
     ]
     sections = {
         "/**": shared,
@@ -235,9 +240,10 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
     return Proposal(_text(title, sections), tuple(found), stands)
 
 
-def _model(urdf: str, floating: bool, limbs: Anatomy) -> RobotModel:
+def _model(urdf: str, floating: bool, limbs: Anatomy, motors: MotorRows) -> RobotModel:
     """The robot with undriven joints locked; ConfigurationError where nothing is left to drive."""
-    robot = RobotModel.from_urdf(urdf, floating, None, dict.fromkeys(limbs.held, 0.0))
+    motors = [row for row in motors if row[0] not in limbs.held]
+    robot = RobotModel.from_urdf(urdf, floating, None, dict.fromkeys(limbs.held, 0.0), motors)
     if not robot.na:
         raise ConfigurationError(
             f"{urdf!r} has no joint that can be driven: give those that are driven a <limit> with an "
@@ -266,6 +272,23 @@ def _locked(limbs: Anatomy) -> list[Row]:
         return []
     why = "Without a drive that is known, or fingers: held where they are."
     return [Row("locked_joints", list(limbs.held), why)]
+
+
+def _motors(robot: RobotModel) -> list[Row]:
+    """A row for all joints of one kind of motor, of what the description states of them."""
+    kinds: dict[str, list[str]] = {}
+    stated = robot.motors._fields[:-1]
+    for joint, *values in zip(robot.joint_names, *robot.motors[:-1]):
+        words = [f"{name}={value:.5g}" for name, value in zip(stated, values) if value]
+        kinds.setdefault(" ".join(words), []).append(joint)
+    rows = [
+        f"{joint} {words}"
+        for words, joints in kinds.items()
+        if words
+        for joint in (["*"] if len(kinds) == 1 else joints)
+    ]
+    why = "Inertia and friction of the drives, as stated; measured values are better."
+    return [Row("motors", rows, why)] if rows else []
 
 
 def _contacts(feet: Sequence[Any]) -> list[Row]:

@@ -88,7 +88,7 @@ def judge(
 def _farthest(cases: Sequence[Case]) -> list[Case]:
     """Of each row and seed the sizes between which and nothing is bisected."""
     rows = dict.fromkeys((case.name, case.seed) for case in cases)
-    first: Any = cases[0] if cases else None
+    first = cases[0] if cases else None
     return [
         first._replace(name=name, seed=seed, size=size)
         for name, seed in rows
@@ -121,10 +121,10 @@ def outcome_rows(outcomes: Sequence[Outcome]) -> Rows:
     for each in outcomes:
         groups.setdefault((each.case.name, each.case.size), []).append(each)
     nominal = outcomes[0].joint_error_rad
-    rows: Rows = []
+    rows = []
     for (name, size), same in groups.items():
         fallen = [each for each in same if each.failed_s is not None]
-        worst = min(fallen, key=lambda each: each.failed_s or 0.0) if fallen else None
+        worst = min(fallen, key=lambda each: each.failed_s) if fallen else None
         worst = worst or max(same, key=lambda each: each.joint_error_rad)
         outcome = _verdict(worst)
         if len(same) > 1 and fallen:
@@ -168,11 +168,7 @@ def _write(folder: Path, outcomes: list[Outcome], found: list[Borne], command: s
     robot, state = Path(case.config).stem, f"estimated, sensors {case.sensors}"
     state = state if case.sensors else "true"
     rows, borne = outcome_rows(outcomes), [_borne_row(each) for each in found]
-    origin: dict[str, Any] = {
-        "machine": describe_machine(),
-        "versions": installed_versions(),
-        "command": command,
-    }
+    origin = {"machine": describe_machine(), "versions": installed_versions(), "command": command}
     content = {
         **origin,
         "robot": robot,

@@ -55,6 +55,9 @@ REPEAT_S = 0.25
 ODOMETRY_PATIENCE_S = 0.003
 """Wall time for which a joint state waits for the odometry of the same time."""
 
+CMD_VEL_TIMEOUT_NS = 500_000_000
+"""A velocity command that is older counts as zero."""
+
 NEVER_NS = -(2**63)
 """Before any stamp."""
 
@@ -230,10 +233,7 @@ class GaitPlannerNode(Node):
 
     def _command_velocity(self, stamp_ns: int) -> None:
         """Stop when the last velocity command is too old."""
-        timeout_s = self.settings.cmd_vel_timeout_s
-        if self._velocity_ns is None or timeout_s == 0.0:
-            return
-        if stamp_ns - self._velocity_ns > timeout_s * 1e9:
+        if self._velocity_ns is not None and stamp_ns - self._velocity_ns > CMD_VEL_TIMEOUT_NS:
             self.planner.set_velocity()
 
     # Plans

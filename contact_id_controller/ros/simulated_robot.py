@@ -54,6 +54,7 @@ ANSWERS = 3
 PROBES = 2
 LONGEST_DRAIN_S = 10.0
 POLL_S = 3e-5
+COMMAND_TIMEOUT_S = 10.0
 HOUSEKEEPING_S = 0.05
 """Wall time between visits to the executor, which cost a fifth of a millisecond each."""
 
@@ -301,7 +302,7 @@ class SimulatedRobot(Node):
             if is_there():
                 return
             waited_s = time.monotonic() - start
-            if waited_s > self.settings.command_timeout_s:
+            if waited_s > COMMAND_TIMEOUT_S:
                 raise SimulationError(
                     f"no {what} for {waited_s:.1f} s of wall time at "
                     f"{self._step_count * self.settings.period_s:.3f} s; lockstep ends here"

@@ -117,6 +117,7 @@ def mujoco_robot(settings: ControllerSettings, friction: float, **options: Any) 
     from contact_id_controller.simulation.mujoco_robot import MujocoRobot  # an extra
 
     options.setdefault("terrain", settings.terrain)
+    options.setdefault("motors", settings.motor_rows)
     return MujocoRobot(
         settings.urdf,
         settings.feet,

@@ -194,7 +194,9 @@ def _run(case: Case) -> Outcome:
     changes, row = Changes(case.seed), TABLE.get(case.name)
     if row is not None:
         row.apply(changes, case.size)
-    given = {**changes.controller, **(CONTROLLER if case.sensors else {})}
+    by_file = controller_settings(case.config)
+    given = changes.parameters(by_file.robot(), by_file.motors)
+    given = {**given, **(CONTROLLER if case.sensors else {})}
     given |= changed_parameters(None, None, case.changes)
     settings = controller_settings(case.config, **given)
     motion = _motion(case.config)
@@ -204,12 +206,13 @@ def _run(case: Case) -> Outcome:
     if friction is None:
         friction = simulated.get("friction_coefficient", settings.friction_coefficient[0])
     floats = settings.floating_base
-    options = {"imu_frame": ""} if floats else {}
+    options: dict[str, Any] = {"imu_frame": ""} if floats else {}
+    options["motors"] = by_file.motor_rows  # whatever the controller is told
     made = mujoco_robot(settings, friction, terrain=ground, floating_base=floats, **options)
-    world, estimate = changes.applied(made), None
+    world, estimator = changes.applied(made), None
     if case.sensors:
         how = estimator_changes(settings)
-        estimate = estimated_state(case.config, world, case.sensors, case.seed, **how)
+        estimator = estimated_state(case.config, world, case.sensors, case.seed, **how)
     start = motion.start
     if start is None:
         posture = np.array(simulated["initial_joint_positions"])
@@ -224,7 +227,7 @@ def _run(case: Case) -> Outcome:
         feet = feet_on(made.robot, settings.feet, motion.ground, mu, viscosity)
     plan = None if motion.plan is None else _once(motion.plan)
     walk = InProcessRun(
-        case.config, settings, world, start=start, estimator=estimate, plan=plan, feet=feet
+        case.config, settings, world, start=start, estimator=estimator, plan=plan, feet=feet
     )
     record = walk.record(case.seconds or motion.seconds, ground=ground)
     normal = ground.normal if isinstance(ground, HalfSpace) else np.array([0.0, 0.0, 1.0])

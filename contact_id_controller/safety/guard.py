@@ -493,7 +493,7 @@ class Guard:
         state.measured = None
         if self.contacts.forces_came:
             state.measured = self.contacts.pass_forces_on(controller)
-        if controller.settings.measured_delay and not self.lockstep:
+        if controller.settings.command_delay_s and not self.lockstep:
             age_s = 0.0 if now_ns is None else now_ns * states.NANO - time_s
             delay_s = controller.settings.command_delay_s + self.monitor.delay_s(age_s)
             controller.act_after(min(delay_s, LONGEST_DELAY_S))

@@ -587,19 +587,12 @@ class NodeSettings:
     command_delay_s: float = parameter(
         0.0,
         """Time from a state until the torques that answer it act: they are computed for the state
-        that is predicted for then, with the accelerations of the last solution. 0: for the state
-        itself.""",
-        when="Set to what passes from your driver's measurement until its torque acts, where that is periods.",
+        that is predicted for then. Beside lockstep what is measured is added: the age of a state when it
+        is taken (with stamp_reference clock), and the time of a step. 0: for the state itself.""",
+        when="Set to what passes unmeasured, in driver and motor, until a torque acts, where all that is periods.",
         unit="s",
         minimum=0.0,
         maximum=0.05,
-        live=True,
-    )
-    measured_delay: bool = parameter(
-        False,
-        """Add to command_delay_s what is measured: the age of a state when it is taken (with
-        stamp_reference clock), and the time of a step; nothing in lockstep.""",
-        when="Set true where that varies with the load of the computer.",
         live=True,
     )
     reliable_topics: bool = parameter(

@@ -8,7 +8,7 @@ from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.estimation.sensor_kinds import all_mounted
-from contact_id_controller.settings.robot_rows import Description, FeetRows
+from contact_id_controller.settings.robot_rows import FeetRows, MotorParameters
 from contact_id_controller.settings.shared_rows import autostart, contact_radii, record_path
 from contact_id_controller.settings.specification import parameter
 
@@ -16,7 +16,7 @@ _ODOMETRY, _PIPELINE = BaseOdometrySettings(), PipelineSettings()
 
 
 @dataclasses.dataclass(frozen=True)
-class DynamicsEstimatorSettings(FeetRows, Description):
+class DynamicsEstimatorSettings(FeetRows, MotorParameters):
     """Settings of the dynamics estimator; names shared with the controller mean the same there.
 
     Noises and thresholds that fit every robot so far are the defaults of ``PipelineSettings`` and

@@ -168,14 +168,6 @@ class GaitSettings(Settings):
         minimum=1e-3,
         maximum=100.0,
     )
-    cmd_vel_timeout_s: float = parameter(
-        0.5,
-        "A velocity command older than this counts as zero; 0: it holds for ever.",
-        when="Set to some times the period of your driver of cmd_vel.",
-        unit="s",
-        minimum=0.0,
-        maximum=60.0,
-    )
 
     # The plan
     plan_period_s: float = parameter(

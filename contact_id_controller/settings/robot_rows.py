@@ -16,7 +16,7 @@ from contact_id_controller.settings.specification import parameter
 
 if TYPE_CHECKING:  # imported where they are made: who reads the tables needs no dynamics
     from contact_id_controller.geometry import FlatFoot, HeightField, SphereFoot
-    from contact_id_controller.robot import RobotModel
+    from contact_id_controller.robot import MotorRows, RobotModel
 
 _HALF, _MIDDLE = ("half_length_m", "half_width_m"), ("x_m", "y_m", "z_m")
 """Settings of a sole: those that it must have, and those that are 0 by default."""
@@ -141,9 +141,13 @@ class Description(Settings):
         from contact_id_controller.robot import RobotModel
 
         joints = list(getattr(self, "joints", ())) or None
-        return RobotModel.from_urdf(
-            self.urdf, getattr(self, "floating_base", True), joints, self.locked
-        )
+        floating = getattr(self, "floating_base", True)
+        return RobotModel.from_urdf(self.urdf, floating, joints, self.locked, self.motor_rows)
+
+    @property
+    def motor_rows(self) -> MotorRows:
+        """What is set of motors: pattern of joint names, and settings; nothing where a node has no such rows."""
+        return ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,6 +164,41 @@ class MovedRobot(Description):
         "Actuated joints in the order of the command; empty: all of the URDF, in its order.",
         when="Set to the order in which your driver takes commands.",
     )
+
+
+def _motor(text: str) -> tuple[str, dict[str, float]]:
+    """A row of ``motors``."""
+    from contact_id_controller.robot import Motors
+
+    try:
+        pattern, given = named_settings(text, dict.fromkeys(Motors._fields, "float"))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"parameter 'motors' has {error}") from None
+    return pattern, {name: float(value) for name, value in given.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class MotorParameters(Description):
+    """The motors of the joints, as whoever computes or simulates torques needs to know them."""
+
+    motors: tuple[str, ...] = parameter(
+        (),
+        """What motors and gears add to the links, for joints by name or pattern: "*_KFE
+        rotor_inertia_kg_m2=0.01 dry_friction_nm=0.3 viscous_friction_nm_s_rad=0.05
+        friction_speed_rad_s=0.03": inertia of the rotor at the joint, gear ratio squared included; friction,
+        dry_friction_nm tanh(speed / friction_speed_rad_s) + viscous_friction_nm_s_rad speed. What no row
+        states is the URDF's (dynamics: damping, friction), or 0; later rows count more.""",
+        when="Set from data sheets, or from what joints do that are moved alone.",
+    )
+
+    @property
+    def motor_rows(self) -> MotorRows:
+        """Pattern of joint names, and settings, of each row.
+
+        Raises:
+            ConfigurationError: a row that is none.
+        """
+        return tuple(map(_motor, self.motors))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,7 +303,7 @@ class FeetRows(Settings):
 
 
 @dataclasses.dataclass(frozen=True)
-class RobotRows(FeetRows, GroundRows, MovedRobot):
+class RobotRows(FeetRows, GroundRows, MotorParameters, MovedRobot):
     """The robot and where it may touch the world."""
 
 
@@ -275,6 +314,7 @@ SAME_ROBOT = (
     "contact_frames",
     "contact_radii_m",
     "soles",
+    "motors",
     "period_s",
 )
 """Rows of which the robot has one value, whoever asks: controller, simulated robot, estimator."""

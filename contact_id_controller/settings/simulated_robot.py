@@ -141,14 +141,6 @@ class SimulatedRobotSettings(Commanded, RobotRows):
         "The node ends when the robot has fallen; only feet touch the ground, it would sink.",
         when="Set false to look at what follows a fall.",
     )
-    command_timeout_s: float = parameter(
-        10.0,
-        """lockstep only: wall time after which a missing command or plan ends the simulation with
-        an error.""",
-        when="Raise where kernels compile for the first time.",
-        unit="s",
-        minimum=0.01,
-    )
     wait_for_plan_s: float = parameter(
         0.0,
         """lockstep only: start with the first joint_trajectory, and never advance further than

@@ -31,6 +31,7 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot | DisturbedRobo
         terrain=settings.terrain,
         joints=list(settings.joints) or None,
         locked=settings.locked,
+        motors=settings.motor_rows,
         floating_base=settings.floating_base,
         friction=settings.friction_coefficient,
         period_s=settings.period_s,

@@ -92,23 +92,18 @@ def build_mujoco_model(
     ground: GroundSettings,
     *,
     gravity_m_s2: float = 9.81,
-    armature: float = 0.0,
-    damping_nm_s_rad: float = 0.0,
     meshes: bool = False,
     terrain: HeightField | HalfSpace | None = None,
     imu_frame: str | None = None,
     wrench_joints: Sequence[str] = (),
 ) -> mujoco.MjModel:
-    """Build the model: robot, ground and one pair of ground and sphere for each foot.
+    """Build the model: robot with its motors, ground and one pair of ground and sphere for each foot.
 
     Args:
         urdf: file of the description that `robot` was made from.
         feet: spheres that may touch the ground.
         friction: Coulomb coefficient, one for all feet or one a foot; above 100 it counts as 100.
         step_s: integration step, s.
-        armature, damping_nm_s_rad: rotor inertia (kg m2) and viscous friction (N m s/rad) of each
-            joint. Those that the URDF states are not used: the controller's model does not have
-            them either.
         meshes: show the meshes of the URDF that MuJoCo can read (for pictures; costs time to load).
         terrain: height field with an even grid, or another plane, instead of the plane z = 0.
         imu_frame: frame of an accelerometer and a gyroscope; "": the base; None: there are none.
@@ -146,11 +141,23 @@ def build_mujoco_model(
         model = spec.compile()
     except ValueError as error:
         raise _refused(urdf, error) from error
-    joint_dofs = slice(6 if robot.floating_base else 0, None)
-    model.dof_armature[joint_dofs] = armature
-    model.dof_damping[joint_dofs] = damping_nm_s_rad
+    _set_motors(model, robot)
     mujoco.mj_setConst(model, mujoco.MjData(model))
     return model
+
+
+def _set_motors(model: mujoco.MjModel, robot: RobotModel) -> None:
+    """Rotor inertia and friction of the joints: the description's, of actuated ones as the robot has them."""
+    described = robot.model
+    dry, viscous = np.array(described.friction), np.array(described.damping)
+    dry[robot.actuated] = robot.motors.dry_friction_nm
+    viscous[robot.actuated] = robot.motors.viscous_friction_nm_s_rad
+    for joint in range(1, described.njoints):
+        place, name = described.joints[joint].idx_v, described.names[joint]
+        if described.joints[joint].nv == 1:
+            dof = int(model.jnt_dofadr[model.joint(name).id])
+            model.dof_armature[dof] = described.armature[place]
+            model.dof_frictionloss[dof], model.dof_damping[dof] = dry[place], viscous[place]
 
 
 def _checked_feet(feet: Any, friction: Any) -> list[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from contact_id_controller.geometry import HalfSpace, HeightField, SphereFoot, feet_on
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.robot import MotorRows, RobotModel, resolve_urdf
 from contact_id_controller.simulation.engine_sensors import EngineSensors
 from contact_id_controller.simulation.mujoco_model import (
     LARGEST_FRICTION,
@@ -49,7 +49,7 @@ def _add_forces(rows, frames, geoms, efc_force, feet, forces):
 class MujocoRobot(SteppedRobot):
     """A robot simulated in MuJoCo, advanced one control period at a time.
 
-    Torques are applied as they come: no limit, no friction, no delay. A command that is not finite
+    Torques are applied as they come: no limit, no delay. A command that is not finite
     or not of shape (na,) is replaced by zero and counted in `refused_commands`.
 
     Args:
@@ -61,8 +61,7 @@ class MujocoRobot(SteppedRobot):
             places of the feet, (n, 3) m, such as `FrictionMap`.
         period_s: control period, s: torque is held, and contact forces are averaged, over it.
         substeps: integration steps in each control period.
-        armature, damping_nm_s_rad: rotor inertia (kg m2) and viscous friction (N m s/rad) of each
-            joint; zero unless given.
+        motors: rotor inertia and friction of the actuated joints, beside what the URDF states.
         meshes: load the meshes that the URDF shows, for pictures.
         terrain: a height field with an even grid, or another plane, instead of that ground.
         imu_frame: frame of the IMU; "": the base; None: there is no IMU.
@@ -81,19 +80,18 @@ class MujocoRobot(SteppedRobot):
         *,
         joints: Sequence[str] | None = None,
         locked: Mapping[str, float] | None = None,
+        motors: MotorRows = (),
         floating_base: bool = True,
         friction: Any = 0.6,
         period_s: float = 1e-3,
         substeps: int = 1,
         ground: GroundSettings = GroundSettings(),
-        armature: float = 0.0,
-        damping_nm_s_rad: float = 0.0,
         meshes: bool = False,
         terrain: HeightField | HalfSpace | None = None,
         imu_frame: str | None = None,
         wrench_sensors: Sequence[str] = (),
     ) -> None:
-        robot = RobotModel.from_urdf(urdf, floating_base, joints, locked)
+        robot = RobotModel.from_urdf(urdf, floating_base, joints, locked, motors)
         standing = feet_on(robot, feet, HalfSpace() if terrain is None else terrain)
         super().__init__(robot, feet, standing, period_s, substeps)
         self.has_imu, self.wrench_sensors = imu_frame is not None, tuple(wrench_sensors)
@@ -104,8 +102,6 @@ class MujocoRobot(SteppedRobot):
             1.0 if callable(friction) else friction,
             self.period_s / self.substeps,
             ground,
-            armature=armature,
-            damping_nm_s_rad=damping_nm_s_rad,
             meshes=meshes,
             terrain=terrain,
             imu_frame=imu_frame,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import mujoco
@@ -12,6 +13,7 @@ import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.geometry import FrictionMap, HalfSpace, HeightField
+from contact_id_controller.robot import RobotModel
 from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Push
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
@@ -39,7 +41,8 @@ class Changes:
         edits: what is done to the made robot.
         delay_s: by which torques act late.
         pushes: time, s, and change of velocity (3,) m/s of the whole robot.
-        controller: parameters of the controller that differ; what it knows of the error.
+        controller: parameters of the controller that differ; what it is told of the error.
+        motors: rows of its parameter ``motors`` that differ, of the robot that it believes in.
     """
 
     seed: int = 0
@@ -49,6 +52,12 @@ class Changes:
     delay_s: float = 0.0
     pushes: list[tuple[float, tuple[float, float, float]]] = field(default_factory=list)
     controller: dict[str, Any] = field(default_factory=dict)
+    motors: list[Callable[[RobotModel], list[str]]] = field(default_factory=list)
+
+    def parameters(self, robot: RobotModel, motors: Sequence[str]) -> dict[str, Any]:
+        """The controller's parameters that differ, of a robot whose ``motors`` are so by its file."""
+        told = [row for each in self.motors for row in each(robot)]
+        return {**self.controller, "motors": [*motors, *told]} if told else self.controller
 
     def ground(self, believed: Ground) -> Ground:
         """The ground that is there, where ``believed`` is what the controller believes."""
@@ -221,10 +230,22 @@ def _center_of_mass(changes: Changes, size: float) -> None:
     changes.edits.append(edit)
 
 
-def _of_joints(name: str, scale: Callable[[Any], Any]) -> Callable[[Changes, float], None]:
-    """A row's function: a field of MuJoCo's coordinates, by size times ``scale(robot)`` more at each joint."""
+def _of_joints(
+    name: str, setting: str, scale: Callable[[RobotModel], Any], told: bool = False
+) -> Callable[[Changes, float], None]:
+    """A row's function: a field of MuJoCo's coordinates, by size times ``scale(robot)`` more at each joint.
+
+    setting: the same in a row of the parameter ``motors``, where the controller is told.
+    """
+
+    def rows(size: float, robot: RobotModel) -> list[str]:
+        values = getattr(robot.motors, setting) + size * np.asarray(scale(robot))
+        return [f"{joint} {setting}={each:g}" for joint, each in zip(robot.joint_names, values)]
 
     def add(changes: Changes, size: float) -> None:
+        if told:
+            changes.motors.append(partial(rows, size))
+
         def edit(robot: MujocoRobot) -> None:
             more = size * np.asarray(scale(robot.robot))
             getattr(robot.mujoco_model, name)[robot.actuated_dofs] += more
@@ -234,11 +255,15 @@ def _of_joints(name: str, scale: Callable[[Any], Any]) -> Callable[[Changes, flo
     return add
 
 
-def _torque_limits(robot: Any) -> np.ndarray:
+def _one(robot: RobotModel) -> np.ndarray:
+    return np.ones(robot.na)
+
+
+def _torque_limits(robot: RobotModel) -> np.ndarray:
     return np.where(np.isfinite(robot.effort_limits), robot.effort_limits, 0.0)
 
 
-def _limits_over_speed(robot: Any) -> np.ndarray:
+def _limits_over_speed(robot: RobotModel) -> np.ndarray:
     return _torque_limits(robot) / robot.velocity_limits
 
 
@@ -272,6 +297,32 @@ TOGETHER = {
     "dry_friction": 0.03,
     "delay": 0.005,
 }
+
+_MOTOR_ROWS = tuple(
+    Perturbation(
+        name + "_told" * told,
+        unit,
+        meaning + ", told by motors" * told,
+        _of_joints(place, setting, scale, told),
+        sizes,
+        far,
+    )
+    for name, unit, meaning, place, setting, scale, sizes, far in (
+        (
+            *("rotor_inertia", "kg m2", "of the motors, at the joints"),
+            *("dof_armature", "rotor_inertia_kg_m2", _one, (0.01,), (0.2,)),
+        ),
+        (
+            *("dry_friction", "of the torque limit", "in the joints"),
+            *("dof_frictionloss", "dry_friction_nm", _torque_limits, (0.03,), (0.3,)),
+        ),
+        (
+            *("viscous_friction", "of the torque limit", "in the joints, at their speed limit"),
+            *("dof_damping", "viscous_friction_nm_s_rad", _limits_over_speed, (0.03,), (1.0,)),
+        ),
+    )
+    for told in (False, True)
+)
 
 _ROWS = (
     Perturbation(
@@ -365,30 +416,7 @@ _ROWS = (
         (-0.01, 0.01),
         (-0.2, 0.2),
     ),
-    Perturbation(
-        "rotor_inertia",
-        "kg m2",
-        "of the motors, at the joints",
-        _of_joints("dof_armature", lambda robot: np.ones(robot.na)),
-        (0.01,),
-        (0.2,),
-    ),
-    Perturbation(
-        "dry_friction",
-        "of the torque limit",
-        "in the joints",
-        _of_joints("dof_frictionloss", _torque_limits),
-        (0.03,),
-        (0.3,),
-    ),
-    Perturbation(
-        "viscous_friction",
-        "of the torque limit",
-        "in the joints, at their speed limit",
-        _of_joints("dof_damping", _limits_over_speed),
-        (0.03,),
-        (1.0,),
-    ),
+    *_MOTOR_ROWS,
     Perturbation("delay", "s", "torques act late, untold", _delay, (0.002, 0.005), (0.03,)),
     Perturbation(
         "delay_told",

@@ -1,7 +1,7 @@
 """Driving a robot: velocity commands from a page's stick and keys or from a joystick, on `cmd_vel`.
 
 Whoever drives must go on saying so: a second of a phone's dead network must not walk a robot into a
-wall. After `SILENCE_S` without a word the velocity is zero, and `cmd_vel_timeout_s` of the planner
+wall. After `SILENCE_S` without a word the velocity is zero, and the planner's time-out
 counts besides, for the case that this process is gone.
 """
 
