@@ -135,6 +135,19 @@ def test_everything_but_compiled_kernels_is_typed():
     assert not found, "\n".join(found)
 
 
+NOT_CHECKED = 101
+"""Modules whose errors mypy ignores; lower it with the list in pyproject.toml."""
+
+
+def test_no_module_joins_those_that_are_not_checked():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"module = \[([^\]]*)\]\nignore_errors = true", text)
+    modules = re.findall(r'"(contact_id_controller\.[\w.]+)"', listed)
+    assert len(modules) <= NOT_CHECKED
+    for module in modules:
+        assert (ROOT / f"{module.replace('.', '/')}.py").is_file(), module
+
+
 def test_lines_of_compiled_functions_are_found():
     source = "import k\n\n@k.kernel\ndef f(a):\n    return a\n\ndef g(a):\n    return a\n"
     assert compiled_lines(source) == {3, 4, 5}

@@ -6,7 +6,7 @@ import dataclasses
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.lib import format as npy
@@ -151,7 +151,7 @@ class NpzMotion:
 class _Rows:
     """The rows of an array in a stream of the .npy format, one piece after the other."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._shape, self._by_columns, self._kind = _header(file)
         self._next, self._whole = 0, None
@@ -171,7 +171,7 @@ class _Rows:
         return np.frombuffer(data, self._kind).reshape(shape).astype(float)
 
 
-def _header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     version = npy.read_magic(file)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
     if read is None:
@@ -179,7 +179,7 @@ def _header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
     return read(file)
 
 
-def _exactly(file: BinaryIO, size: int) -> bytes:
+def _exactly(file: IO[bytes], size: int) -> bytes:
     data = file.read(size)
     if len(data) != size:
         raise EOFError("an array ends too early")

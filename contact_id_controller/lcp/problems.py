@@ -86,7 +86,7 @@ def struck_tower(
     mass, half, fall_m_s = 0.01, 0.5, 4.905e-3
     spots = half * np.array([[0.0, 0.0], [-1.0, 0.0], [1.0, -1.0], [1.0, 1.0]])
     frame = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])  # normal, tangents
-    J = np.zeros((boxes, 4, 3, boxes, 6))
+    J: np.ndarray = np.zeros((boxes, 4, 3, boxes, 6))
     for box in range(boxes):
         for body, side, height in ((box, 1.0, -half), (box - 1, -1.0, half)):
             if body >= 0:

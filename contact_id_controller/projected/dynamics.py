@@ -16,6 +16,8 @@ holds. The sign of the multipliers is ours.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
@@ -122,7 +124,7 @@ def contact_jacobian(
         axes = _axes(contacts.normals[i])
         if contacts.friction[i] == 0.0:
             axes[1:] = 0.0
-        bodies = [(contacts.frames[i], 1.0)]
+        bodies: list[tuple[Any, float]] = [(contacts.frames[i], 1.0)]
         if contacts.against is not None and contacts.against[i] is not None:
             bodies.append((contacts.against[i], -1.0))
         for name, sign in bodies:

@@ -134,7 +134,7 @@ def track(
         rate = task.jacobian @ dynamics.L @ dynamics.v + task.jacobian_dot @ dynamics.v
         remaining = _law(task, dynamics.v) - rate - task.jacobian @ wanted
         left, values, right = np.linalg.svd(J, full_matrices=False)
-        keep = values > INDEPENDENCE * max(np.linalg.norm(task.jacobian, 2), 1e-12)
+        keep = values > INDEPENDENCE * max(float(np.linalg.norm(task.jacobian, 2)), 1e-12)
         wanted = wanted + right[keep].T @ ((left[:, keep].T @ remaining) / values[keep])
         room = room - right[keep].T @ right[keep]
     open_freedoms = round(np.trace(room))

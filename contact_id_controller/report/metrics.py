@@ -61,7 +61,7 @@ class Measured:
     @cached_property
     def unsaturated(self) -> np.ndarray:
         """Periods in which no limit cut a torque, (n,) bool."""
-        return ~self.record.saturated.any(axis=1)
+        return ~np.any(self.record.saturated, axis=1)
 
 
 class Metric(NamedTuple):

@@ -69,7 +69,8 @@ class EstimatePublisher:
         self._listeners_every = 1 if settings.mode == "lockstep" else LISTENERS_EVERY
         self._since_contacts, self._last_contacts, self._since_look = CONTACTS_EVERY, b"", 0
         self._odometry = self._publisher(Odometry, "odometry"), *packed_odometry(odometry, base)
-        self._tf, self._next_tf_ns = None, -np.inf
+        self._tf: Any = None
+        self._next_tf_ns = -np.inf
         if settings.publish_tf and TFMessage is not None:
             transform = TransformStamped(child_frame_id=base)
             transform.header.frame_id = odometry

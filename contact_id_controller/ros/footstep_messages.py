@@ -70,7 +70,9 @@ def steps_of(
         place, turn = point.transforms[0].translation, point.transforms[0].rotation
         rotation = _rotation((turn.x, turn.y, turn.z, turn.w), f"footstep {number}")
         try:
-            ground = Foothold(name, (place.x, place.y, place.z), rotation, friction_coefficient)
+            ground = Foothold(
+                name, np.array([place.x, place.y, place.z]), rotation, friction_coefficient
+            )
             footholds.append(standing_on(ground, by_name[name]))
         except ContactPlanError as error:
             raise ContactPlanError(f"footstep {number}: {error}") from error

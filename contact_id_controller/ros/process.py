@@ -30,7 +30,7 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.requested = False
-        self._node: Node | None = None
+        self._node: Any = None
 
     def listen(self) -> Interrupt:
         """Take all signals that would end the process from now on, see `signals.ENDING`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -42,7 +43,8 @@ class RobotPublisher:
         self._description.publish(String(data=resolve_urdf(urdf).read_text(encoding="utf-8")))
         self._model, self._data = robot.model, robot.model.createData()
         self._next_ns = 0
-        self._tf = self._message = None
+        self._tf: Any = None
+        self._message: Any = None
         if TFMessage is None:
             return
         self._tf = node.create_publisher(TFMessage, "/tf", 10)

@@ -12,7 +12,6 @@ from typing import Any
 
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.subscription import Subscription
 
 from contact_id_controller.ros.direct_loop import Polled
 
@@ -90,7 +89,7 @@ class OtherSenders:
         self._suspects: dict[bytes, str] = {}
         self._trusted: frozenset[bytes] = frozenset()
         self._crowd = 0
-        self._heard: Subscription | None = None
+        self._heard: Any = None
         self._polled = Polled()
         self._next_look_s = self._since_s = 0.0
         self._last: dict[str, float] = {}

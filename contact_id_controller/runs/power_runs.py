@@ -64,7 +64,7 @@ class _Record:
 
     def __init__(self, weights: np.ndarray, limits: np.ndarray) -> None:
         self.weights, self.limits = weights, limits
-        self.rows = [], [], [], [], []
+        self.rows: tuple[list[Any], ...] = [], [], [], [], []
 
     def add(self, answers: Any, friction: Any) -> None:
         """Add a period: losses, broken limits and largest torques of each allocation."""

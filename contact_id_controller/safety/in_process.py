@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.exceptions import ConfigurationError, StateError
@@ -101,7 +102,7 @@ class InProcessController:
         """States, plans and errors that were refused, by reason."""
         return self.guard.monitor.refusals
 
-    def update(self, state: Sequence[float]) -> np.ndarray:
+    def update(self, state: ArrayLike) -> np.ndarray:
         """Torques (na,), N·m, in the order of `robot.joint_names`, for a measured state."""
         guard = self.guard
         begun_s = guard.clock()
@@ -121,9 +122,7 @@ class InProcessController:
         """
         self.guarded("base", self._take_base, base, time_s)
 
-    def take_contact_forces(
-        self, forces: Sequence[Sequence[float]], seen: Sequence[bool] | None = None
-    ) -> None:
+    def take_contact_forces(self, forces: ArrayLike, seen: ArrayLike | None = None) -> None:
         """Keep the ground's forces (n, 3), N, world frame, on the contact frames of the settings.
 
         seen (n,): the frames that were measured; None: all.
@@ -164,7 +163,7 @@ class InProcessController:
         """Call an action; after an error count it, keep it for the log, and return None."""
         return self.guard.guarded(what, action, *arguments)
 
-    def _read(self, state: Sequence[float]) -> JointReading | Refusal:
+    def _read(self, state: ArrayLike) -> JointReading | Refusal:
         """Positions, velocities and, if given, the base of a state vector; a Refusal at another size."""
         values = np.array(state, dtype=float)  # a copy: compiled checks know one layout
         na, floating = self.robot.na, self.robot.floating_base

@@ -33,7 +33,7 @@ def table_of(settings: type) -> tuple[ParameterSpec, ...]:
 
     The kind follows from the annotation.
     """
-    kinds = {annotation: kind for kind, annotation in ANNOTATIONS.items()}
+    kinds: dict[Any, str] = {annotation: kind for kind, annotation in ANNOTATIONS.items()}
     return tuple(
         ParameterSpec(
             name=field.name, kind=kinds[field.type], default=field.default, **field.metadata

@@ -11,6 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from contact_id_controller.exceptions import ContactIdError, UnknownJointError, choices
 from contact_id_controller.settings.robot_description import read_description, refuse_unreadable
@@ -28,7 +29,9 @@ def urdf_efforts(urdf: str, joints: Sequence[str]) -> list[float]:
     """
     description = read_description(urdf)
     refuse_unreadable(description)
-    limits = {joint.get("name"): joint.find("limit") for joint in description.findall("joint")}
+    limits: dict[Any, Any] = {
+        joint.get("name"): joint.find("limit") for joint in description.findall("joint")
+    }
     efforts = []
     for name in joints:
         if name not in limits:

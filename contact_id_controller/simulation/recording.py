@@ -85,7 +85,7 @@ class SimulationRecorder:
 
     def add(self, state: RobotState, torques: np.ndarray, contact_forces: np.ndarray) -> None:
         """Add a row: a state, the torques of the period after it, and the forces they led to."""
-        row = {
+        row: dict[str, Any] = {
             "time_s": state.time_s,
             "q": state.q,
             "v": state.v,

@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from rclpy.node import Node
 from rclpy.subscription import Subscription
@@ -58,7 +59,7 @@ class BagRecorder:
         types = get_typestore(Stores.ROS2_KILTED)
         self._writer = Writer(folder, version=9, storage_plugin=STORAGES[storage])
         self._writer.open()
-        self._sources: list[tuple[str, Subscription, object]] = []
+        self._sources: list[tuple[str, Subscription, Any]] = []
         for name, kind, qos in topics:
             subscription = node.create_subscription(kind, name, lambda _: None, qos, raw=True)
             package, _, _ = kind.__module__.partition(".")

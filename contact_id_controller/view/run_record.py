@@ -27,10 +27,10 @@ def record_of_run(path: Path, setup: RunSetup, namespace: str | None = None) -> 
     Raises:
         RecordError: there is neither.
     """
-    records = [path / name for name in (CONTROLLER_RECORD, ROBOT_RECORD)]
-    if all(record.is_file() for record in records):
+    control, robot = path / CONTROLLER_RECORD, path / ROBOT_RECORD
+    if control.is_file() and robot.is_file():
         estimates = path / ESTIMATOR_RECORD if ESTIMATOR in setup.nodes else None
-        return merge_records(*records, setup.settings.period_s, estimates)
+        return merge_records(control, robot, setup.settings.period_s, estimates)
     if (path / RECORD).is_file():
         return RunRecord.load(path / RECORD)
     replayed = Replay(read_bag(path, namespace), setup.settings).run()

@@ -161,7 +161,7 @@ def _in_lockstep(
     actions = _lockstep_actions(states, stamps, events)
     sending = [k for k, action in enumerate(actions) if action.kind == STEP or sends(action.event)]
     if len(sending) == len(commands):
-        numbers = dict(zip(sending, range(len(commands))))
+        numbers: dict[int, Any] = dict(zip(sending, range(len(commands))))
     else:
         missing = len(sending) - len(commands)
         remarks.append(

@@ -8,6 +8,7 @@ as the last one was, and ends on the reference, which runs through where the rob
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ class Track:
         return tuple(r + e for r, e in zip(reference, offset))
 
     @property
-    def numbers(self) -> tuple[list[complex], list[float]]:
+    def numbers(self) -> tuple[list[Any], list[float]]:
         """For ``path_kernels``: motion, and turn with the two time constants."""
         offset = self.offset
         motion = [self.position, self.rate, self.target_rate, offset.value, offset.rate]

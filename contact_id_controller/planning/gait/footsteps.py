@@ -139,7 +139,9 @@ class Footsteps:
             if isinstance(active, Swing) and touches and self._descends(active, now_s):
                 rate, place = active.at(np.array([start_s]))[1][0], measured.centers[foot]
                 self._met_s[foot] = start_s
-                segments = [self._settle(foot, start_s, planned[foot], place, rate, start_s)]
+                segments: list[Stance | Swing] = [
+                    self._settle(foot, start_s, planned[foot], place, rate, start_s)
+                ]
             elif isinstance(active, Swing):
                 if start_s < active.begin_s + AIM_UNTIL * (active.end_s - active.begin_s):
                     active = active.aimed_at(

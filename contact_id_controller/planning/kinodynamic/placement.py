@@ -110,7 +110,7 @@ class Placement(NamedTuple):
 def carrying(robot: RobotModel, frames: tuple[str, ...]) -> np.ndarray:
     """Which velocity coordinates (nv,) move one of the frames."""
     parents = [robot.model.frames[robot.frame_id(name)].parentJoint for name in frames]
-    return robot.supports[parents].any(axis=0)
+    return np.any(robot.supports[parents], axis=0)
 
 
 def smallest(J: np.ndarray, mobility: np.ndarray, wanted: np.ndarray) -> np.ndarray:

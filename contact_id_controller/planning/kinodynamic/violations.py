@@ -26,8 +26,8 @@ def refuse_missed(plan: ContactPlan, fine: FineMotion) -> None:
     if not missed.any():
         return
     away = np.linalg.norm(fine.feet.positions - fine.com[:, None], axis=2)
-    point, foot = np.unravel_index(np.argmax(fine.misses), fine.misses.shape)
-    near = fine.misses[point] > 0.5 * fine.misses[point, foot]
+    point, farthest = np.unravel_index(np.argmax(fine.misses), fine.misses.shape)
+    near = fine.misses[point] > 0.5 * fine.misses[point, farthest]
     foot = int(np.argmax(np.where(near, away[point], -np.inf)))
     raise InfeasiblePlanError(
         f"phase {phase_at(plan, fine.times_s[point])}, foot {plan.soles[foot].frame}: "
