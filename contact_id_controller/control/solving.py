@@ -127,11 +127,11 @@ class StepSolver:
         period, settings = self.period, self.period.settings
         speed: NDArray[np.float64] = period.reference[1] + self._pace * period.error
         if period.landing.any():
-            comes_down = settings.supports[settings.links[period.landing]].any(axis=0)
-            joints = settings.actuated
+            joints, legs = settings.actuated, settings.links[period.landing]
+            comes_down: NDArray[np.bool_] = np.any(settings.supports[legs][:, joints], axis=0)
             landing_s = settings.touchdown_time_constant_s
             needed = period.velocity + landing_s * period.acceleration[joints]
-            speed = np.where(comes_down[joints], needed, speed)
+            speed = np.where(comes_down, needed, speed)
         return speed
 
     def _pushing(self) -> NDArray[np.float64] | None:

@@ -87,12 +87,9 @@ def judge(
 
 def _farthest(cases: Sequence[Case]) -> list[Case]:
     """Of each row and seed the sizes between which and nothing is bisected."""
-    rows = dict.fromkeys((case.name, case.seed) for case in cases)
-    first = cases[0] if cases else None
+    rows = {(case.name, case.seed): case for case in cases}
     return [
-        first._replace(name=name, seed=seed, size=size)
-        for name, seed in rows
-        for size in TABLE[name].far
+        case._replace(size=size) for (name, _), case in rows.items() for size in TABLE[name].far
     ]
 
 
@@ -121,11 +118,12 @@ def outcome_rows(outcomes: Sequence[Outcome]) -> Rows:
     for each in outcomes:
         groups.setdefault((each.case.name, each.case.size), []).append(each)
     nominal = outcomes[0].joint_error_rad
-    rows = []
+    rows: Rows = []
     for (name, size), same in groups.items():
         fallen = [each for each in same if each.failed_s is not None]
-        worst = min(fallen, key=lambda each: each.failed_s) if fallen else None
-        worst = worst or max(same, key=lambda each: each.joint_error_rad)
+        worst = max(same, key=lambda each: each.joint_error_rad)
+        if fallen:
+            worst = min(fallen, key=lambda each: each.failed_s or 0.0)
         outcome = _verdict(worst)
         if len(same) > 1 and fallen:
             outcome = (
@@ -168,9 +166,11 @@ def _write(folder: Path, outcomes: list[Outcome], found: list[Borne], command: s
     robot, state = Path(case.config).stem, f"estimated, sensors {case.sensors}"
     state = state if case.sensors else "true"
     rows, borne = outcome_rows(outcomes), [_borne_row(each) for each in found]
-    origin = {"machine": describe_machine(), "versions": installed_versions(), "command": command}
+    machine = describe_machine()
     content = {
-        **origin,
+        "machine": machine,
+        "versions": installed_versions(),
+        "command": command,
         "robot": robot,
         "state": state,
         "outcomes": [_figures(each) for each in outcomes],
@@ -204,7 +204,7 @@ def _write(folder: Path, outcomes: list[Outcome], found: list[Borne], command: s
         meanings={name: TABLE[name].meaning for name in _names(outcomes, found)},
         chart=CHART if len(outcomes) > 1 else "",
         command=command,
-        origin=", ".join(str(each) for each in origin["machine"].values()),
+        origin=", ".join(str(each) for each in machine.values()),
         figures=FIGURES,
     )
     write_text(folder / PAGE, page)
