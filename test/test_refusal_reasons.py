@@ -1,4 +1,4 @@
-"""The table of refusal reasons in docs/safety.md has those of the code, no more and no less."""
+"""The table of refusal reasons in docs/reference.md has those of the code, no more and no less."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from paths import PACKAGE, ROOT
 
 from contact_id_controller.settings.command_interfaces import INTERFACES
 
-BEGIN, END = "### Names of refusals", "###"
+BEGIN = "## Names of refusals"
 COUNTED = ("safety", "ros")
 WATCHDOG = ("safety/command_watchdog.py", "safety/commanders.py")
 READ_BY = ("_fault", "refusal")
@@ -68,9 +68,9 @@ def returned(value):
 
 def documented():
     """Reasons of the table, by who refuses."""
-    text = (ROOT / "docs" / "safety.md").read_text(encoding="utf-8").split(BEGIN, 1)[1]
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8").split(BEGIN, 1)[1]
     found = {"controller": set(), "watchdog": set()}
-    for line in text.split(f"\n{END}", 1)[0].splitlines():
+    for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if line.startswith("| `"):
             found[cells[1]].update(re.findall(r"`(\w+)`", cells[0]))
