@@ -119,19 +119,12 @@ class StepSolver:
         return total
 
     def _wanted_speed(self) -> NDArray[np.float64]:
-        """Joint speeds (na,), rad/s, at which feedback would rest: those of the plan, more towards it where it is not met.
+        """Joint speeds (na,), rad/s, at which feedback would rest: those of the plan, more where it is not met.
 
-        They do not depend on the measured speed: friction of that one would make torque chatter about rest. A leg
-        whose foot comes down is to move as that needs, v + T a: its acceleration is (wanted speed - v) / T.
+        They do not depend on the measured speed: friction of that one would make torque chatter about rest.
         """
-        period, settings = self.period, self.period.settings
+        period = self.period
         speed: NDArray[np.float64] = period.reference[1] + self._pace * period.error
-        if period.landing.any():
-            joints, legs = settings.actuated, settings.links[period.landing]
-            comes_down: NDArray[np.bool_] = np.any(settings.supports[legs][:, joints], axis=0)
-            landing_s = settings.touchdown_time_constant_s
-            needed = period.velocity + landing_s * period.acceleration[joints]
-            speed = np.where(comes_down, needed, speed)
         return speed
 
     def _pushing(self) -> NDArray[np.float64] | None:
