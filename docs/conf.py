@@ -40,15 +40,7 @@ GROUPS = {
     "Theory": ["theory", "exact_cones"],
     "Measured": [
         "/results/README",
-        "/results/benchmarks",
-        "/results/walks",
-        "/results/exact_cones",
-        "/results/reproduced",
-        "/results/errata",
-        "/results/real_time_runs",
-        "/results/labels",
-        "/results/faults",
-        "/results/power",
+        *sorted(f"/results/{page.stem}" for page in (ROOT / "results").glob("[a-z]*.md")),
     ],
 }
 _LISTED = {page for pages in GROUPS.values() for page in pages}

@@ -56,7 +56,7 @@ def test_the_simulated_robot_has_the_motors_joint_by_joint():
     q, v = in_the_air(plain.robot)
     for world in (plain, geared):
         world.reset(q, v)
-    joints = geared.actuated_dofs
+    joints = geared.mujoco_dofs
     added = (mass_matrix(geared) - mass_matrix(plain))[np.ix_(joints, joints)]
     np.testing.assert_allclose(added, np.diag(INERTIA), atol=1e-12)
     passive = geared.mujoco_data.qfrc_passive[joints]
@@ -77,10 +77,10 @@ def test_torques_for_an_acceleration_give_it_in_mujoco():
     torques = solve(problem, "coulomb", "qp").torques
     world.reset(q, v)
     data = world.mujoco_data
-    data.qfrc_applied[world.actuated_dofs] = torques
+    data.qfrc_applied[world.mujoco_dofs] = torques
     mujoco.mj_forward(world.mujoco_model, data)
     # MuJoCo's dry friction gives way a little, by its impedance; .2 N·m on .01 kg m2 are 20 rad/s2.
-    np.testing.assert_allclose(data.qacc[world.actuated_dofs], wanted, atol=0.5)
+    np.testing.assert_allclose(data.qacc[world.mujoco_dofs], wanted, atol=0.5)
     without = solve(build_problem(robot, q, v, wanted, none, 1e-3), "coulomb", "qp").torques
     assert np.abs(torques - without).min() > 0.2
 
@@ -141,7 +141,7 @@ def test_motors_of_the_description_count_where_nothing_else_is_set(tmp_path):
     expected[at] = 0.7
     np.testing.assert_array_equal(robot.motors.dry_friction_nm, expected)
     world = MujocoRobot(file, [SphereFoot(frame, 0.01) for frame in FEET])
-    dof = world.actuated_dofs[at]
+    dof = world.mujoco_dofs[at]
     assert world.mujoco_model.dof_damping[dof] == 0.3
     assert world.mujoco_model.dof_frictionloss[dof] == 0.7
     smooth = RobotModel.from_urdf(file, motors=[("LF_KFE", {"dry_friction_nm": 0.0})])

@@ -62,7 +62,7 @@ def test_a_payload_is_a_point_mass_on_the_trunk(name, place):
     found = mass_matrix(world)
     M = pin.crba(judge, judge.createData(), q)
     expected = np.triu(M) + np.triu(M, 1).T
-    joints = world.actuated_dofs
+    joints = world.mujoco_dofs
     np.testing.assert_allclose(
         found[np.ix_(joints, joints)], expected[6:, 6:], rtol=1e-6, atol=1e-9
     )
@@ -97,7 +97,7 @@ def test_joints_have_what_is_added_to_them():
             ("viscous_friction", 0.5),
         )
     )
-    dofs, limits = plain.actuated_dofs, plain.robot.effort_limits
+    dofs, limits = plain.mujoco_dofs, plain.robot.effort_limits
     speeds = plain.robot.velocity_limits
     np.testing.assert_allclose(inertia.mujoco_model.dof_armature[dofs], 0.01)
     np.testing.assert_allclose(dry.mujoco_model.dof_frictionloss[dofs], 0.1 * limits)
@@ -117,7 +117,7 @@ def test_what_is_told_of_motors_is_what_they_have():
         size = TABLE[name].sizes[0]
         told = changes_of(name, size).parameters(plain.robot, ["* rotor_inertia_kg_m2=0"])
         robot = ControllerSettings.from_mapping({"urdf": str(QUADRUPED_URDF), **told}).robot()
-        real = getattr(made(name, size).mujoco_model, field)[plain.actuated_dofs]
+        real = getattr(made(name, size).mujoco_model, field)[plain.mujoco_dofs]
         np.testing.assert_allclose(getattr(robot.motors, setting), real, rtol=1e-5)
         assert real.min() > 0.0
         assert not changes_of(name.removesuffix("_told"), size).parameters(plain.robot, [])

@@ -190,7 +190,7 @@ def test_kills_of_controller_watchdog_and_both_end_in_damping_and_new_ones_take_
     assert host.holds(DAMPING, 300.0), host.log()
     first = controller(host)
     assert host.until(lambda: is_controlled(host)), host.log()
-    assert in_log(host, "says enforce_command_limits True")
+    assert in_log(host, "reports enforce_command_limits True")
     first.send_signal(signal.SIGKILL)
     assert host.holds(DAMPING), host.log()
     # Nobody resets: the new one is active before the watchdog can have seen its transition.

@@ -136,7 +136,7 @@ class MujocoRobot(SteppedRobot):
         return self._data
 
     @property
-    def actuated_dofs(self) -> np.ndarray:
+    def mujoco_dofs(self) -> np.ndarray:
         """Indices (na,) of the actuated joints, in command order, into MuJoCo's ``dof_*`` arrays."""
         return self._map.actuated
 

@@ -248,7 +248,7 @@ def _of_joints(
 
         def edit(robot: MujocoRobot) -> None:
             more = size * np.asarray(scale(robot.robot))
-            getattr(robot.mujoco_model, name)[robot.actuated_dofs] += more
+            getattr(robot.mujoco_model, name)[robot.mujoco_dofs] += more
 
         changes.edits.append(edit)
 

@@ -165,16 +165,17 @@ class Listener:
                 self.torques = np.array(efforts)
 
     def _take_state(self) -> None:
-        """Take the newest odometry and joint state into q and velocity."""
+        """Take the newest odometry and joint state into q and velocity; what is not finite shows nothing."""
         if (data := take_newest(self._odometry)) is not None:
             try:
-                base = self._base.read(data)[0]
-                self.q[:7] = base[:7]
+                pose = self._base.read(data)[0][:7]
+                if np.isfinite(pose).all():
+                    self.q[:7] = pose
             except StateError:
                 pass  # the controller reports it
         if (data := take_newest(self._states)) is not None:
             reading = self._joints.read(data)
-            if not isinstance(reading, Refusal):
+            if not isinstance(reading, Refusal) and np.isfinite(reading.position).all():
                 self._robot.put_joints(self.q, reading.position)
                 self.velocity[:] = reading.velocity
                 self.time_s = reading.time_ns * 1e-9
