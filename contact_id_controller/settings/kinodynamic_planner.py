@@ -25,7 +25,8 @@ class KinodynamicSettings(Settings):
     )
     swing_height_m: float = parameter(
         0.08,
-        "Height of the middle of a swing above the way from foothold to foothold.",
+        """Height of the middle of a swing above the way from foothold to foothold, at least: as much more as the
+        sole needs to pass 1 cm above the ground of all footholds.""",
         when="Lower for small robots, raise for high stones.",
         unit="m",
         minimum=0.0,

@@ -30,6 +30,7 @@ from contact_id_controller.planning.kinodynamic.between_knots import (
     between_knots,
     trajectories,
 )
+from contact_id_controller.planning.kinodynamic.clearance import swing_heights
 from contact_id_controller.planning.kinodynamic.contact_plan import ContactPlan, Sole
 from contact_id_controller.planning.kinodynamic.momentum import MomentumPlan, solve_momentum
 from contact_id_controller.planning.kinodynamic.momentum_problem import (
@@ -201,8 +202,8 @@ def plan_motion(
     momentum, motion = done[-1].forces, done[-1].motion
     parts = math.ceil(settings.time_step_s / GRID_S - 1e-9)
     moved = momentum.com, momentum.velocity, momentum.angular_momentum
-    height_m = settings.swing_height_m
-    fine = between_knots(motion, contact_plan, *moved, parts=parts, swing_height_m=height_m)
+    heights = alternation.swing_heights_m
+    fine = between_knots(motion, contact_plan, *moved, parts=parts, swing_height_m=heights)
     refuse_missed(contact_plan, fine)
     torques = planned_torques(robot, fine, momentum, parts)
     refuse_beyond_limits(robot, contact_plan, fine, torques)
@@ -263,7 +264,8 @@ class _Alternation:
         self.robot, self.contact_plan, self.consensus = robot, contact_plan, consensus
         self.knots = len(contact_plan.sample(round(contact_plan.duration_s / settings.time_step_s)))
         times = np.linspace(0.0, contact_plan.duration_s, self.knots + 1)
-        self.feet = foot_motion(contact_plan, times, settings.swing_height_m)
+        self.swing_heights_m = swing_heights(contact_plan, settings.swing_height_m)
+        self.feet = foot_motion(contact_plan, times, self.swing_heights_m)
         soles = contact_plan.soles
         flat = tuple(is_flat(sole) for sole in soles)
         postures, com = carried_along(robot, soles, at.posture, self.feet)

@@ -13,6 +13,7 @@ with e what is missing and y the velocity that feet and CoM shall have.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ def between_knots(
     angular_momentum: np.ndarray,
     *,
     parts: int,
-    swing_height_m: float,
+    swing_height_m: float | Sequence[Sequence[float]],
 ) -> FineMotion:
     """The motion at ``parts`` points from knot to knot.
 
@@ -66,7 +67,7 @@ def between_knots(
         com, com_velocities: at the knots, (T + 1, 3) m and m/s.
         angular_momentum: at the knots, about the CoM, (T + 1, 3) kg m2/s.
         parts: at least 1.
-        swing_height_m: of the middle of a swing.
+        swing_height_m: of the middle of a swing, as ``foot_motion`` takes it.
     """
     problem, robot = motion.problem, motion.problem.robot
     knots_s = problem.times_s

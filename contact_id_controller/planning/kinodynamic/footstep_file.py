@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.planning.kinodynamic.clearance import STONE_MARGIN_M
 from contact_id_controller.planning.kinodynamic.contact_plan import (
     ContactPlan,
     ContactPlanError,
@@ -21,9 +22,6 @@ from contact_id_controller.planning.kinodynamic.straight_walk import straight_fo
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.parameter_file import read_yaml
-
-STONE_MARGIN_M = 0.025
-"""A stone reaches this far beyond the sole."""
 
 SIDE_M = 0.01
 """The sides of stones lean by so much, a cell of `geometry.read_ground`."""

@@ -12,7 +12,9 @@ continuous: a foot leaves and lands at rest.
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -26,6 +28,9 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
 
 CLIMB_SHARE = 0.7
 """Part of the time aloft in which the height changes; first on the way up, last on the way down."""
+
+
+UP = (0.0, 0.0, 1.0)
 
 
 class FootMotion(NamedTuple):
@@ -44,21 +49,86 @@ class FootMotion(NamedTuple):
     standing: np.ndarray
 
 
+@dataclass(frozen=True)
+class Swing:
+    """Way of one foot from a foothold to the next.
+
+    Attributes:
+        start, target: where it stands before and after.
+        lift_s, land_s: from the plan's start.
+        up: (3,) unit vector against gravity.
+    """
+
+    start: Foothold
+    target: Foothold
+    lift_s: float
+    land_s: float
+    up: np.ndarray
+
+    @property
+    def duration_s(self) -> float:
+        """Time aloft."""
+        return self.land_s - self.lift_s
+
+    @staticmethod
+    def bump(u: np.ndarray) -> np.ndarray:
+        """b(u), 0 to 1: how much of the swing's height is reached."""
+        return 64.0 * (u * (1.0 - u)) ** 3
+
+    def at(self, since_s: np.ndarray, height_m: float) -> tuple[np.ndarray, ...]:
+        """Position, rotation, velocity and spin, (p, ...), at times since lift-off."""
+        start, target, up = self.start, self.target, self.up
+        u = since_s / self.duration_s
+        step, rate = _step(u)
+        way = target.position - start.position
+        climb = float(way @ up)
+        offset = 0.0 if climb > 0 else 1.0 - CLIMB_SHARE
+        rise, rise_rate = _step(np.clip((u - offset) / CLIMB_SHARE, 0.0, 1.0))
+        w = u * (1.0 - u)
+        level, lift = way - climb * up, climb * rise + height_m * self.bump(u)
+        lift_rate = climb * rise_rate / CLIMB_SHARE + height_m * 192.0 * w**2 * (1.0 - 2.0 * u)
+        turn = pin.log3(start.rotation.T @ target.rotation)
+        rotations = np.array([start.rotation @ pin.exp3(each * turn) for each in step])
+        return (
+            start.position + np.multiply.outer(step, level) + np.multiply.outer(lift, up),
+            rotations.reshape(-1, 3, 3),
+            (np.multiply.outer(rate, level) + np.multiply.outer(lift_rate, up)) / self.duration_s,
+            np.multiply.outer(rate / self.duration_s, start.rotation @ turn),
+        )
+
+
+def swings_of(plan: ContactPlan, foot: str, up: ArrayLike = UP) -> list[Swing]:
+    """The swings of a foot, in order of time.
+
+    Raises:
+        ContactPlanError: a foot that is aloft at the beginning or at the end of the plan.
+    """
+    up = np.asarray(up, dtype=float)
+    return [
+        Swing(start, target, lift_s, land_s, up)
+        for (_, lift_s, start), (land_s, _, target) in itertools.pairwise(_stances(plan, foot))
+    ]
+
+
 def foot_motion(
-    plan: ContactPlan, times_s: np.ndarray, height_m: float, up: ArrayLike = (0.0, 0.0, 1.0)
+    plan: ContactPlan,
+    times_s: np.ndarray,
+    height_m: float | Sequence[Sequence[float]],
+    up: ArrayLike = UP,
 ) -> FootMotion:
     """Where each foot is, in the order of ``plan.soles``, at times (p,) from the plan's start.
 
     Args:
         plan: its footholds are kept exactly.
         times_s: before the first lift-off and after the last touchdown feet stand.
-        height_m: of the middle of a swing above the way from foothold to foothold.
+        height_m: of the middle of a swing above the way from foothold to foothold: of all, or a row for each
+            sole with one for each of its swings (``clearance.swing_heights``).
         up: unit vector against gravity.
 
     Raises:
         ContactPlanError: a foot that is aloft at the beginning or at the end of the plan.
     """
-    times, up = np.asarray(times_s, dtype=float), np.asarray(up, dtype=float)
+    times = np.asarray(times_s, dtype=float)
     count, feet = len(times), len(plan.soles)
     motion = FootMotion(
         np.zeros((count, feet, 3)),
@@ -68,15 +138,14 @@ def foot_motion(
         np.ones((count, feet), dtype=bool),
     )
     for column, sole in enumerate(plan.soles):
-        stances = _stances(plan, sole.frame)
-        for begin_s, end_s, foothold in stances:
+        for begin_s, end_s, foothold in _stances(plan, sole.frame):
             rows = (times >= begin_s) & (times <= end_s)
             motion.positions[rows, column] = foothold.position
             motion.rotations[rows, column] = foothold.rotation
-        for (_, lift_s, start), (land_s, _, target) in itertools.pairwise(stances):
-            rows = np.flatnonzero((times > lift_s) & (times < land_s))
-            parts = _swing(start, target, times[rows] - lift_s, land_s - lift_s, height_m, up)
-            for whole, part in zip(motion, parts):
+        for number, swing in enumerate(swings_of(plan, sole.frame, up)):
+            rows = np.flatnonzero((times > swing.lift_s) & (times < swing.land_s))
+            height = height_m[column][number] if isinstance(height_m, Sequence) else height_m
+            for whole, part in zip(motion, swing.at(times[rows] - swing.lift_s, height)):
                 whole[rows, column] = part
             motion.standing[rows, column] = False
     return motion
@@ -101,34 +170,6 @@ def _stances(plan: ContactPlan, foot: str) -> list[tuple[float, float, Foothold]
     stances[0] = (-np.inf, *stances[0][1:])
     stances[-1] = (stances[-1][0], np.inf, stances[-1][2])
     return stances
-
-
-def _swing(
-    start: Foothold,
-    target: Foothold,
-    since_s: np.ndarray,
-    duration_s: float,
-    height_m: float,
-    up: np.ndarray,
-) -> Any:
-    """Position, rotation, velocity and spin, (p, ...), at times since lift-off; none stands."""
-    u = since_s / duration_s
-    step, rate = _step(u)
-    way = target.position - start.position
-    climb = float(way @ up)
-    offset = 0.0 if climb > 0 else 1.0 - CLIMB_SHARE
-    rise, rise_rate = _step(np.clip((u - offset) / CLIMB_SHARE, 0.0, 1.0))
-    w = u * (1.0 - u)
-    level, lift = way - climb * up, climb * rise + height_m * 64.0 * w**3
-    lift_rate = climb * rise_rate / CLIMB_SHARE + height_m * 192.0 * w**2 * (1.0 - 2.0 * u)
-    turn = pin.log3(start.rotation.T @ target.rotation)
-    rotations = np.array([start.rotation @ pin.exp3(each * turn) for each in step])
-    return (
-        start.position + np.multiply.outer(step, level) + np.multiply.outer(lift, up),
-        rotations.reshape(-1, 3, 3),
-        (np.multiply.outer(rate, level) + np.multiply.outer(lift_rate, up)) / duration_s,
-        np.multiply.outer(rate / duration_s, start.rotation @ turn),
-    )
 
 
 def _step(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
