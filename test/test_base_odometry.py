@@ -656,6 +656,24 @@ def test_kidnapped():
     assert np.linalg.norm(error) < 0.05 and (np.abs(error) < 4.0 * deviation).all()
 
 
+@pytest.mark.parametrize("disputed", [False, True])
+def test_feet_of_which_none_is_believed_make_the_velocity_doubtful(disputed):
+    """The accelerometer alone feels a knock of .5 m/s: feet tell again within 60 ms, unless a sensor is suspected."""
+    standing = Standing(solo())
+    start = standing.steps(500).position.copy()
+    standing.odometry.disputed = disputed
+    standing.steps(10, accel=UP + [50.0, 0.0, 0.0])
+    estimate = standing.steps(60)
+    assert estimate.stands.all() != disputed
+    if disputed:
+        assert estimate.velocity[0] > 0.4 and len(estimate.slipping) == 4
+        return
+    assert estimate.state == RUNNING and np.abs(estimate.velocity).max() < 0.04
+    estimate = standing.steps(200)
+    assert np.linalg.norm(estimate.position - start) < 0.01
+    assert np.abs(estimate.velocity).max() < 0.01 and estimate.reasons == ()
+
+
 def test_garbage_is_never_passed_on():
     """Whatever numbers come, the estimate is finite, and a new start finds the robot."""
     rng, odometry = np.random.default_rng(0), solo()

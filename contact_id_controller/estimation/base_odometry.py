@@ -78,6 +78,7 @@ class BaseOdometry:
         estimate: what the last step found.  restarts: how often it was lost and found its feet again.
         arrays: what it works on.
         sample: (6,) gyroscope and accelerometer in the IMU's axes, the last that was believed.
+        disputed: a sensor is suspected at fault, so that feet which disagree with the IMU say nothing about it.
         joints_finite: whether positions and velocities of the last period were.
 
     Raises:
@@ -118,6 +119,7 @@ class BaseOdometry:
         self.estimate = BaseEstimate(robot, self.feet, arrays)
         self.restarts = 0
         self.joints_finite = True
+        self.disputed = False
         self.start()
         self._compile()
 
@@ -253,6 +255,7 @@ class BaseOdometry:
         if not self.joints_finite:
             self._contacts[:] = 0.0
         inputs[filtering.I_SKEW] = skew_s
+        inputs[filtering.I_DISPUTED] = self.disputed
         if not abs(skew_s) <= settings.stamp_limit_s:
             trouble.append(
                 f"stamps of joints and IMU differ by {1e3 * skew_s:.1f} ms, "

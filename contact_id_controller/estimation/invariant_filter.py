@@ -41,10 +41,11 @@ F_GATE, F_SLIP_SPEED, F_SLIP_TIME, F_ROLLING, F_GROUND, F_GRAVITY = 6, 7, 8, 9, 
 F_LARGEST_MEAN, F_LARGEST_GYRO_BIAS, F_LARGEST_ACCEL_BIAS = 12, 13, 14
 F_IMU_ROTATION, F_IMU_POSITION, F_FEET = 15, 24, 27
 # Places in the inputs; then q, v and the contacts.
-I_DT, I_GYRO, I_ACCEL, I_NOISE, I_SKEW, INPUTS = 0, 1, 4, 7, 8, 9
+I_DT, I_GYRO, I_ACCEL, I_NOISE, I_SKEW, I_DISPUTED, INPUTS = 0, 1, 4, 7, 8, 9, 10
 # Places in the record: outputs, the mean acceleration (3,), then what is remembered of each foot.
 O_POSITION, O_ROTATION, O_VELOCITY, O_ANGULAR, O_ACCELERATION = 0, 3, 12, 15, 18
-O_USED, O_SLIPPING, O_WITHOUT_FEET, O_MEAN, O_FEET, FOOT_RECORD = 21, 22, 23, 24, 27, 8
+O_USED, O_SLIPPING, O_WITHOUT_FEET, O_REFUSED_S, O_MEAN, O_FEET = 21, 22, 23, 24, 25, 28
+FOOT_RECORD = 8
 # What is remembered of a foot: what it does, since when, its velocity on the ground, low-passed (3,),
 # its centre in the base's axes from the IMU (3,).
 DOES, SINCE, SLIP, CENTRE = 0, 1, 2, 5
@@ -59,6 +60,9 @@ RELEASE = 0.5
 """Share of the speed that gates a foot below which it stands again."""
 CONTACT = 0.5
 """Probability from which on a contact counts."""
+UNTRUE_M_S2 = 10.0
+"""To so much the mean acceleration is believed while feet touch and none agrees with it: one sample of an
+accelerometer in a period in which feet land, or whose tilt is doubtful, is not better than that."""
 SMALL_ANGLE = 1e-5
 LARGEST = 1e9
 
@@ -399,7 +403,7 @@ def _use_feet(x, P, w, motion, links, facts, contacts, skew, dt, record, scratch
     n = P.shape[0]
     dx, out, work = scratch[:n], scratch[n : n + 9], scratch[n + 9 : n + 36]
     fill(dx, 0.0)
-    used, slipping = 0.0, 0.0
+    used, believed, slipping, touches = 0.0, 0.0, 0.0, 0.0
     for i in range(links.shape[0]):
         foot = record[O_FEET + FOOT_RECORD * i : O_FEET + FOOT_RECORD * (i + 1)]
         _foot_motion(i, x, w, motion, links, facts, foot, out)
@@ -411,10 +415,28 @@ def _use_feet(x, P, w, motion, links, facts, contacts, skew, dt, record, scratch
         foot[DOES] = does
         foot[SINCE] = foot[SINCE] + dt if does == did else 0.0
         used += does == STANDS
+        believed += does == STANDS and did == STANDS
+        touches += does != AIR
         slipping += does == GATED and foot[SINCE] > SHORT_S
     _correct(x, dx, work)
     record[O_USED], record[O_SLIPPING] = used, slipping
     record[O_WITHOUT_FEET] = 0.0 if used else record[O_WITHOUT_FEET] + dt
+    if believed or not touches:
+        record[O_REFUSED_S] = 0.0
+    elif record[O_REFUSED_S] > 0.0 or not used:
+        record[O_REFUSED_S] += dt
+
+
+@bare_kernel
+def _doubt_velocity(P, dt, refused_s):
+    """Feet touch and none has been believed for ``refused_s``, s: the velocity may be what is wrong.
+
+    Its variance in P grows by what (A t)^2 has grown in dt, s. Without this a robot that walks coasts on its
+    IMU, ever surer than its feet, and drifts away.
+    """
+    before_s = max(refused_s - dt, 0.0)
+    for k in range(3):
+        P[E_VELOCITY + k, E_VELOCITY + k] += UNTRUE_M_S2**2 * (refused_s**2 - before_s**2)
 
 
 @bare_kernel
@@ -473,8 +495,8 @@ def step(integers, numbers, links, facts, x, P, inputs, record, buffer):
 
     Args:
         integers, numbers: a mechanism's.  links (feet,): that carry the feet.
-        facts (27 + 4 feet,), x (21 + 3 feet,), P (15 + 3 feet, 15 + 3 feet), record (27 + 8 feet,),
-        inputs (9 + nq + nv + feet,): see the places above.
+        facts (27 + 4 feet,), x (21 + 3 feet,), P (15 + 3 feet, 15 + 3 feet), record (28 + 8 feet,),
+        inputs (10 + nq + nv + feet,): see the places above.
         buffer: work space, see ``buffer_size``.
     """
     n, feet = integers.shape[1], links.shape[0]
@@ -499,5 +521,7 @@ def step(integers, numbers, links, facts, x, P, inputs, record, buffer):
         _predict_state(x, w, a, dt, facts[F_GRAVITY], work)
     contacts, skew = inputs[contacts_at:], inputs[I_SKEW]
     _use_feet(x, P, w, motion, links, facts, contacts, skew, dt, record, scratch)
+    if not inputs[I_DISPUTED]:
+        _doubt_velocity(P, dt, record[O_REFUSED_S])
     _report(x, w, a, facts, record)
     return _judge(x, P, a, facts, dt, record)

@@ -214,6 +214,7 @@ class EstimationPipeline:
         estimate.forces_known = find_contact(
             self.period, time_s, base.estimate.ready, planned is not None
         )
+        base.disputed = bool(self._suspects)
         base.advance(self.period.stay, 0.0 if imu_time_s is None else time_s - float(imu_time_s))
         self._trouble = *base.estimate.reasons, *trouble
         estimate.faults = *self._trouble, *self._lying
