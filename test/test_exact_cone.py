@@ -92,7 +92,6 @@ def test_motion_is_that_of_the_pyramid_on_random_contacts(robot):
         {"cone": "round"},
         {"cone": "exact", "distribution": "least_force"},
         {"cone": "exact", "polygon": "circumscribed"},
-        {"cone": "exact", "objective": "kinetic_energy"},
     ],
 )
 def test_impossible_options_are_refused(robot, options):

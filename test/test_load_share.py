@@ -19,7 +19,7 @@ from contact_id_controller.geometry.feet import FootContacts, SphereFoot
 from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.kernels.pyramid import STICKING
 from contact_id_controller.models import contact_models
-from contact_id_controller.models.quadprog.kinetic_energy import generators
+from contact_id_controller.models.quadprog.two_stages import generators
 from contact_id_controller.models.steps.force_distribution import (
     LEAST_SHARE,
     MANY_TIE_BREAK,
@@ -35,7 +35,6 @@ DISTRIBUTED = {
     "coulomb/qp least_force": {"distribution": "least_force"},
     "coulomb/qp exact": {"cone": "exact"},
     "coulomb/qp quadprog": {"backend": "quadprog"},
-    "coulomb/qp energy": {"objective": "kinetic_energy"},
     "coulomb/lcp": {},
     "coulomb/ncp": {},
     "coulomb/lcp_min_diff": {"distribution": "least_torque"},
@@ -196,8 +195,7 @@ def test_shares_change_the_forces_and_never_the_motion(robot, name):
     rng = np.random.default_rng(3)
     q, contacts = standing_solo(robot)
     for number in range(4):
-        # The kinetic energy's objective would stop a moving body within the period.
-        v = (0.0 if "energy" in name else 0.01) * rng.normal(size=robot.nv)
+        v = 0.01 * rng.normal(size=robot.nv)
         acceleration = rng.normal(size=robot.na)
 
         def at(contacts, v=v, acceleration=acceleration):

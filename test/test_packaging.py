@@ -175,7 +175,7 @@ def test_quadprog_stays_behind_the_door_of_the_qp_models():
     # Its licence is the GPL: it is an extra, and loaded only where it is asked for.
     allowed = {
         "contact_id_controller/models/quadprog/two_stages.py",
-        "contact_id_controller/models/quadprog/kinetic_energy.py",
+        "experiments/papers/kinetic_energy.py",
     }
     assert set(_foreign_imports().get("quadprog", [])) <= allowed
 

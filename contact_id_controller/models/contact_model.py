@@ -107,7 +107,6 @@ class Chosen(types.SimpleNamespace):
 DERIVABLE = {
     "distribution": ("least_torque", "least_force"),
     "cone": ("pyramid",),
-    "objective": ("contact_velocity",),
 }
 """Values of options with which the forces of a model with ``active_set`` have a derivative."""
 

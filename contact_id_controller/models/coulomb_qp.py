@@ -15,9 +15,8 @@ solves that problem too. Stage II: ``steps.force_distribution``.
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 from numba.experimental import structref
@@ -33,7 +32,7 @@ from contact_id_controller.kernels.views import view
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
-from contact_id_controller.models.options import BACKENDS, DISTRIBUTIONS, OBJECTIVES
+from contact_id_controller.models.options import BACKENDS, DISTRIBUTIONS
 from contact_id_controller.models.steps.compliance import with_compliance
 from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import (
@@ -117,8 +116,6 @@ def solve_coulomb_qp(
         options: edges, polygon: the friction pyramid, ``inscribed`` in the cone or ``circumscribed``.
             Inscribed, friction between two edges is cos(pi / edges) of that along them: 4 edges, the
             first along tangent 1, lose 29 % of it at 45 degrees, 8 lose 8 % at 22.5.
-            objective: ``contact_velocity`` (eq. 75) or ``kinetic_energy`` (eq. 69, as in the paper; it
-            brakes a walking robot).
             distribution: of the forces with the same effect on the base: ``least_torque`` (stage II),
             ``least_force``, or ``none`` (the solver's vertex).
             consistency: ``project`` replaces a plan that the contacts contradict by the closest one
@@ -128,7 +125,7 @@ def solve_coulomb_qp(
             backend: ``kernel`` or ``quadprog``, the same two programs by the quadprog library.
             sliding: ``coulomb``: a loaded contact that slides stays on the ground, its friction against the
             slip. ``parting``: it parts at mu times its slip, as in the paper: forces then grow without
-            bound with mu. The objective ``kinetic_energy`` and quadprog know the latter only.
+            bound with mu. quadprog knows the latter only.
 
     Guarantees: stage I always ends, with the optimum or the proof that the contacts contradict each
     other. What then gives way, and the forces, come from ``steps.relaxation``; more than 5 % of the contact
@@ -157,7 +154,7 @@ def prepare_frames(
     if options.cone == "exact":
         _check_exact_cone(options)
         return None
-    if (options.objective, options.backend) != (OBJECTIVES[0], BACKENDS[0]):
+    if options.backend != BACKENDS[0]:
         return None
     mu = polygon_friction(friction, options.edges, options.polygon)
     return partial(_solve, mu, load_share, _stages(options))
@@ -171,7 +168,6 @@ def _check_exact_cone(options: Chosen) -> None:
     """Refuse options that the exact cone of stage II does not go with."""
     needed = {
         "polygon": "inscribed",
-        "objective": OBJECTIVES[0],
         "distribution": "least_torque",
         "backend": BACKENDS[0],
     }
@@ -186,19 +182,11 @@ def solve_cones(
 ) -> Solution:
     """Both stages for friction coefficients mu (n,), as written.
 
-    options: who solves them, and for which objective.  exact: the cone of stage II.
+    options: who solves them.  exact: the cone of stage II.
     """
-    # quadprog is loaded only where it is used: the kernels need nothing of it.
-    if options.objective == "kinetic_energy":
-        minimise_kinetic_energy = _from_quadprog("kinetic_energy", "minimise_kinetic_energy")
-        mu = effective_friction(mu, np.inf)
-        return minimise_kinetic_energy(problem, mu, stages.edges, options.distribution)
     if options.backend == "quadprog":
-        solve_with_quadprog = _from_quadprog("two_stages", "solve_with_quadprog")
         mu = effective_friction(mu, np.inf)
-        return solve_with_quadprog(
-            problem, mu, stages.edges, options.distribution, options.consistency
-        )
+        return _quadprog()(problem, mu, stages.edges, options.distribution, options.consistency)
     edges, project, parts = stages.edges, stages.project, stages.parts
     room, share, numbers = answer_room(problem), problem.contacts.load_share, matrices(problem)
     code, steps, contradiction = _solve(mu, share, stages, *numbers, 1, room, UNTOLD)
@@ -213,15 +201,15 @@ def solve_cones(
     return with_fallback(solution, mu, edges)
 
 
-def _from_quadprog(module: str, function: str) -> Any:
-    """A function of a module that imports quadprog, or an error that names what to install."""
+def _quadprog() -> Callable[..., Solution]:
+    """``solve_with_quadprog``, loaded only where it is used, or an error that names what to install."""
     try:
-        return getattr(importlib.import_module(f"{__package__}.quadprog.{module}"), function)
+        from contact_id_controller.models.quadprog.two_stages import solve_with_quadprog
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            "objective kinetic_energy and backend quadprog need the extra quadprog: "
-            "pip install 'contact_id_controller[quadprog]'"
+            "backend quadprog needs the extra quadprog: pip install 'contact_id_controller[quadprog]'"
         ) from error
+    return solve_with_quadprog
 
 
 @kernel

@@ -21,7 +21,6 @@ class Options(TypedDict, total=False):
     polygon: Literal["inscribed", "circumscribed"]
     cone: Literal["pyramid", "exact"]
     sliding: Literal["coulomb", "parting"]
-    objective: Literal["contact_velocity", "kinetic_energy"]
     distribution: Literal["least_torque", "least_force", "none"]
     consistency: Literal["project", "report"]
     backend: Literal["kernel", "quadprog"]

@@ -1,8 +1,7 @@
 """Contact without slip and without complementarity (first paper, section 7.3: mu = infinity).
 
-The two stages of coulomb/qp with unbounded friction at every touching contact. With the objective
-``contact_velocity`` stage I has the solution of no_slip/lcp, but a contact without load still holds
-tangentially.
+The two stages of coulomb/qp with unbounded friction at every touching contact. Stage I has the solution
+of no_slip/lcp, but a contact without load still holds tangentially.
 """
 
 from __future__ import annotations

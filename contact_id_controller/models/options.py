@@ -10,7 +10,6 @@ from contact_id_controller.parameter_spec import ParameterSpec
 DISTRIBUTIONS = ("least_torque", "least_force", "none")
 CONSISTENCIES = ("project", "report")
 POLYGONS = ("inscribed", "circumscribed")
-OBJECTIVES = ("contact_velocity", "kinetic_energy")
 CONES = ("pyramid", "exact")
 BACKENDS = ("kernel", "quadprog")
 SLIDINGS = ("coulomb", "parting")
@@ -79,10 +78,6 @@ SLIDING = one_of("sliding", SLIDINGS)
 """What a loaded contact does that slides under coulomb/qp: it stays on the ground (coulomb), or parts at mu
 times its slip as in the paper (parting), for which the others pay with torques that grow without bound
 with mu."""
-
-OBJECTIVE = one_of("objective", OBJECTIVES)
-"""What stage I minimises: the velocity of the contacts, or the kinetic energy of the whole robot as the
-paper writes it (which brakes a moving robot)."""
 
 CONSISTENCY = one_of("consistency", CONSISTENCIES)
 """When planned joint motion would make contacts slip or collide: replace it by the closest motion that does

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.models import ROWS, ContactModel, Tangential
 from contact_id_controller.parameter_spec import ParameterSpec
-from contact_id_controller.settings.base import Settings
+from contact_id_controller.settings.base import Settings, unknown_parameter
 from contact_id_controller.settings.command_interfaces import TORQUES_ONLY, Commanded
 from contact_id_controller.settings.controller_rows import (
     ContactSettings,
@@ -86,6 +86,10 @@ class ControllerSettings(
                 "parameter 'ground_file' names the ground: 'ground_normal' and 'ground_offset_m' "
                 "must be left out"
             )
+        known = {option.keyword for row in ROWS.values() for option in row.options}
+        for name in self.options:
+            if name not in known:
+                raise ConfigurationError(unknown_parameter(name, known))
         row = ROWS.get((self.friction, self.solver))
         if row and row.tangential is Tangential.VISCOUS and not any(self.viscosity):
             raise ConfigurationError(

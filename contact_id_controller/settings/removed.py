@@ -113,11 +113,12 @@ REMOVED: dict[str, str] = {
     "local_velocity_gain": "follows from 'joint_velocity_gain' and the joints' inertia: remove the line",
     **dict.fromkeys(
         (
-            *("friction_polygon", "sliding", "objective", "consistency", "regularisation"),
+            *("friction_polygon", "sliding", "consistency", "regularisation"),
             *("disturbance_price", "form", "cone"),
         ),
         "is an option of contact models that only Python sets now (docs/contact_models.md): remove the line",
     ),
+    "objective": "is gone, kinetic_energy is with the papers' experiments (papers/kinetic_energy.py): remove the line",
     **dict.fromkeys(
         (
             "ground_normal",

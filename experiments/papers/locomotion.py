@@ -22,7 +22,7 @@ from contact_id_controller.runs.one_process import (
     section,
 )
 from contact_id_controller.settings.controller import ControllerSettings
-from experiments.papers import AS_PRINTED
+from experiments.papers import AS_PRINTED, kinetic_energy
 from experiments.papers.locomotion_figures import Companion, figures
 from experiments.papers.terrains import Ground
 
@@ -48,7 +48,7 @@ CONTROLLERS = {
     "qp_inf": ControllerKind("ID(t) QP, inf", _model("coulomb", "qp", options=AS_PRINTED), True),
     "qp_energy_mu": ControllerKind(
         "ID(t) QP, mu, kinetic energy",
-        _model("coulomb", "qp", options={"objective": "kinetic_energy"}),
+        _model(*kinetic_energy.MODEL.pair),
     ),
     "qp_one_stage_mu": ControllerKind("ID(t) one-stage QP, mu", _model("coulomb", "qp_one_stage")),
     "lcp_mu": ControllerKind("ID(t) LCP, mu", _model("coulomb", "lcp")),
@@ -101,8 +101,6 @@ def run_locomotion(run: LocomotionRun, progress=None) -> dict[str, Any]:
     Raises:
         ConfigurationError: a name or number that does not exist.
     """
-    walk, ground = prepare(run)
-    companion = Companion(walk.robot, walk.controller, walk.planner)
     periods = itertools.count()
 
     def each(period: Period) -> None:
@@ -110,7 +108,10 @@ def run_locomotion(run: LocomotionRun, progress=None) -> dict[str, Any]:
         if progress is not None and next(periods) % 100 == 0:
             progress(period.after.time_s)
 
-    record = walk.record(run.duration_s, each=each, ground_height_m=ground.height_m)
+    with kinetic_energy.registered():
+        walk, ground = prepare(run)
+        companion = Companion(walk.robot, walk.controller, walk.planner)
+        record = walk.record(run.duration_s, each=each, ground_height_m=ground.height_m)
     result = figures(record, companion)
     result["figures"] |= {
         "finished": not record.fell,
@@ -129,6 +130,7 @@ def prepare(
     """Robot, controller, planner and simulator of a run, at rest on the ground.
 
     planner, controller: changes of their settings beside those that the run asks for.
+    The controller ``qp_energy_mu`` exists within ``kinetic_energy.registered`` only.
 
     Raises:
         ConfigurationError: a name or number that does not exist.

@@ -273,7 +273,7 @@ def _prediction(results) -> list[Claim]:
 
 
 def _kinetic_energy(results) -> list[Claim]:
-    """The paper's own objective, eq. 69, in place of ``contact_velocity``."""
+    """The paper's own objective, eq. 69, in place of the velocity of the contacts."""
     claims = []
     for terrain in RIGID:
         r = select(results, terrain=terrain, engine="rigid", settings="papers").get("qp_energy_mu")

@@ -1,7 +1,6 @@
 """The two stages of coulomb/qp by the quadprog library, for comparison and as a second opinion.
 
-quadprog is licensed under the GPL (2.0 or later); this file and ``kinetic_energy`` are the only
-ones that import it.
+quadprog is licensed under the GPL (2.0 or later); no other file of the package imports it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import numpy as np
 import quadprog
 
 from contact_id_controller.kernels.pyramid import APART, STICKING
-from contact_id_controller.models.quadprog.kinetic_energy import generators
 from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import STATUS_NAMES, finish_answer
 from contact_id_controller.models.steps.force_distribution import share_weights
@@ -31,7 +29,7 @@ def solve_with_quadprog(
     answer = empty_answer(problem)
     c, z, delta = answer.moved, answer.z, answer.delta
     if n:
-        E = _edge_matrix(mu, edges)
+        E = edge_matrix(mu, edges)
         gap = np.zeros(3 * n)
         gap[::3] = problem.gap_speed
         for attempt in range(2):
@@ -57,7 +55,17 @@ def solve_with_quadprog(
     )
 
 
-def _edge_matrix(mu: np.ndarray, edges: int) -> np.ndarray:
+def generators(mu: float, edges: int) -> np.ndarray:
+    """Edges of one contact's pyramid, (edges or 1 or 5, 3): normal 1, tangents mu (cos, sin)."""
+    if np.isinf(mu):
+        return np.array([[1.0, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]])
+    if mu == 0.0:
+        return np.array([[1.0, 0, 0]])
+    angle = 2.0 * np.pi * np.arange(edges) / edges
+    return np.stack([np.ones(edges), mu * np.cos(angle), mu * np.sin(angle)], axis=1)
+
+
+def edge_matrix(mu: np.ndarray, edges: int) -> np.ndarray:
     """E (3n, edges of all contacts): columns are the edges of each pyramid in local axes, block-diagonal."""
     blocks = [generators(m, edges) for m in mu]
     E = np.zeros((3 * len(blocks), sum(map(len, blocks))))
