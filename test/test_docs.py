@@ -6,7 +6,7 @@ import types
 from pathlib import Path
 
 import pytest
-from paths import PACKAGE, ROOT
+from paths import EXPERIMENTS, PACKAGE, ROOT
 
 from contact_id_controller.models import ROWS, available, registry
 
@@ -73,8 +73,8 @@ def test_named_files_and_functions_exist(page):
 
 
 def test_names_without_a_file_exist_somewhere():
-    """Names and options that the theory mentions without a file are words of the code or tests."""
-    files = [*PACKAGE.rglob("*.py"), *(ROOT / "test").glob("*.py")]
+    """Names and options that the theory mentions without a file are words of code, experiments or tests."""
+    files = [f for place in (PACKAGE, EXPERIMENTS, ROOT / "test") for f in place.rglob("*.py")]
     source = "\n".join(text(file) for file in files if file.name != Path(__file__).name)
     words = {word for word in MENTION.findall(prose(THEORY)) if not word.endswith(".py")}
     assert len(words) > 20
