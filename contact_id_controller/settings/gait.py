@@ -96,7 +96,8 @@ class GaitSettings(Settings):
     )
     duty_factor: float = parameter(
         0.75,
-        "Part of the cycle that a foot stands.",
+        """Part of the cycle that a foot stands; down to 0.5 less while the joints could not swing the feet fast
+        enough.""",
         when="Lower to walk faster, raise for fewer feet in the air.",
         minimum=0.1,
         maximum=0.95,

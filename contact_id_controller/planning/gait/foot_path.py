@@ -24,6 +24,8 @@ Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Position, velocity, acceleration at p times, (p, 3) each: m, s."""
 
 KINDS = {"cubic": CUBIC, "quintic": QUINTIC}
+STEEPEST = {"cubic": 1.5, "quintic": 1.875}
+"""Largest slope of the share of the horizontal way over the share of the time."""
 _STILL = Fading(np.zeros(3), np.zeros(3), 1.0)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import cmath
+import dataclasses
 from typing import Any
 
 import numpy as np
 
 from contact_id_controller.planning.gait.base_motion import BaseMotion, Fading
 from contact_id_controller.planning.gait.foot_path import (
+    STEEPEST,
     FootPath,
     Stance,
     Swing,
@@ -35,6 +37,16 @@ SINK_M = 0.003
 """How far below itself a foot that hangs in the air is planned to go on, until it meets ground: what
 it then is too low stays joint error until a later plan."""
 
+SPEED_SHARE = 0.6
+"""Of the speed that a leg's joints allow a foot in the standing posture, which a swing may take: at its ends legs are
+longer, and the joints also lift the foot."""
+
+SHORTEST_STANCE = 0.5
+"""Duty factor below which no stance is shortened: a trot then always has two feet on the ground."""
+
+DIFFERENCE_S = 1e-3
+"""Of the nominal places of the feet, from which their speed is computed."""
+
 LAST_CYCLES = 4
 """Cycles after which it stands anyway."""
 
@@ -47,12 +59,21 @@ class Footsteps:
         ground: under the feet.
         home: (L, 2) nominal places of the feet relative to the base, m, base axes.
         switch_s: switches up to this long after the start of a plan count as past.
+        foot_speed_m_s: horizontal, that every leg's joints allow its foot; infinite: any.
     """
 
-    def __init__(self, settings: GaitSettings, ground: Ground, home: np.ndarray, switch_s: float):
+    def __init__(
+        self,
+        settings: GaitSettings,
+        ground: Ground,
+        home: np.ndarray,
+        switch_s: float,
+        foot_speed_m_s: float = np.inf,
+    ):
         self._settings, self._ground = settings, ground
         self._home = home[:, 0] + 1j * home[:, 1]
-        self._switch_s = switch_s
+        self._switch_s, self._foot_speed_m_s = switch_s, foot_speed_m_s
+        self._missed_s = 0.0
         self._gait = gait_of(settings, self._home, settings.gait)
         self._changed = False
         self.paths: list[FootPath] = []
@@ -86,7 +107,7 @@ class Footsteps:
     @property
     def stance_s(self) -> float:
         """Duration of a stance."""
-        return self._gait.stance_s
+        return self._gait.stance_s if self.clock is None else self.clock.stance_s
 
     def take_gait(self, name: str) -> None:
         """Go on with another gait: at once where all feet stand, else when they all have landed."""
@@ -103,6 +124,7 @@ class Footsteps:
                 landings = [s.end_s for s in self._active(start_s) if isinstance(s, Swing)]
                 self.clock = GaitClock(max([start_s, *landings]), *self._gait)
                 self._changed = False
+            self._fit_swings(start_s, base)
         elif self.clock is not None:
             if self._idle_since_s is None:
                 self._idle_since_s = start_s
@@ -111,6 +133,26 @@ class Footsteps:
             all_stand = self.standing(start_s + self._switch_s).all()
             if all_stand and (late or self._at_home(start_s, base)):
                 self.clock = None
+
+    def _fit_swings(self, start_s: float, base: BaseMotion) -> None:
+        """Swings as long as the joints' speed asks for, at the cost of the stances; touchdowns stay.
+
+        A foot that goes v T in its swing of duration s is, with a profile whose largest slope is k, at most
+        k v T / s - v faster than the base.
+        """
+        clock, gait = self.clock, self._gait
+        speed = max(self._speed_of_feet(t, base) for t in (start_s, start_s + gait.period_s))
+        slope = STEEPEST[self._settings.swing_profile]
+        needed_s = slope * speed * gait.period_s / (SPEED_SHARE * self._foot_speed_m_s + speed)
+        duty = min(gait.duty_factor, max(SHORTEST_STANCE, 1.0 - needed_s / gait.period_s))
+        self.clock = dataclasses.replace(clock, duty_factor=duty)
+        self._missed_s = max(0.0, self.clock.swing_s - clock.swing_s)
+
+    def _speed_of_feet(self, t_s: float, base: BaseMotion) -> float:
+        """Largest horizontal speed, m/s, of the nominal places of the feet at a time."""
+        (p0, yaw0), (p1, yaw1) = base.pose(t_s), base.pose(t_s + DIFFERENCE_S)
+        way = p1 - p0 + self._home * (cmath.exp(1j * yaw1) - cmath.exp(1j * yaw0))
+        return float(np.abs(way).max() / DIFFERENCE_S)
 
     def extend(
         self,
@@ -187,7 +229,8 @@ class Footsteps:
         if self.clock is None:
             return
         settings = self._settings
-        lift_s, land_s = self.clock.next_swing(foot, segments[-1].begin_s)
+        missed_s = self._missed_s if len(segments) == 1 else 0.0
+        lift_s, land_s = self.clock.next_swing(foot, segments[-1].begin_s, missed_s)
         while lift_s < end_s:
             position, velocity, _ = segments[-1].at(np.array([lift_s]))
             target = self._foothold(foot, land_s, base, shift)
@@ -205,7 +248,7 @@ class Footsteps:
 
     def _foothold(self, foot: int, land_s: float, base: BaseMotion, shift: complex) -> np.ndarray:
         """Where a foot that lands at `land_s` shall stand: at home in the middle of its stance."""
-        position, yaw = base.pose(land_s + 0.5 * self._gait.stance_s)
+        position, yaw = base.pose(land_s + 0.5 * self.stance_s)
         place = position + self._home[foot] * cmath.exp(1j * yaw) + shift
         return self._ground.foothold(foot, place)
 

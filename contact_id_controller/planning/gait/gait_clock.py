@@ -31,10 +31,13 @@ class GaitClock:
         """Duration of a stance."""
         return self.duty_factor * self.period_s
 
-    def next_swing(self, foot: int, from_s: float) -> tuple[float, float]:
-        """Lift-off and touchdown of the foot's first swing that begins at or after `from_s`."""
+    def next_swing(self, foot: int, from_s: float, missed_s: float = 0.0) -> tuple[float, float]:
+        """Lift-off and touchdown of the foot's first swing that begins at or after `from_s`.
+
+        missed_s: one that should have begun up to so much earlier begins at `from_s`.
+        """
         phase = (self.touchdown_phases[foot] + self.duty_factor) % 1.0
         first = self.start_s + phase * self.period_s
-        cycle = max(math.ceil((from_s - first - _SAME_TIME_S) / self.period_s), 0)
+        cycle = max(math.ceil((from_s - missed_s - first - _SAME_TIME_S) / self.period_s), 0)
         lift = first + cycle * self.period_s
-        return lift, lift + self.swing_s
+        return (max(lift, from_s) if missed_s else lift), lift + self.swing_s

@@ -218,7 +218,13 @@ class GaitPlanner:
         self._above_feet_m = above_m - settings.foot_radius_m
         self._hips, self._reach_m = self._legs.hips(posture)
         self._beside_m = np.linalg.norm((centers - self._hips)[:, :2], axis=1)
-        self._footsteps = Footsteps(settings, self._ground, centers[:, :2], 2.0 * SWITCH_S)
+        self._footsteps = Footsteps(
+            settings,
+            self._ground,
+            centers[:, :2],
+            2.0 * SWITCH_S,
+            self._legs.foot_speed(posture),
+        )
         self._footsteps.take_gait(self._gait)
 
     def _is_lost(self, now_s: float, measured: Measured) -> bool:
