@@ -97,7 +97,7 @@ setup(
             "rich>=13.7",
             "jinja2>=3.1",
         ],
-        # GPL-2.0-or-later, see README, section Licence.
+        # python -m experiments reproduce, benchmark. GPL-2.0-or-later, see README, section Licence.
         "quadprog": ["quadprog>=0.1.12"],
         # contact_id replay, contact_id demo --bag
         "replay": ["rosbags>=0.10"],

@@ -20,9 +20,10 @@ from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.models import row_of
 from contact_id_controller.models.coulomb_qp import prepare_frames
 from contact_id_controller.models.frame_problems import UNTOLD
-from contact_id_controller.models.quadprog.two_stages import generators
 from contact_id_controller.models.steps.motion import STICTION_M_S
 from contact_id_controller.models.steps.reduced import answer_room, matrices, read_answer
+from experiments.benchmark.quadprog_two_stages import MODEL as BY_QUADPROG
+from experiments.benchmark.quadprog_two_stages import generators
 from experiments.benchmark.sliding_problems import sliding_problem
 from experiments.benchmark.speed import stance, states
 from experiments.papers import kinetic_energy
@@ -306,7 +307,7 @@ def test_no_contact_and_airborne_robot(robot):
     np.testing.assert_allclose(ignored.torques, airborne.torques, atol=1e-12)
 
 
-def test_quadprog_backend_agrees_with_the_kernels(robot):
+def test_quadprog_agrees_with_the_kernels(robot):
     rng = np.random.default_rng(21)
     for _ in range(20):
         q, contacts = standing_solo(robot, rng.uniform(0.2, 1.0))
@@ -315,7 +316,7 @@ def test_quadprog_backend_agrees_with_the_kernels(robot):
             robot, q, v, rng.normal(size=12), contacts, DT, contact_time_constant_s=0.05
         )
         ours = solve(problem, sliding="parting")
-        theirs = solve(problem, backend="quadprog")
+        theirs = BY_QUADPROG.function(problem, BY_QUADPROG.defaults)
         assert ours.status == theirs.status == "solved"
         np.testing.assert_allclose(ours.velocity, theirs.velocity, atol=1e-7)
         np.testing.assert_allclose(ours.torques, theirs.torques, atol=2e-3)

@@ -171,22 +171,14 @@ def test_launch_files_have_their_dependencies(manifest):
     assert imported - set(sys.stdlib_module_names) - {"contact_id_controller"} <= keys
 
 
-def test_quadprog_stays_behind_the_door_of_the_qp_models():
-    # Its licence is the GPL: it is an extra, and loaded only where it is asked for.
-    allowed = {
-        "contact_id_controller/models/quadprog/two_stages.py",
+def test_quadprog_is_of_tests_and_experiments_only(manifest):
+    """Its licence is the GPL: the package does without it, and a robot does not install it."""
+    assert set(_foreign_imports()["quadprog"]) == {
+        "experiments/benchmark/quadprog_two_stages.py",
         "experiments/papers/kinetic_energy.py",
     }
-    assert set(_foreign_imports().get("quadprog", [])) <= allowed
-
-
-def test_package_works_without_the_optional_quadprog():
-    code = (
-        "import sys; sys.modules['quadprog'] = None\n"
-        "import contact_id_controller.control.controller, contact_id_controller.cli\n"
-    )
-    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    wanted = [element.tag for element in manifest if element.text == "quadprog-pip"]
+    assert wanted == ["test_depend"]
 
 
 def _requirements(wheel):

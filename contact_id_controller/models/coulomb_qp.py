@@ -15,13 +15,12 @@ solves that problem too. Stage II: ``steps.force_distribution``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
 from numba.experimental import structref
 
-from contact_id_controller.exceptions import MissingExtraError, UnknownModelError
+from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED, STEP_LIMIT
@@ -32,7 +31,7 @@ from contact_id_controller.kernels.views import view
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
-from contact_id_controller.models.options import BACKENDS, DISTRIBUTIONS
+from contact_id_controller.models.options import DISTRIBUTIONS
 from contact_id_controller.models.steps.compliance import with_compliance
 from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import (
@@ -121,11 +120,10 @@ def solve_coulomb_qp(
             consistency: ``project`` replaces a plan that the contacts contradict by the closest one
             that they allow; ``report`` only reports it.
             cone: ``exact`` lets stage II use the whole cone of a contact that sticks, not only the
-            pyramid; with ``inscribed``, ``least_torque`` and the kernels only.
-            backend: ``kernel`` or ``quadprog``, the same two programs by the quadprog library.
+            pyramid; with ``inscribed`` and ``least_torque`` only.
             sliding: ``coulomb``: a loaded contact that slides stays on the ground, its friction against the
             slip. ``parting``: it parts at mu times its slip, as in the paper: forces then grow without
-            bound with mu. quadprog knows the latter only.
+            bound with mu.
 
     Guarantees: stage I always ends, with the optimum or the proof that the contacts contradict each
     other. What then gives way, and the forces, come from ``steps.relaxation``; more than 5 % of the contact
@@ -141,7 +139,7 @@ def solve_coulomb_qp(
     if exact:
         _check_exact_cone(options)
     mu = polygon_friction(problem.contacts.friction, options.edges, options.polygon)
-    return solve_cones(problem, mu, _stages(options), options, exact)
+    return solve_cones(problem, mu, _stages(options), exact)
 
 
 def prepare_frames(
@@ -154,8 +152,6 @@ def prepare_frames(
     if options.cone == "exact":
         _check_exact_cone(options)
         return None
-    if options.backend != BACKENDS[0]:
-        return None
     mu = polygon_friction(friction, options.edges, options.polygon)
     return partial(_solve, mu, load_share, _stages(options))
 
@@ -166,27 +162,14 @@ def _stages(options: Chosen) -> Stages:
 
 def _check_exact_cone(options: Chosen) -> None:
     """Refuse options that the exact cone of stage II does not go with."""
-    needed = {
-        "polygon": "inscribed",
-        "distribution": "least_torque",
-        "backend": BACKENDS[0],
-    }
-    for name, only in needed.items():
+    for name, only in {"polygon": "inscribed", "distribution": "least_torque"}.items():
         value = getattr(options, name)
         if value != only:
             raise UnknownModelError(f"cone 'exact' needs {name} {only!r}, got {value!r}")
 
 
-def solve_cones(
-    problem: Problem, mu: np.ndarray, stages: Stages, options: Chosen, exact: bool = False
-) -> Solution:
-    """Both stages for friction coefficients mu (n,), as written.
-
-    options: who solves them.  exact: the cone of stage II.
-    """
-    if options.backend == "quadprog":
-        mu = effective_friction(mu, np.inf)
-        return _quadprog()(problem, mu, stages.edges, options.distribution, options.consistency)
+def solve_cones(problem: Problem, mu: np.ndarray, stages: Stages, exact: bool = False) -> Solution:
+    """Both stages for friction coefficients mu (n,), as written; exact: the cone of stage II."""
     edges, project, parts = stages.edges, stages.project, stages.parts
     room, share, numbers = answer_room(problem), problem.contacts.load_share, matrices(problem)
     code, steps, contradiction = _solve(mu, share, stages, *numbers, 1, room, UNTOLD)
@@ -199,17 +182,6 @@ def solve_cones(
     if not parts:
         solution = with_compliance(solution, mu, edges, stages.distribution, project)
     return with_fallback(solution, mu, edges)
-
-
-def _quadprog() -> Callable[..., Solution]:
-    """``solve_with_quadprog``, loaded only where it is used, or an error that names what to install."""
-    try:
-        from contact_id_controller.models.quadprog.two_stages import solve_with_quadprog
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            "backend quadprog needs the extra quadprog: pip install 'contact_id_controller[quadprog]'"
-        ) from error
-    return solve_with_quadprog
 
 
 @kernel

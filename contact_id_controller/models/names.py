@@ -23,7 +23,6 @@ class Options(TypedDict, total=False):
     sliding: Literal["coulomb", "parting"]
     distribution: Literal["least_torque", "least_force", "none"]
     consistency: Literal["project", "report"]
-    backend: Literal["kernel", "quadprog"]
     regularisation: float
     torque_limits: ArrayLike | None
     weights: ArrayLike | None

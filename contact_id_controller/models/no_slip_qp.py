@@ -28,7 +28,7 @@ def solve_no_slip_qp(
 ) -> Solution:
     """Contact forces and torques when nothing slips, both stages; options as for coulomb/qp."""
     stages = stages_of(EDGES, options.distribution, options.consistency, "parting")
-    return solve_cones(problem, unbounded_friction(problem), stages, options)
+    return solve_cones(problem, unbounded_friction(problem), stages)
 
 
 def solve_no_slip_qp_one_stage(

@@ -11,7 +11,6 @@ DISTRIBUTIONS = ("least_torque", "least_force", "none")
 CONSISTENCIES = ("project", "report")
 POLYGONS = ("inscribed", "circumscribed")
 CONES = ("pyramid", "exact")
-BACKENDS = ("kernel", "quadprog")
 SLIDINGS = ("coulomb", "parting")
 FORMS = ("implicit", "explicit")
 
@@ -94,9 +93,6 @@ of the torques which it saves."""
 FORM = one_of("form", FORMS)
 """Friction viscous: force in the contact velocity at the period's end (implicit, stable for any viscosity),
 or at its beginning (explicit, as in the paper)."""
-
-# The same result, computed by a library for comparison.
-BACKEND = one_of("backend", BACKENDS)
 
 # What the controller knows of the robot.
 TORQUE_LIMITS = Option("torque_limits", supplied=True, annotation="ArrayLike | None")  # (na,) N·m

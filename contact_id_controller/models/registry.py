@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.models.contact_model import ContactModel, Normal, Tangential, literal
 from contact_id_controller.models.options import (
-    BACKEND,
     CONE,
     CONSISTENCY,
     DISTRIBUTION,
@@ -75,7 +74,7 @@ for _row in (
         "in doubt, and it is the default: fast, no history, any number of contacts",
         Normal.COMPLEMENTARITY,
         Tangential.COULOMB,
-        options=(EDGES, POLYGON, CONE, SLIDING, DISTRIBUTION, CONSISTENCY, BACKEND),
+        options=(EDGES, POLYGON, CONE, SLIDING, DISTRIBUTION, CONSISTENCY),
         engine=True,
         switchable=True,
         active_set="active_set:of_coulomb_qp",
@@ -145,7 +144,7 @@ for _row in (
         "the ground has more friction than is ever used, and every touching foot is to hold at once",
         Normal.COMPLEMENTARITY_FREE,
         Tangential.NO_SLIP,
-        options=(DISTRIBUTION, CONSISTENCY, BACKEND),
+        options=(DISTRIBUTION, CONSISTENCY),
         switchable=True,
         active_set="active_set:of_no_slip_qp",
     ),

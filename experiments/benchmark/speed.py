@@ -22,19 +22,19 @@ from contact_id_controller import (
     InverseDynamics,
     RobotModel,
     build_problem,
-    solve,
 )
 from contact_id_controller.exceptions import ConfigurationError, choices
-from contact_id_controller.models import contact_models
+from contact_id_controller.models import ContactModel, contact_models, row_of
 from contact_id_controller.runs.computer import describe_machine, installed_versions
+from contact_id_controller.runs.preparation import check_extras
 
 SOLO12 = "example-robot-data://solo_description/robots/solo12.urdf"
 FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
 POSTURE = np.array([0, 0.8, -1.6] * 2 + [0, -0.8, 1.6] * 2)
 CONTACTS = (4, 8, 20, 40, 100, 400, 1000)
 QUADPROG, QUANTECON = "coulomb/qp, quadprog", "QuantEcon Lemke"
-MODELS = {str(row): {} for row in contact_models()} | {QUADPROG: {"backend": "quadprog"}}
-"""What is measured: every contact model, and one by a library; name -> options."""
+MODELS = (*map(str, contact_models()), QUADPROG)
+"""What is measured: every contact model, and one by a library."""
 PREPARED = {f"{row}, prepared": row.pair for row in contact_models() if row.frames}
 """Models once more by ``InverseDynamics``, which has all but the state made ready; name -> model."""
 LARGEST = {
@@ -112,6 +112,8 @@ def measure(contacts, placo_python: str | None = None, names: Sequence[str] = ()
         if name not in known:
             raise ConfigurationError(f"--models names {name!r}, must be of {choices(known)}")
     names = names or known
+    if QUADPROG in names:
+        check_extras((("quadprog", "quadprog"),), f"{QUADPROG!r} needs")
     if min(contacts) < 1:
         raise ConfigurationError(f"--contacts must be positive, got {list(contacts)}")
     robot = RobotModel.from_urdf(SOLO12)
@@ -125,13 +127,12 @@ def measure(contacts, placo_python: str | None = None, names: Sequence[str] = ()
         def yardstick(q=q, v=visited[0][1], twin=twin):
             pin.computeAllTerms(robot.model, twin, q, v)
 
-        for name, options in MODELS.items():
+        for name in MODELS:
             if name not in names or n > LARGEST.get(name, n):
                 continue
-            friction, solver = name.split(",")[0].split("/")
-            last = [None]
+            row, last = row_measured(name), [None]
 
-            def step(k, friction=friction, solver=solver, options=options, last=last):
+            def step(k, row=row, last=last):
                 problem = build_problem(
                     robot,
                     *visited[k],
@@ -139,7 +140,7 @@ def measure(contacts, placo_python: str | None = None, names: Sequence[str] = ()
                     PERIOD_S,
                     contact_time_constant_s=TIME_CONSTANT_S,
                 )
-                last[0] = solve(problem, friction, solver, warm_start=last[0], **options)
+                last[0] = row.function(problem, row.defaults, last[0])
 
             cell = timed(step, yardstick)
             cell["status"] = last[0].status
@@ -167,6 +168,15 @@ def measure(contacts, placo_python: str | None = None, names: Sequence[str] = ()
         "command": " ".join(sys.argv),
         "rows": {name: cells for name, cells in rows.items() if cells},
     }
+
+
+def row_measured(name: str) -> ContactModel:
+    """The contact model that a name of ``MODELS`` stands for."""
+    if name == QUADPROG:  # an extra under the GPL: loaded only where it is measured
+        from experiments.benchmark.quadprog_two_stages import MODEL
+
+        return MODEL
+    return row_of(*name.split("/"))
 
 
 def quantecon_cell(robot, visited, contact_set, yardstick) -> dict | None:

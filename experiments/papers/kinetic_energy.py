@@ -21,13 +21,13 @@ from contact_id_controller.kernels.pyramid import STICKING, effective_friction
 from contact_id_controller.models import ROWS, ContactModel, Normal, Tangential, register
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.options import DISTRIBUTION, EDGES, POLYGON
-from contact_id_controller.models.quadprog.two_stages import edge_matrix
 from contact_id_controller.models.steps.finish import finish_answer
 from contact_id_controller.models.steps.force_distribution import distribute
 from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import Cones, Face, empty_answer
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, SOLVED, Solution
+from experiments.benchmark.quadprog_two_stages import edge_matrix
 
 REGULARISATION = 1e-10  # of the singular Hessian, relative to its trace
 

@@ -1,6 +1,7 @@
-"""The two stages of coulomb/qp by the quadprog library, for comparison and as a second opinion.
+"""The two stages of coulomb/qp as printed, by the quadprog library: for comparison and as a second opinion.
 
-quadprog is licensed under the GPL (2.0 or later); no other file of the package imports it.
+What slides, parts: the library knows the programs of the first paper only, eq. 75 and section 6.2.
+quadprog is licensed under the GPL (2.0 or later); the package does not import it.
 """
 
 from __future__ import annotations
@@ -8,10 +9,13 @@ from __future__ import annotations
 import numpy as np
 import quadprog
 
-from contact_id_controller.kernels.pyramid import APART, STICKING
+from contact_id_controller.kernels.pyramid import APART, STICKING, effective_friction
+from contact_id_controller.models.contact_model import Chosen, ContactModel, Normal, Tangential
+from contact_id_controller.models.options import CONSISTENCY, DISTRIBUTION, EDGES, POLYGON
 from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import STATUS_NAMES, finish_answer
 from contact_id_controller.models.steps.force_distribution import share_weights
+from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import empty_answer
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, SOLVED, Solution
@@ -22,10 +26,17 @@ RANK = 1e-9  # singular values below this share of the largest count as zero
 
 
 def solve_with_quadprog(
-    problem: Problem, mu: np.ndarray, edges: int, distribution: str, consistency: str
+    problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
-    """Stage I in nu dimensions, stage II in the multipliers of the edges without slack."""
+    """Stage I in nu dimensions, stage II in the multipliers of the edges without slack.
+
+    Args:
+        options: edges, polygon, distribution, consistency: as of coulomb/qp.  warm_start: not needed.
+    """
     n, status, contradiction = len(problem), SOLVED, 0.0
+    edges, distribution, consistency = options.edges, options.distribution, options.consistency
+    mu = polygon_friction(problem.contacts.friction, edges, options.polygon)
+    mu = effective_friction(mu, np.inf)
     answer = empty_answer(problem)
     c, z, delta = answer.moved, answer.z, answer.delta
     if n:
@@ -120,3 +131,15 @@ def _share(
     except ValueError:
         return z
     return E @ np.maximum(weights, 0.0)
+
+
+MODEL = ContactModel(
+    "coulomb",
+    "qp_quadprog",
+    "only to compare with: coulomb/qp as printed, by a library",
+    Normal.COMPLEMENTARITY_FREE,
+    Tangential.COULOMB,
+    options=(EDGES, POLYGON, DISTRIBUTION, CONSISTENCY),
+    home=solve_with_quadprog,
+)
+"""Not registered: called by its ``function``."""
