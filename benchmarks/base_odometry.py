@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from contact_id_controller.estimation.base_odometry import BaseOdometry, BaseOdometrySettings
-from contact_id_controller.runs.sensed_walk import SensedWalk, readings, sensed_walk
+from experiments.benchmark.sensed_walk import SensedWalk, readings, sensed_walk
 
 
 def judge(walk: SensedWalk, noise: str, seed: int, late: int, settings: BaseOdometrySettings):

@@ -29,9 +29,9 @@ from contact_id_controller.estimation.sensors import (
     JointEffort,
 )
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.runs.sensed_walk import sensed_walk
 from experiments.benchmark.berdy import Berdy, Noise
 from experiments.benchmark.foot_forces import UNFILTERED_HZ, foot_forces
+from experiments.benchmark.sensed_walk import sensed_walk
 
 ROBOTS = {  # URDF, contact frames, kind of contact
     "Solo12": (

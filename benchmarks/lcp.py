@@ -23,11 +23,11 @@ from importlib.metadata import version
 
 import numpy as np
 
-from contact_id_controller.lcp import problems
 from contact_id_controller.lcp.lemke import lemke_kernel, lemke_workspace
 from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_friction_kernel
 from contact_id_controller.lcp.ppm_factored import ppm_factored_kernel, ppm_factored_workspace
 from contact_id_controller.lcp.status import PIVOTS, REPORT_SIZE, SOLVED
+from experiments.benchmark import lcp_problems as problems
 
 DENSE_CONTACTS = (4, 8, 20, 40)
 FACTORED_CONTACTS = (4, 8, 20, 40, 100, 400, 1000)

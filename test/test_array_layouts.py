@@ -16,10 +16,10 @@ from contact_id_controller.forward import build_forward_problem
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.views import columns, dense, rows, view
 from contact_id_controller.lcp import lemke, lemke_friction, ppm, ppm_factored
-from contact_id_controller.lcp.problems import standing_robot
 from contact_id_controller.models.inverse_dynamics import InverseDynamics
 from contact_id_controller.settings.parameter_file import load_settings
 from contact_id_controller.state import RobotState
+from experiments.benchmark.lcp_problems import standing_robot
 
 DT = 1e-3
 

@@ -25,7 +25,7 @@ from contact_id_controller.exceptions import (
     UnknownFrameError,
     UnknownJointError,
 )
-from contact_id_controller.runs.sensed_walk import readings, sensed_walk
+from experiments.benchmark.sensed_walk import readings, sensed_walk
 
 RADIUS_M = 0.016
 DT = 1e-3

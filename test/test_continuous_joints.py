@@ -26,11 +26,11 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import InProcessRun, mujoco_robot
-from contact_id_controller.runs.sensed_walk import readings, sensed_walk
 from contact_id_controller.safety.states import JointReading, Refusal, StateChecks
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
 from contact_id_controller.state import RobotState
+from experiments.benchmark.sensed_walk import readings, sensed_walk
 
 KINOVA = "example-robot-data://kinova_description/robots/kinova.urdf"
 ARM = [f"j2s6s200_joint_{k}" for k in range(1, 7)]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from contact_id_controller.estimation.pipeline import PipelineSettings
-from contact_id_controller.runs.sensed_walk import sensed_walk
 from experiments.benchmark.foot_forces import (
     UNFILTERED_HZ,
     foot_forces,
     touch_downs,
 )
+from experiments.benchmark.sensed_walk import sensed_walk
 
 SECONDS = 2.0  # benchmarks/estimation.py --walks: 10 s
 

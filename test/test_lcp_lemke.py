@@ -10,7 +10,8 @@ import pytest
 
 from contact_id_controller.exceptions import LcpError
 from contact_id_controller.kernels import compile as _compile
-from contact_id_controller.lcp import lemke, lemke_friction, problems
+from contact_id_controller.lcp import lemke, lemke_friction
+from experiments.benchmark import lcp_problems as problems
 
 
 def enumerate_solutions(M, q):

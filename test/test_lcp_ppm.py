@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from contact_id_controller.exceptions import LcpError
-from contact_id_controller.lcp import lemke, ppm, ppm_factored, problems
+from contact_id_controller.lcp import lemke, ppm, ppm_factored
+from experiments.benchmark import lcp_problems as problems
 
 
 def projected_gradient(Y, q, steps=200000):

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quantecon.optimize import lcp_lemke
 
-from contact_id_controller.lcp import lemke, lemke_friction, ppm, ppm_factored, problems
+from contact_id_controller.lcp import lemke, lemke_friction, ppm, ppm_factored
+from experiments.benchmark import lcp_problems as problems
 
 
 def copositive(rng):

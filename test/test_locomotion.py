@@ -9,7 +9,6 @@ import pytest
 from test_mujoco_robot import JOINTS, QUADRUPED, QUADRUPED_FEET, STANDING, block, hold, standing
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.stabiliser import Stabiliser
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import (
     FootContacts,
@@ -21,11 +20,11 @@ from contact_id_controller.geometry import (
     stand_on,
 )
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, feet_of
-from contact_id_controller.simulation.compliant_robot import CompliantRobot
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.rigid_robot import RigidRobot
 from contact_id_controller.state import RobotState
 from experiments.papers import locomotion
+from experiments.papers.compliant_robot import CompliantRobot
 from experiments.papers.locomotion import (
     CONTROLLERS,
     LocomotionRun,
@@ -33,6 +32,7 @@ from experiments.papers.locomotion import (
     run_locomotion,
 )
 from experiments.papers.locomotion_figures import MEANINGS, Companion, figures
+from experiments.papers.stabiliser import Stabiliser
 from experiments.papers.terrains import (
     COMPLIANT_GROUND,
     FRICTION_RANGE,

@@ -11,7 +11,6 @@ import numpy as np
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.following import Following
 from contact_id_controller.control.linear_feedback import ahead_of
-from contact_id_controller.control.stabiliser import Stabiliser
 from contact_id_controller.control.torques_ahead import local_gains
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import SimulationError, TrajectoryError
@@ -153,7 +152,6 @@ class InProcessRun:
         feet: as for ``Controller``, where the ground is not level.
         plan: called with controller and state before each step, instead of the gait planner.
         start: (nq,) of the robot at first; None: the posture of the configuration, on the ground.
-        stabilised: add the torques of ``Stabiliser`` to the controller's.
         estimator: makes the state that planner and controller get from the sensors; None: they
             get the true one.
         surface: the ground as the gait planner sees it, where its setting ground is ``map``.
@@ -179,7 +177,6 @@ class InProcessRun:
         feet: FeetOnGround | None = None,
         plan: Callable[[Controller, RobotState], None] | None = None,
         start: np.ndarray | None = None,
-        stabilised: bool = False,
         estimator: EstimatedState | None = None,
         surface: HeightField | None = None,
         late: Callable[[float], bool] | None = None,
@@ -213,16 +210,6 @@ class InProcessRun:
             side = loaded(settings.interface.robot_side)
             gains = local_gains(self.robot, settings, self.believed.q)
             self.local = side.of(self.robot, self.controller.effort_limits, gains)
-        self._stabiliser = (
-            Stabiliser(
-                self.robot,
-                self.planner,
-                self.state.q[2],
-                list(settings.contact_names),
-            )
-            if stabilised
-            else None
-        )
 
     def advance(self) -> Period:
         """One period.
@@ -237,11 +224,7 @@ class InProcessRun:
         if not late:
             self.following.look(self.controller, believed.time_s)
         self._last = result
-        if self._stabiliser is not None:
-            limit = self.controller.effort_limits
-            added = result.torques + self._stabiliser.torques(self.controller, believed)
-            result = result._replace(torques=np.clip(added, -limit, limit))
-            self.controller.sent(result.torques)
+        result = self.given(believed, result)
         self.state = self.believed = self.world.step(result.torques)
         forces = self.world.contact_forces()
         if self._estimator is None:
@@ -281,6 +264,10 @@ class InProcessRun:
         if self.local is not None:
             self.local.follow(self.said(believed, result), believed.time_s)
             result = result._replace(torques=self.local.answer(self.robot, believed))
+        return result
+
+    def given(self, believed: RobotState, result: StepResult) -> StepResult:
+        """What the robot is given after a step; experiments change it."""
         return result
 
     def said(self, believed: RobotState, result: StepResult) -> EffortTrajectory | StateFeedback:

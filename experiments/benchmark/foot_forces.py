@@ -8,8 +8,8 @@ import numpy as np
 
 from contact_id_controller.estimation.filters import LowPass
 from contact_id_controller.estimation.pipeline import EstimationPipeline, PipelineSettings
-from contact_id_controller.runs.sensed_walk import SensedWalk, readings
 from contact_id_controller.simulation.sensor_noise import SensorNoise
+from experiments.benchmark.sensed_walk import SensedWalk, readings
 
 BEGIN_S = 0.5  # left out: filters and walk begin
 LASTS_S, SOON_S, NEAR_S = (

@@ -20,12 +20,12 @@ from contact_id_controller.contacts import ContactSet
 from contact_id_controller.forward import build_forward_problem, step
 from contact_id_controller.geometry import Body, Box, Scene
 from contact_id_controller.lcp import lemke
-from contact_id_controller.lcp.problems import friction_matrix, polygon
 from contact_id_controller.models import solve
 from contact_id_controller.report.figures import draw
 from contact_id_controller.report.style import COLOURS
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.solution import Solution
+from experiments.benchmark.lcp_problems import friction_matrix, polygon
 from experiments.papers import AS_PRINTED
 from experiments.papers.blocks import Claim, Picture, Section, Text
 from experiments.papers.marks import PRINTED, legend_beside

@@ -24,6 +24,7 @@ from contact_id_controller.runs.one_process import (
 from contact_id_controller.settings.controller import ControllerSettings
 from experiments.papers import AS_PRINTED, kinetic_energy
 from experiments.papers.locomotion_figures import Companion, figures
+from experiments.papers.stabiliser import StabilisedRun
 from experiments.papers.terrains import Ground
 
 
@@ -147,14 +148,14 @@ def prepare(
     robot = settings.robot()
     world = ground.world(settings, run.engine, tuple(run.engine_model.split("/")))
     feet = ground.controller_feet(robot, settings, kind.unbounded)
-    walk = InProcessRun(
+    kind_of_run = StabilisedRun if kind.stabilised else InProcessRun
+    walk = kind_of_run(
         run.robot,
         settings,
         world,
         feet=feet,
         planner=ground.planner_changes() | planner,
         surface=ground.field if planner.get("ground") == "map" else None,
-        stabilised=kind.stabilised,
     )
     return walk, ground
 

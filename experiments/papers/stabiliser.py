@@ -9,14 +9,17 @@ presses on the ground is pushed by it. Source: first paper, section 7.3, after S
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.planning.gait.legs import Legs
 from contact_id_controller.planning.gait.measurement import measure
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.runs.one_process import InProcessRun
 from contact_id_controller.state import RobotState
 
 GAINS = (1e2, 1e3, 1e3)
@@ -68,3 +71,20 @@ class Stabiliser:
             )
             added -= force * frame[2]
         return added[robot.actuated]
+
+
+class StabilisedRun(InProcessRun):
+    """A run in which the stabiliser's torques are added to the controller's; arguments as of ``InProcessRun``."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        names = list(self.settings.contact_names)
+        self._stabiliser = Stabiliser(self.robot, self.planner, self.state.q[2], names)
+
+    def given(self, believed: RobotState, result: StepResult) -> StepResult:
+        """The controller's torques and the stabiliser's, within the limits of the motors."""
+        limit = self.controller.effort_limits
+        added = result.torques + self._stabiliser.torques(self.controller, believed)
+        result = result._replace(torques=np.clip(added, -limit, limit))
+        self.controller.sent(result.torques)
+        return result
