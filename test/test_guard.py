@@ -63,7 +63,10 @@ class Door:
     """A door with a robot that stands before it; time goes on by a period with each state."""
 
     def __init__(self, **changes):
-        self.settings = ControllerSettings.from_mapping({**VALUES, **changes})
+        # This robot never moves, whatever torque it gets, which an observer takes for a push.
+        self.settings = ControllerSettings.from_mapping(
+            {**VALUES, **changes}, disturbance_limit=0.0
+        )
         self.time_s = START_S
         self.log, self.trace = [], []
         self._open()

@@ -321,10 +321,10 @@ def test_plans_are_followed_and_bad_ones_change_nothing(plugin):
 
 def test_torque_grows_at_the_start_and_moves_to_the_safe_output_at_the_stated_rate(plugin):
     plugin = plugin(start_ramp_s=0.1, blend_rate_nm_s=100.0)
-    torques = np.array([plugin.update(measured()) for _ in range(150)])
-    wanted = plugin.inner.result.torques
-    np.testing.assert_allclose(torques[49], 0.5 * wanted, atol=1e-3)
-    np.testing.assert_allclose(torques[-1], wanted)
+    steps = [(plugin.update(measured()), plugin.inner.result.torques) for _ in range(150)]
+    torques, wanted = np.array(steps).swapaxes(0, 1)
+    np.testing.assert_allclose(torques[49], 0.5 * wanted[49], atol=1e-3)
+    np.testing.assert_allclose(torques[-1], wanted[-1])
     bad = np.array([torques[-1]] + [plugin.update(changed(_3=np.nan)) for _ in range(100)])
     assert np.abs(np.diff(bad, axis=0)).max() <= 100.0 * PERIOD_S + 1e-12
     np.testing.assert_allclose(bad[-1], DAMPING)

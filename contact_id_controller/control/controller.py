@@ -12,6 +12,7 @@ import pinocchio as pin
 from contact_id_controller.control.balance import Balance
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
+from contact_id_controller.control.disturbance import NOT_SEEN, Disturbance, bounds, room
 from contact_id_controller.control.effort_ceiling import refuse_above_description
 from contact_id_controller.control.feedback import tilt, up_in_base
 from contact_id_controller.control.limits import joint_limits
@@ -156,6 +157,8 @@ class Controller:
         forces = np.zeros((settings.sensed_delay, len(feet), 3))
         course, pending = Course(robot, len(feet)), PendingCommands(robot.nv)
         self.memory = Memory(self.period, course, self.sources, forces, pending)
+        self._observes = bool(self.period.settings.bounds.any())
+        self._disturbance = Disturbance(robot, self.period) if self._observes else None
         self._by_measurement = bool(settings.measured)
         self._solver: StepSolver | None = None
         if not self.pid:
@@ -183,7 +186,8 @@ class Controller:
             settings=settings,
             q=robot.neutral(),
             v=np.zeros(robot.nv),
-            jacobian=robot.jacobian_view,
+            **self._views(),
+            **room(robot, count),
             reference=np.zeros((3, robot.na)),
             base_goal=np.zeros(BASE_NUMBERS),
             points=feet.points,
@@ -203,6 +207,10 @@ class Controller:
             **{name: np.zeros(count, dtype=bool) for name in flags},
             **{name: np.zeros(robot.na) for name in joints},
         )
+
+    def _can_observe(self) -> bool:
+        """Whether there is a base that disturbances can move, and forces to tell them from."""
+        return self.robot.floating_base and not self.pid and self.row.predicts_forces
 
     def _make_settings(self) -> PeriodSettings:
         """What the compiled step reads and never changes: indices, thresholds of contact, gains, limits."""
@@ -248,6 +256,11 @@ class Controller:
             position_gain=kp,
             velocity_gain=kd,
             integral_gain=ki,
+            bounds=bounds(robot, settings.disturbance_limit)
+            if self._can_observe()
+            else np.zeros(2),
+            rubs=robot.motors.rub,
+            friction=np.array(robot.motors[1:]),
             base_gains=np.array([settings.spread(f"base_{part}_gain", 3) for part in parts]),
             limits=self.limits,
         )
@@ -294,6 +307,7 @@ class Controller:
     def follow_as(self, other: Controller) -> None:
         """Follow from now on what another controller of the same robot follows, which goes on too."""
         self.memory.follow_as(other.memory)
+        self._observes = False
 
     def sent(self, torques: np.ndarray) -> None:
         """The robot is given these torques (na,), N·m, in this period, not those of the step."""
@@ -425,8 +439,11 @@ class Controller:
                 memory.solution = solution
             solve_time = time.perf_counter() - started
             torques, status, impulses = solution.torques, solution.status, solution.impulses
-        # Limits, effort.
-        heat = after_solving(torques, impulses, solution is not None, period)
+        # Disturbance, limits, effort.
+        seen_s = NOT_SEEN
+        if self._observes:
+            seen_s = -math.inf if memory.solution is None else t
+        heat = after_solving(torques, impulses, solution is not None, seen_s, period)
         self.answered = state
         if late and solution is not None:
             acceleration = (solution.velocity - period.v) / self.settings.period_s
@@ -450,11 +467,25 @@ class Controller:
 
     def _move_to_thread(self, data: Any) -> Period:
         """The period's arrays, with the joint axes that Pinocchio writes into the calling thread's data."""
-        axes, self._data = self.robot.jacobian_view, data
-        self.period = self.memory.period = self.period.changed(jacobian=axes)
+        self._data = data
+        self.period = self.memory.period = self.period.changed(**self._views())
         if self._solver is not None:
             self._solver.period = self.period
         return self.period
+
+    def _views(self) -> dict[str, np.ndarray]:
+        """What Pinocchio writes into the calling thread's data, by the period's names."""
+        robot = self.robot
+        return {
+            "jacobian": robot.jacobian_view,
+            "inertia": robot.mass_matrix_view,
+            "bias": robot.nonlinear_effects_view,
+        }
+
+    @property
+    def disturbance(self) -> Disturbance | None:
+        """What pushes the base that nobody told of; None where it is not observed."""
+        return self._disturbance
 
     @property
     def touching(self) -> np.ndarray:
@@ -496,7 +527,7 @@ class Controller:
         period.position[:] = robot.joints_near(state.q, period.reference[0])
         period.velocity[:] = state.v[robot.actuated]
         period.error[:] = period.reference[0] - period.position
-        heat = after_solving(dense(torques), _NO_IMPULSES, False, period)
+        heat = after_solving(dense(torques), _NO_IMPULSES, False, NOT_SEEN, period)
         acting = period.acting.copy()
         return last._replace(
             torques=period.limited.copy(),

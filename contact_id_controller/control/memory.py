@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
+from contact_id_controller.control.disturbance import forget
 from contact_id_controller.control.pending_commands import PendingCommands
 from contact_id_controller.control.period import Period
 from contact_id_controller.solution import Solution
@@ -27,6 +28,12 @@ REMEMBERED = (
     "landed",
     "lifted",
     "early",
+    "forces",
+    "before",
+    "stood",
+    "seen_s",
+    "external",
+    "load",
 )
 """Fields of the ``Period`` that the next period goes on from."""
 
@@ -79,6 +86,7 @@ class Memory:
         period.decided[:] = period.commanded
         self.sources.begin()
         self.pending.forget()
+        forget(period)
         self.solution = None
 
     def restore(self, other: Memory) -> None:
@@ -93,6 +101,7 @@ class Memory:
         self.pending, self.solution = other.pending.copy(), other.solution
 
     def follow_as(self, other: Memory) -> None:
-        """Follow what another one follows, with the same integral; all else stays."""
+        """Follow what another one follows, with the same integral and disturbance; all else stays."""
         self.course, self.up_in_base = other.course.copy(), other.up_in_base
         self.period.integral[:] = other.period.integral
+        self.period.external[:] = other.period.external

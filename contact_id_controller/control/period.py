@@ -40,6 +40,9 @@ class PeriodSettings(Struct):
         ramp_s: over which a contact takes its load.  drift_share: of Jdot v, 0 or 1.
         position_gain, velocity_gain, integral_gain: (na,).
         base_gains: (4, 3), of linear position and velocity, angular position and velocity.
+        bounds: (2,) greatest force, N, and moment, N·m, that ``disturbance`` feeds forward.
+        rubs: the joints have friction.  friction: (3, na) its dry torque, N·m, viscous one, N·m s/rad, and width,
+            rad/s.
         limits: what the joints can take.
     """
 
@@ -70,6 +73,9 @@ class PeriodSettings(Struct):
     velocity_gain: Numbers
     integral_gain: Numbers
     base_gains: Numbers
+    bounds: Numbers
+    rubs: bool
+    friction: Numbers
     limits: JointLimits
 
 
@@ -114,7 +120,13 @@ class Period(Struct):
         wanted, weights, acceleration (nv,): by feedback; of each coordinate; as feet allow.
         limited, acting (na,): torques within limits, N·m, and bits of those that act.
         decided* (na,): the same torques, of the last period.  commanded* (na,): what the robot was given.
-        forces (n, 3) N: of ground on feet, world frame.  frame (3, 3): room.
+        forces* (n, 3) N: of ground on feet, world frame.  frame (3, 3): room.
+        inertia (nv, nv), bias (nv,): upper triangle of M, and C v + g, where Pinocchio writes them.
+        before* (nv,): velocity at the last step.  stood* (n,) bool: contacts then.
+        seen_s* (2,): when that was (negative infinity: never, or without a solution), and the last change of contacts.
+        external* (nv,): generalized force that is fed forward; the first six are the disturbance of the base, force,
+            N, and moment about its origin, N·m, in its frame.  load* (6,): its slow part.
+        rest (nv,), axes (3n, nv), gram (3n, 3n), felt (3n,): room of ``disturbance``.
     """
 
     settings: PeriodSettings
@@ -153,6 +165,17 @@ class Period(Struct):
     commanded: Numbers
     forces: Numbers
     frame: Numbers
+    inertia: Numbers
+    bias: Numbers
+    before: Numbers
+    stood: Flags
+    seen_s: Numbers
+    external: Numbers
+    load: Numbers
+    rest: Numbers
+    axes: Numbers
+    gram: Numbers
+    felt: Numbers
 
 
 @structref.register

@@ -70,6 +70,7 @@ class StepSolver:
             penetration_gain=settings.penetration_gain,
         )
         self._pushes = bool(period.settings.push_n.any())
+        self._disturbed = bool(period.settings.bounds.any())
         self._motors = robot.motors if robot.motors.rub else None
         kp, kd = period.settings.position_gain, period.settings.velocity_gain
         self._pace = np.divide(kp, kd, out=np.zeros(robot.na), where=kd > 0.0)
@@ -96,7 +97,9 @@ class StepSolver:
             contacts = contacts.moved(
                 friction=np.where((friction >= UNBOUNDED_FRICTION) & parting, 0.0, friction)
             )
-        known = self._pushing() if self._pushes else None
+        known = period.external.copy() if self._disturbed else None
+        if self._pushes:
+            known = self._pushing(known)
         if self._motors is not None:
             known = self._rubbing(known, self._motors)
         return self._problems.at(period.v, acceleration, contacts, known)
@@ -127,12 +130,12 @@ class StepSolver:
         speed: NDArray[np.float64] = period.reference[1] + self._pace * period.error
         return speed
 
-    def _pushing(self) -> NDArray[np.float64] | None:
-        """Generalized force (nv,) of the ground where it is pushed on as commanded; None: nowhere.
+    def _pushing(self, known: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        """Known generalized forces (nv,) with those of the ground where it is pushed on as commanded.
 
         What the contact model adds lies in the cone, and so does the sum.
         """
-        period, total = self.period, None
+        period, total = self.period, known
         push, links = period.settings.push_n, period.settings.links
         for i in np.flatnonzero(period.touching & (push > 0.0)):
             force = push[i] * period.normals[i]

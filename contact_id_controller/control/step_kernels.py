@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from contact_id_controller.control.disturbance import observe
 from contact_id_controller.control.feedback import (
     BASE_WEIGHT,
     UNPLANNED,
@@ -250,13 +251,16 @@ def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, fo
 
 
 @kernel
-def after_solving(torques, impulses, solved, period):
+def after_solving(torques, impulses, solved, seen_s, period):
     """From the solution's torques (na,) and impulses (3 m,), N·s, to limited torques in ``period``; the heat, W.
 
-    solved: a model gave them; only then are the contacts' forces known. The integral of the position error waits
+    solved: a model gave them; only then are the contacts' forces known. seen_s: see ``disturbance.observe``; not a
+    number: nothing is observed. The integral of the position error waits
     (anti-windup) where a limit acts, its gain is 0, or another torque was commanded than was decided.
     """
     settings = period.settings
+    if not np.isnan(seen_s):
+        observe(seen_s, period)
     limits, limited, acting = settings.limits, period.limited, period.acting
     decided, commanded, integral = period.decided, period.commanded, period.integral
     gain, error, loss, bounded = settings.integral_gain, period.error, limits.loss, period.bounded

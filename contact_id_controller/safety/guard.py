@@ -499,6 +499,10 @@ class Guard:
             controller.act_after(min(delay_s, LONGEST_DELAY_S))
         if state.before is not None:
             self.guarded("blend", self._continue, state.before, found)
+        disturbance = controller.disturbance
+        if disturbance is not None and not disturbance.within_bounds:
+            self.refuse(Refusal("disturbance_beyond_limit", f"observed {disturbance.wrench}"))
+            disturbance.forget()
         result = (self.local.ahead or controller).step(found)
         if not all_finite(result.torques):
             self.refuse(Refusal("torque_not_finite", f"controller returned {result.torques}"))
@@ -599,6 +603,8 @@ class Guard:
         if self.result is not None:
             figures.update(contact_figures(self.result, self.controller.robot.joint_names))
             figures.update(self.following.figures())
+        if self.controller.disturbance is not None:
+            figures.update(self.controller.disturbance.figures())
         return figures
 
 

@@ -154,6 +154,8 @@ class Experimental:
         effort_gap_s: once measured efforts that followed the commands have not for so long, a tenth of the
             torque is sent, and start_ramp_s acts when they follow again; 0: never. Longer than commands are
             ever late on a sound robot: a walk bears old torques better than few.
+        disturbance_limit: greatest force that ``control.disturbance`` feeds forward, as a share of the robot's
+            weight, and of the moment of that weight at the radius of gyration; 0: nothing is observed.
     """
 
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -163,6 +165,7 @@ class Experimental:
     sensed_delay: int = 1
     limit_time_constant_s: float = 0.02
     effort_gap_s: float = 0.1
+    disturbance_limit: float = 0.35
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -183,6 +183,7 @@ class Panel:
         words = [f'<b style="color:{colour}">● {html.escape(listener.words)}</b>']
         if "safety state" in listener.values:
             words.append(f"safety state: {html.escape(listener.values['safety state'])}")
+        words += [html.escape(line) for line in _disturbance(listener.values)]
         if listener.watchdog:
             words.append(f"watchdog: {html.escape(listener.watchdog)}")
         words.append(f"time {listener.time_s:.2f} s")
@@ -321,6 +322,16 @@ _PARAGRAPH = '<div style="margin:0.4em 0.8em;font-size:0.875em;overflow-wrap:any
 def _lines(text: str) -> str:
     """A text from outside as HTML that shows it."""
     return _PARAGRAPH.format(html.escape(text)) if text else ""
+
+
+def _disturbance(values: Mapping[str, str]) -> list[str]:
+    """What pushes or loads the base, in words, of a controller's diagnostics; nothing where it is not observed."""
+    if "payload (kg)" not in values:
+        return []
+    return [
+        f"disturbance {values['disturbance force (N)']} N",
+        f"payload {values['payload (kg)']} kg at {values['payload at (m)']} m",
+    ]
 
 
 def _put(handle: Any, name: str, value: Any) -> None:

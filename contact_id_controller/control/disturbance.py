@@ -1,0 +1,326 @@
+"""A disturbance observer of six dimensions: what pushes, pulls or loads the base that nobody told of.
+
+The motors' torques tau and the motion from one state to the next say what else moved the robot, base and joints:
+
+    r = M (v - v_before) / h + C v + g - tau = J^T f + (w, 0)
+
+The joints feel the forces f of feet that may carry: those of the last solution, changed as little as the joint rows
+of r ask for. What they leave of the base's rows, low-passed, is the disturbance w, force and moment on the base:
+
+    w += (r_base - J_base^T f - w) h / T
+
+It is fed forward: the next problem knows it as a force on the base. Its slow part is read as a payload: what pulls
+downwards is its weight, and the moment says where. Summed over states, M (v - v_before) is momentum; no acceleration is
+measured or estimated, so an estimator that has taken a load for gravity counts nothing twice.
+
+Where contacts are in doubt - just changed, so that impacts count; none; no solution - and while other torques than the
+controller's are sent nothing is learnt, and w fades; what is read as a payload stays.
+
+Source: De Luca and Mattone, "Sensorless robot collision detection and hybrid force/motion control", ICRA 2005, for the
+residual; the split between feet and base is this module's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from contact_id_controller.control.period import Period
+from contact_id_controller.kernels.arrays import assign
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.dense import (
+    backward_substitute,
+    cholesky,
+    forward_substitute,
+)
+from contact_id_controller.robot import RobotModel
+
+OBSERVED_S = 0.1
+"""Time constant of the observer. With .05 s walks with payload err less by a third; with rotors, friction and delay that
+nobody told of, w then swings half again as far."""
+
+PAYLOAD_S = 1.0
+"""Time constant of what is read as a payload: longer than a stride, whose pushes cancel."""
+
+SETTLED_S = 0.004
+"""So long after a change of contacts nothing is learnt: an impact takes some periods."""
+
+FADES_S = 1.0
+"""Time constant with which the wrench fades while contacts are in doubt."""
+
+LONGEST_S = 0.02
+"""States farther apart than this have lost what happened between them."""
+
+NEAR_M = 0.02
+"""A foot this near to the ground may carry, whatever is believed: it touches down early, or lifts off late. Without
+that its impact was read as a disturbance, and a light robot's walk got five times as far off its plan."""
+
+LEVERLESS = 1e-4
+"""Of the mean square lever of joints: forces with less of one are not felt, and are as the solution says."""
+
+LEAST_PAYLOAD = 0.01
+"""Share of the robot's mass below which the place of a payload is not said: it would be a quotient of noise."""
+
+BASE = 6
+"""Coordinates of a floating base, the first ones."""
+
+NOT_SEEN = math.nan
+"""The time of a state by which nothing is observed."""
+
+
+class Payload(NamedTuple):
+    """What the slow part of the disturbance weighs, and where.
+
+    Attributes:
+        mass_kg: negative where the robot is lighter than believed.
+        place_m: (3,) of its centre of mass in the base's frame, the point next to the base's origin of the line on
+            which it pulls; None where there is too little of it.
+    """
+
+    mass_kg: float
+    place_m: NDArray[np.float64] | None
+
+
+def bounds(robot: RobotModel, limit: float) -> NDArray[np.float64]:
+    """Greatest force, N, and moment, N·m, (2,): of a share of the robot's weight.
+
+    The moment is that of this force at the radius of gyration about the base's origin, in the neutral configuration.
+    """
+    inertia = pin.crba(robot.model, robot.model.createData(), robot.neutral())
+    gyration_m = math.sqrt(0.5 * np.trace(inertia[3:BASE, 3:BASE]) / robot.mass)
+    return limit * robot.weight * np.array([1.0, gyration_m])
+
+
+def room(robot: RobotModel, contacts: int) -> dict[str, NDArray[np.generic]]:
+    """The arrays of a ``Period`` that the observer alone works on, by name."""
+    rows, nv = 3 * contacts, robot.nv
+    return {
+        "before": np.zeros(nv),
+        "stood": np.zeros(contacts, dtype=bool),
+        "seen_s": np.full(2, -math.inf),
+        "external": np.zeros(nv),
+        "load": np.zeros(BASE),
+        "rest": np.zeros(nv),
+        "axes": np.zeros((rows, nv)),
+        "gram": np.zeros((rows, rows)),
+        "felt": np.zeros(rows),
+    }
+
+
+def forget(period: Period) -> None:
+    """Nothing was observed."""
+    period.before[:] = period.external[:] = 0.0
+    period.load[:], period.stood[:] = 0.0, False
+    period.seen_s[:] = -math.inf
+
+
+@kernel
+def _unexplained(period, elapsed):
+    """Write r into ``rest`` (nv,): what moved the robot besides its motors, as it was given to them."""
+    settings, M, v, before = period.settings, period.inertia, period.v, period.before
+    out, bias, actuated = period.rest, period.bias, period.settings.actuated
+    nv = v.shape[0]
+    for i in range(nv):
+        out[i] = bias[i]
+    for i in range(nv):
+        change = (v[i] - before[i]) / elapsed
+        total = M[i, i] * change
+        for k in range(i + 1, nv):
+            total += M[i, k] * ((v[k] - before[k]) / elapsed)
+            out[k] += M[i, k] * change
+        out[i] += total
+    commanded, friction = period.commanded, settings.friction
+    for j in range(actuated.shape[0]):
+        out[actuated[j]] -= commanded[j]
+    if settings.rubs:
+        for j in range(actuated.shape[0]):
+            speed = v[actuated[j]]
+            out[actuated[j]] += friction[0, j] * np.tanh(speed / friction[2, j])
+            out[actuated[j]] += friction[1, j] * speed
+
+
+@kernel
+def _take_foreseen_forces(period, near):
+    """Take the solution's forces on feet that may carry from ``rest``; how many feet.
+
+    Their Jacobian's rows are then the first ones of ``axes``, the links that carry them the first ones of ``near``.
+    """
+    J, points, forces, gaps = period.jacobian, period.points, period.forces, period.gaps
+    supports, links = period.settings.supports, period.settings.links
+    axes, rest, feet = period.axes, period.rest, 0
+    for i in range(gaps.shape[0]):
+        if gaps[i] > NEAR_M:
+            continue
+        x, y, z = points[i, 0], points[i, 1], points[i, 2]
+        a, b, c = forces[i, 0], forces[i, 1], forces[i, 2]
+        row, moves = 3 * feet, supports[links[i]]
+        for k in range(rest.shape[0]):
+            if moves[k]:
+                ax = J[0, k] + J[4, k] * z - J[5, k] * y
+                ay = J[1, k] + J[5, k] * x - J[3, k] * z
+                az = J[2, k] + J[3, k] * y - J[4, k] * x
+                axes[row, k], axes[row + 1, k], axes[row + 2, k] = ax, ay, az
+                rest[k] -= ax * a + ay * b + az * c
+        near[feet] = links[i]
+        feet += 1
+    return feet
+
+
+@kernel
+def _take_felt_forces(period, near, feet):
+    """Take from ``rest`` the smallest forces on so many feet, see above, that its joints ask for."""
+    axes, gram, felt, rest = period.axes, period.gram, period.felt, period.rest
+    supports, actuated = period.settings.supports, period.settings.actuated
+    rows, trace = 3 * feet, 0.0
+    for a in range(rows):
+        felt[a] = 0.0
+        for b in range(a + 1):
+            gram[a, b] = 0.0
+    for i in range(feet):
+        row = 3 * i
+        for j in range(actuated.shape[0]):
+            k = actuated[j]
+            if not supports[near[i], k]:
+                continue
+            for d in range(3):
+                felt[row + d] += axes[row + d, k] * rest[k]
+            for other in range(i + 1):
+                if supports[near[other], k]:
+                    for d in range(3):
+                        for e in range(3):
+                            gram[row + d, 3 * other + e] += (
+                                axes[row + d, k] * axes[3 * other + e, k]
+                            )
+        for d in range(3):
+            trace += gram[row + d, row + d]
+    for a in range(rows):
+        gram[a, a] += LEVERLESS * trace / rows
+    if rows == 0 or not cholesky(gram, rows, 0.0):
+        return
+    forward_substitute(gram, rows, felt)
+    backward_substitute(gram, rows, felt)
+    for a in range(rows):
+        for k in range(BASE):
+            rest[k] -= axes[a, k] * felt[a]
+
+
+@bare_kernel
+def _bounded(wrench, bounds):
+    """Shorten force and moment of a wrench (6+,) to ``bounds`` (2,); False where they are not finite."""
+    for part in range(2):
+        a, b, c = wrench[3 * part], wrench[3 * part + 1], wrench[3 * part + 2]
+        size = np.sqrt(a * a + b * b + c * c)
+        if not size < np.inf:
+            return False
+        if size > bounds[part]:
+            for i in range(3 * part, 3 * part + 3):
+                wrench[i] *= bounds[part] / size
+    return True
+
+
+@kernel
+def _in_doubt(time_s, period):
+    """Whether contacts are, as of the state of ``time_s``, or torques of others; notes contacts for the next period."""
+    contact, stood, none = period.contact, period.stood, True
+    for i in range(stood.shape[0]):
+        if contact[i] != stood[i]:
+            period.seen_s[1] = time_s
+        stood[i] = contact[i]
+        none = none and not contact[i]
+    decided, commanded, others = period.decided, period.commanded, False
+    for j in range(decided.shape[0]):
+        others = others or commanded[j] != decided[j]
+    return none or others or not time_s - period.seen_s[1] >= SETTLED_S
+
+
+@kernel
+def observe(time_s, period):
+    """Take the state of ``period``, to which torques and forces of the period before have led.
+
+    Before those of this one are written.
+
+    Args:
+        time_s: of the state; negative infinity: this period has no solution.
+        period: ``Period``; its ``external``, ``load`` and ``seen_s`` are changed.
+    """
+    external, load, rest = period.external, period.load, period.rest
+    elapsed = time_s - period.seen_s[0]
+    period.seen_s[0] = time_s
+    doubt = _in_doubt(time_s, period) or not 0.0 < elapsed <= LONGEST_S
+    if not doubt:
+        _unexplained(period, elapsed)
+        near = np.empty(period.gaps.shape[0], np.int64)
+        feet = _take_foreseen_forces(period, near)
+        _take_felt_forces(period, near, feet)
+        doubt = not _bounded(rest, period.settings.bounds)
+    assign(period.before, period.v)
+    for i in range(BASE):
+        if doubt:
+            external[i] -= external[i] * period.settings.period_s / FADES_S
+        else:
+            external[i] += (rest[i] - external[i]) * elapsed / OBSERVED_S
+            load[i] += (external[i] - load[i]) * elapsed / PAYLOAD_S
+
+
+class Disturbance:
+    """What was observed of a robot with a floating base.
+
+    Args:
+        robot: the model that the controller believes in.
+        period: of the controller.
+
+    Attributes:
+        wrench: (6,) fed forward: force, N, and moment about the base's origin, N·m, in the base's frame; a view.
+        bounds: (2,) its greatest force, N, and moment, N·m.
+    """
+
+    def __init__(self, robot: RobotModel, period: Period) -> None:
+        gravity = np.array(robot.model.gravity.linear)
+        self._gravity = float(np.linalg.norm(gravity))
+        self._down = gravity / (self._gravity or 1.0)
+        self._least_kg = LEAST_PAYLOAD * robot.mass
+        self._period, self.bounds = period, period.settings.bounds
+        self.wrench = period.external[:BASE]
+
+    @property
+    def within_bounds(self) -> bool:
+        """Whether what is fed forward keeps its limits."""
+        force, moment = self.bounds.tolist()
+        fx, fy, fz, mx, my, mz = self.wrench.tolist()
+        # Shortened and averaged, it may be a rounding beyond.
+        return math.hypot(fx, fy, fz) <= 1.001 * force and math.hypot(mx, my, mz) <= 1.001 * moment
+
+    @property
+    def payload(self) -> Payload:
+        """The payload that the slow part of the wrench is read as, in the last state."""
+        x, y, z, w = self._period.q[3:7].tolist()
+        down = pin.Quaternion(w, x, y, z).toRotationMatrix().T @ self._down
+        force, moment = self._period.load[:3], self._period.load[3:]
+        if not self._gravity:
+            return Payload(0.0, None)
+        mass = float(force @ down) / self._gravity
+        if abs(mass) < self._least_kg:
+            return Payload(mass, None)
+        return Payload(mass, np.cross(down, moment) / (mass * self._gravity))
+
+    def figures(self) -> dict[str, str]:
+        """Names and values for the diagnostics."""
+        mass_kg, place = self.payload
+        return {
+            "disturbance force (N)": _words(self.wrench[:3]),
+            "disturbance moment (N m)": _words(self.wrench[3:]),
+            "payload (kg)": f"{mass_kg:.3g}",
+            "payload at (m)": "unknown" if place is None else _words(place),
+        }
+
+    def forget(self) -> None:
+        """Nothing was observed."""
+        forget(self._period)
+
+
+def _words(numbers: NDArray[np.float64]) -> str:
+    return ", ".join(f"{each:.3g}" for each in numbers.tolist())
