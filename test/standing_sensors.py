@@ -7,9 +7,12 @@ UP = np.array([0.0, 0.0, 9.81])
 
 
 class StandingSensors:
-    """Readings of a robot at rest in a posture (na,), each foot carrying a share of the weight."""
+    """Readings of a robot at rest in a posture (na,), each foot carrying a share of the weight.
 
-    def __init__(self, robot, feet, posture, radius_m, seed=0, noise=1.0):
+    uneven: N, by which the load of the first foot is smaller than an even share, where statics leaves that open.
+    """
+
+    def __init__(self, robot, feet, posture, radius_m, seed=0, noise=1.0, uneven=0.0):
         self.robot, self.position = robot, np.array(posture, dtype=float)
         self.velocity = np.zeros(robot.na)
         self.gyro, self.accel = np.zeros(3), UP.copy()
@@ -25,6 +28,9 @@ class StandingSensors:
         J = np.array(columns)  # (feet, nv), of vertical forces
         needed = pin.rnea(model, data, q, np.zeros(robot.nv), np.zeros(robot.nv))
         self.forces = np.linalg.lstsq(J[:, :6].T, needed[:6], rcond=None)[0]
+        if uneven:
+            free = np.linalg.svd(J[:, :6].T)[2][-1]  # of four feet on a plane one way is free
+            self.forces -= uneven / free[0] * free
         self.effort = (needed - J.T @ self.forces)[robot.actuated]
         self._wrenches(q, feet, radius_m)
 

@@ -261,6 +261,19 @@ def test_a_step_is_that_of_plain_numpy(seed):
         np.testing.assert_allclose(mine, theirs, atol=1e-10)
 
 
+def test_a_force_that_changed_between_two_samples_makes_the_velocity_doubtful():
+    """By the variance of a step at a time that nobody knows, dt^2 |change|^2 / 12, a third of it along each axis."""
+    grown = []
+    for change in (0.0, 30.0):
+        odometry = solo()
+        Standing(odometry, noise=0.0).steps(400)
+        odometry.take(0.01, np.zeros(3), UP + [change, 0.0, 0.0], SOLO_POSTURE, np.zeros(12))
+        odometry._contacts[:] = 0.0
+        advance(odometry.arrays)
+        grown.append(np.diag(odometry._P)[3:6].copy())
+    np.testing.assert_allclose(grown[1] - grown[0], 0.01**2 * 30.0**2 / 36.0, rtol=1e-6)
+
+
 def test_pose_and_twist_covariances_are_those_of_samples():
     """Errors drawn from P, applied by the group's exponential: deviations of pose and twist."""
     rng = np.random.default_rng(0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from contact_id_controller.control.contact_sources import ContactDetector, ContactSources
+from contact_id_controller.estimation.contact_detector import BearingFeet
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.plans.trajectories import ContactSchedule
 from contact_id_controller.safety.odometry_jump import OdometryJump
@@ -187,3 +188,16 @@ def test_pose_elsewhere_with_the_stamp_of_the_last_one_is_a_jump():
     assert jump.take(pose, np.zeros(6), 7) == ("", False)
     away, moved = jump.take(pose + np.eye(7)[0], np.zeros(6), 7)
     assert away and not moved
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3])
+def test_feet_that_bear_carry_nearly_as_much_as_any(unit):
+    """.9 of the largest load to begin, .8 to go on; a load that is not measured changes nothing."""
+    bearing = BearingFeet(3)
+    for loads, bears in (
+        ([100.0, 89.0, 91.0], [True, True, True]),
+        ([100.0, 79.0, 81.0], [True, False, True]),
+        ([100.0, 89.0, np.nan], [True, False, True]),
+        ([10.0, 9.1, 7.0], [True, True, False]),
+    ):
+        assert list(bearing.among(unit * np.array(loads))) == bears

@@ -274,24 +274,46 @@ def test_an_effort_that_lies_is_named_within_50_ms(run, joint):
     assert run.estimate.faults == ()
 
 
+def move_a_foot(standing, speed_m_s):
+    """The first foot moves along x for a period, with the joints that does."""
+    robot = standing.robot
+    q = robot.configuration([0, 0, 0, 0, 0, 0, 1], standing.position)
+    frame = robot.frame_id(SOLO_FEET[0])
+    J = pin.computeFrameJacobian(
+        robot.model, robot.model.createData(), q, frame, pin.LOCAL_WORLD_ALIGNED
+    )[:3, 6:]
+    standing.velocity = np.linalg.lstsq(J, [speed_m_s, 0.0, 0.0], rcond=None)[0]
+    standing.position = standing.position + DT * standing.velocity
+
+
 def test_a_foot_that_slips_is_named_and_not_believed(run):
     """For .2 s, at .3 m/s to and fro."""
     standing, place = run.standing, run.estimate.odometry.position.copy()
-    robot, named = standing.robot, set()
-    model, data = robot.model, robot.model.createData()
+    named = set()
     for k in range(200):
-        q = robot.configuration([0, 0, 0, 0, 0, 0, 1], standing.position)
-        J = pin.computeFrameJacobian(
-            model, data, q, robot.frame_id(SOLO_FEET[0]), pin.LOCAL_WORLD_ALIGNED
-        )[:3, 6:]
-        standing.velocity = np.linalg.lstsq(J, [0.3 if k < 100 else -0.3, 0.0, 0.0], rcond=None)[0]
-        standing.position = standing.position + DT * standing.velocity
+        move_a_foot(standing, 0.3 if k < 100 else -0.3)
         named |= {fault for fault in run.step().faults if "slipping" in fault}
     assert named == {f"slipping: {SOLO_FEET[0]}"} and run.estimate.ready
     assert np.linalg.norm(run.estimate.odometry.position - place) < 5e-3
     standing.velocity = np.zeros(12)
     run.steps(200)
     assert run.estimate.faults == ()
+
+
+def test_a_foot_that_carries_little_does_not_pull_the_base():
+    """It creeps at 8 cm/s, too slowly to count as slipping, while it carries a third of its share."""
+    run = Run()
+    robot = run.standing.robot
+    run.standing = StandingSensors(robot, SOLO_FEET, SOLO_POSTURE, RADIUS_M, uneven=4.0)
+    run.steps(400)
+    assert run.estimate.contact.all() and run.estimate.forces_known
+    place = run.estimate.odometry.position.copy()
+    for _ in range(150):
+        move_a_foot(run.standing, 0.08)
+        run.step()
+    assert run.estimate.contact.all() and run.estimate.faults == ()
+    assert list(run.estimate.odometry.stands) == [False, True, True, False]
+    assert np.linalg.norm(run.estimate.odometry.position - place) < 5e-4
 
 
 def test_a_kidnapped_base_is_found_again(run):

@@ -329,7 +329,7 @@ class BaseOdometry:
         """What the filter reports of its own result."""
         record, estimate = self._record, self.estimate
         if verdict == filtering.TURNED:
-            mean = np.linalg.norm(record[filtering.O_MEAN : filtering.O_FEET])
+            mean = np.linalg.norm(record[filtering.O_MEAN : filtering.O_SAMPLE])
             return f"accelerometer and attitude disagree by {mean:.1f} m/s2: is the IMU turned?"
         if verdict == filtering.LARGE_GYRO_BIAS:
             size = np.linalg.norm(estimate.gyroscope_bias)

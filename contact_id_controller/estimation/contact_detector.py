@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.kernels.compile import bare_kernel
+
+BEARS, BEARS_STILL = 0.9, 0.8
+"""Shares of the load of the foot that carries most, from which on another one bears, and as long as it does."""
 
 
 class ContactDetector:
@@ -51,6 +55,22 @@ class ContactDetector:
         return self.contact
 
 
+class BearingFeet:
+    """Which of n feet carry nearly as much as the one that carries most: those that an odometry may rely on.
+
+    Loads may be in any unit, that of a sensor which was never calibrated too, as long as it is the same for all feet.
+    """
+
+    def __init__(self, count: int):
+        self._bears = np.ones(count, dtype=bool)
+        take_bearing(np.full(count, np.nan), self._bears)  # compiles now
+
+    def among(self, loads: ArrayLike) -> np.ndarray:
+        """(n,) bool by their loads (n,), NaN where there is none: as before; a view that the next call overwrites."""
+        take_bearing(np.array(loads, dtype=float), self._bears)
+        return self._bears
+
+
 @bare_kernel
 def take_forces(forces, time_s, on_n, off_n, raw, since_s, seen_s):
     """Forces (n,) N, NaN where there is none: contact before debounce, since when, and when it was seen."""
@@ -89,3 +109,19 @@ def debounce(time_s, debounce_s, timeout_s, raw, since_s, seen_s, contact):
             contact[i] = raw[i]
         if age > timeout_s or age < 0.0:
             contact[i] = False
+
+
+@bare_kernel
+def take_bearing(loads, bears):
+    """Which feet bear, (n,) bool, by their loads (n,), in any unit: nearly as much as the one that carries most.
+
+    A foot that carries little slides first, and a sole that lands or is about to leave turns about an edge: either
+    moves, and pulls the base along. NaN: not measured, left as it is.
+    """
+    most = 0.0
+    for i in range(loads.shape[0]):
+        if loads[i] > most:
+            most = loads[i]
+    for i in range(loads.shape[0]):
+        if abs(loads[i]) < np.inf:
+            bears[i] = loads[i] >= (BEARS_STILL if bears[i] else BEARS) * most

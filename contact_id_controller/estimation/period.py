@@ -11,12 +11,17 @@ import numpy as np
 from numba.experimental import structref
 from numpy.typing import NDArray
 
-from contact_id_controller.estimation.contact_detector import debounce, take_forces, take_states
+from contact_id_controller.estimation.contact_detector import (
+    debounce,
+    take_bearing,
+    take_forces,
+    take_states,
+)
 from contact_id_controller.estimation.dynamics_estimator import estimate_by_limbs
 from contact_id_controller.estimation.elimination import SOLVED
 from contact_id_controller.estimation.filters import smooth
 from contact_id_controller.estimation.imu_checks import GREATEST, NO_JOINTS
-from contact_id_controller.estimation.invariant_filter import ACCEL_BIAS, O_ROTATION
+from contact_id_controller.estimation.invariant_filter import ACCEL_BIAS, O_REFUSED_S, O_ROTATION
 from contact_id_controller.estimation.odometry_arrays import OdometryArrays, put_joints, take
 from contact_id_controller.estimation.system import unpack
 from contact_id_controller.kernels.compile import bare_kernel, kernel
@@ -58,7 +63,8 @@ class EstimationPeriod(Struct):
         observable, sure (f,) bool: feet whose force is observable, and well enough to detect contact.
         forces (f, 3) N: of the ground on the feet, base axes.
         loads, on_n, off_n, states (f,): room.  raw, since_s, seen_s, felt (f,): of the hysteresis.
-        contact, stay (f,): feet in contact, and those among them that the plan does not lift.
+        contact, bears (f,) bool: feet that touch, and those that carry nearly as much as any, see ``take_bearing``.
+        stay (f,): feet in contact that bear and that the plan does not lift.
     """
 
     odometry: OdometryArrays
@@ -101,6 +107,7 @@ class EstimationPeriod(Struct):
     seen_s: Numbers
     felt: Flags
     contact: Flags
+    bears: Flags
     stay: Numbers
 
 
@@ -266,7 +273,8 @@ def find_contact(period, time_s, ready, planned):
 
     By forces; by the plan where they are not observable, or before the odometry has begun. A foot that the plan
     lifts does not stay: it keeps its filtered load for some periods, and taken as standing it pulls the base
-    down, by 1 mm/s in a trot. A plan that lifts all feet that carry is not believed.
+    down, by 1 mm/s in a trot. A plan that lifts all feet that carry is not believed. While those that bear are
+    refused all count.
 
     Args:
         time_s: of the joints.
@@ -295,12 +303,17 @@ def find_contact(period, time_s, ready, planned):
     take_forces(loads, time_s, on_n, off_n, raw, since_s, seen_s)
     take_states(states, time_s, raw, since_s, seen_s)
     debounce(time_s, period.debounce_s, period.timeout_s, raw, since_s, seen_s, contact)
-    stay, any_stays = period.stay, False
+    for i in range(stands.shape[0]):
+        if not stands[i]:
+            loads[i] = np.nan
+    bears, stay, any_stays = period.bears, period.stay, False
+    take_bearing(loads, bears)
+    refused = period.odometry.record[O_REFUSED_S] > 0.0
     for i in range(stands.shape[0]):
         if not felt[i]:
             contact[i] = stands[i]
-        stay[i] = contact[i] and stands[i]
-        any_stays |= contact[i] and stands[i]
+        stay[i] = contact[i] and stands[i] and (bears[i] or refused or not felt[i])
+        any_stays |= stay[i] > 0.0
     if not any_stays:
         for i in range(stands.shape[0]):
             stay[i] = contact[i]

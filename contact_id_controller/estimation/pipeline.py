@@ -152,7 +152,7 @@ class EstimationPipeline:
         period, estimate = self.period, self.estimate
         period.raw[:] = False
         period.since_s[:] = period.seen_s[:] = -np.inf
-        period.observable[:] = period.sure[:] = True
+        period.observable[:] = period.sure[:] = period.bears[:] = True
         period.contact[:], period.forces[:] = True, np.nan
         estimate.forces_known, estimate.residuals, estimate.faults = False, {}, ()
 
@@ -393,6 +393,7 @@ class EstimationPipeline:
             seen_s=np.zeros(feet),
             felt=np.zeros(feet, dtype=bool),
             contact=np.ones(feet, dtype=bool),
+            bears=np.ones(feet, dtype=bool),
             stay=np.zeros(feet),
         )
 

@@ -1,0 +1,196 @@
+"""Base odometry on logs of a real robot, an iCub that walks, against motion capture.
+
+    git clone https://github.com/ami-iit/paper_ramadoss_2021_icra_proprioceptive-base-estimator PAPER
+    git clone https://github.com/ami-iit/kindyn-vio KINDYN
+    git -C KINDYN checkout b5a04bf
+    pip install h5py
+    python benchmarks/real_logs.py --paper PAPER --kindyn KINDYN
+
+Nothing is set for this robot but where its IMU is and which frames are its soles: every noise, limit and threshold
+is the default. Contact and which feet bear are found from the vertical forces of the log. Drift is the horizontal error
+at the end, of the path of the motion capture, aligned in place and yaw where the odometry begins; the velocity's error
+is that of the position's differences over .2 s, because the motion capture arrives late by up to 50 ms. Beside each,
+what the legs alone do with the attitude of the motion capture. Measured figures: results/real_logs.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import time
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.estimation.base_estimate import LOST
+from contact_id_controller.estimation.base_odometry import BaseOdometry, BaseOdometrySettings
+from contact_id_controller.estimation.contact_detector import BearingFeet, ContactDetector
+from contact_id_controller.estimation.pipeline_settings import PipelineSettings
+from contact_id_controller.robot import RobotModel
+
+LEG = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
+ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow")
+JOINTS = [
+    *(f"neck_{axis}" for axis in ("pitch", "roll", "yaw")),
+    *(f"torso_{axis}" for axis in ("pitch", "roll", "yaw")),
+    *(f"{side}_{joint}" for side in "lr" for joint in ARM),
+    *(f"{side}_{joint}" for side in "lr" for joint in LEG),
+]
+"""Order of the joints in the logs."""
+SOLES, RADIUS_M, IMU = ("l_sole", "r_sole"), 1e-3, "root_link_imu_frame"
+PAPER = "matlab/resources/walking.mat", "matlab/resources/model.urdf"
+KINDYN = (
+    "src/TestData/walking/sync-walkingFrontAndBackGoodTrial.mat",
+    "src/TestData/models/iCubGenova04.urdf",
+)
+HALF_WINDOW = 10
+"""Samples at 100 Hz on either side, of which velocities are differences."""
+BEGIN_S = -0.01
+"""Of the sample before the first one, where time begins."""
+
+
+@dataclasses.dataclass
+class Log:
+    """What a log has of n samples and na joints: SI units, axes of the sensors.
+
+    Attributes:
+        t (n,), q, v (n, na), gyro, accel (n, 3), force_z (n, 2), position (n, 3), rotation (n, 3, 3): the last two of
+            the base, by motion capture.
+    """
+
+    robot: RobotModel
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    gyro: np.ndarray
+    accel: np.ndarray
+    force_z: np.ndarray
+    position: np.ndarray
+    rotation: np.ndarray
+
+
+def read(matlab: Path, urdf: Path) -> Log:
+    """A log of iCubGenova04 in MATLAB's format 7.3."""
+    import h5py
+
+    robot = RobotModel.from_urdf(str(urdf), True, JOINTS)
+    order = [JOINTS.index(name) for name in robot.joint_names]
+    with h5py.File(matlab) as file:
+        fields = {
+            "t": "estimatorJointsTime",
+            "q": "estimatorJointsPos",
+            "v": "estimatorJointsVel",
+            "gyro": "imuOmega",
+            "accel": "imuAcc",
+            "position": "linkBasePos",
+            "rpy": "linkBaseRot",
+            "left": "lfForceZ",
+            "right": "rfForceZ",
+        }
+        found = {name: np.asarray(file[key], dtype=float).T for name, key in fields.items()}
+    t = found["t"].ravel()
+    return Log(
+        robot,
+        t - t[0],
+        found["q"][:, order],
+        found["v"][:, order],
+        found["gyro"],
+        found["accel"],
+        np.column_stack([found["left"].ravel(), found["right"].ravel()]),
+        found["position"],
+        np.array([pin.rpy.rpyToMatrix(*each) for each in found["rpy"]]),
+    )
+
+
+def estimate(log: Log):
+    """Positions (n, 3), rotations (n, 3, 3), whether each was ready, how often it was lost, time of a step, us."""
+    odometry = BaseOdometry(log.robot, SOLES, RADIUS_M, BaseOdometrySettings(imu_frame=IMU))
+    defaults, contact, bearing = PipelineSettings(), ContactDetector(2), BearingFeet(2)
+    contact.on_n = defaults.contact_on_share * log.robot.weight
+    contact.off_n = defaults.contact_off_share * log.robot.weight
+    places, rotations, ready, took_s, lost, before = [], [], [], [], 0, BEGIN_S
+    found = odometry.estimate
+    for k, t in enumerate(log.t):
+        contact.take_forces(log.force_z[k], t)
+        touch, bears = contact.at(t), bearing.among(log.force_z[k])
+        was, start = found.state, time.perf_counter()
+        found = odometry.step(
+            t - before, log.gyro[k], log.accel[k], log.q[k], log.v[k], touch & bears
+        )
+        took_s.append(time.perf_counter() - start)
+        lost += found.state == LOST and was != LOST
+        places.append(found.position.copy())
+        rotations.append(found.rotation.copy())
+        ready.append(found.ready)
+        before = t
+    return np.array(places), np.array(rotations), np.array(ready), lost, 1e6 * np.median(took_s)
+
+
+def legs_alone(log: Log) -> np.ndarray:
+    """Positions (n, 3) by the soles that bear, none of which moves, and the attitude of the motion capture."""
+    robot, bearing = log.robot, BearingFeet(2)
+    data, frames = robot.model.createData(), [robot.frame_id(name) for name in SOLES]
+    at, before, stood, places = log.position[0].copy(), None, None, []
+    for q, rotation, loads in zip(log.q, log.rotation, log.force_z):
+        pin.framesForwardKinematics(
+            robot.model, data, robot.configuration([0, 0, 0, 0, 0, 0, 1], q)
+        )
+        feet = np.array([rotation @ data.oMf[frame].translation for frame in frames])
+        bears = bearing.among(loads).copy()
+        if before is not None:
+            same = bears & stood if (bears & stood).any() else bears
+            at = at + (before - feet)[same].mean(axis=0)
+        before, stood = feet, bears
+        places.append(at)
+    return np.array(places)
+
+
+def differences(places: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """Velocities (n, 3) over the window."""
+    w = HALF_WINDOW
+    return (places[2 * w :] - places[: -2 * w]) / (t[2 * w :] - t[: -2 * w])[:, None]
+
+
+def judge(name: str, log: Log) -> None:
+    """Print one row for the odometry and one for the legs alone."""
+    places, rotations, ready, lost, took_us = estimate(log)
+    first = int(np.argmax(ready))
+    turn = rotations[first] @ log.rotation[first].T
+    yaw = np.arctan2(turn[1, 0] - turn[0, 1], turn[0, 0] + turn[1, 1])
+    axes = pin.rpy.rpyToMatrix(0.0, 0.0, yaw)
+    true = (log.position - log.position[first]) @ axes.T + places[first]
+    path = np.linalg.norm(np.diff(log.position[:, :2], axis=0), axis=1).sum()
+    up, true_up = rotations[first:, 2], (axes @ log.rotation[first:])[:, 2]
+    tilt = np.degrees(np.linalg.norm(np.cross(up, true_up), axis=1))
+    legs = legs_alone(log) - log.position
+    for what, error, rest in (
+        ("odometry", places - true, f"{np.sqrt(np.mean(tilt**2)):.2f} | {lost} | {took_us:.0f}"),
+        ("legs alone", legs, "| |"),
+    ):
+        speed = differences(error[first:], log.t[first:])
+        print(
+            f"| {name} | {what} | {path:.1f} | {100 * np.linalg.norm(error[-1, :2]) / path:.1f} | "
+            f"{1e3 * error[-1, 2]:.0f} | {1e3 * np.sqrt(np.mean(error[first:, 2] ** 2)):.0f} | "
+            f"{100 * np.sqrt(np.mean(np.sum(speed**2, axis=1))):.1f} | {rest} |"
+        )
+
+
+def main() -> None:
+    """One table for the logs of which a copy is given."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--paper", type=Path, help="copy of the first repository")
+    parser.add_argument("--kindyn", type=Path, help="copy of the second one")
+    given = parser.parse_args()
+    print("| log | | path, m | drift, % | height at the end, mm | rms, mm | velocity, cm/s | tilt, degrees | "
+          "lost | us a step |\n|" + "---|" * 10)  # fmt: skip
+    for name, copy, files in (
+        ("walking", given.paper, PAPER),
+        ("front and back", given.kindyn, KINDYN),
+    ):
+        if copy is not None:
+            judge(name, read(*(copy / file for file in files)))
+
+
+if __name__ == "__main__":
+    main()
