@@ -15,7 +15,6 @@ from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimato
 from contact_id_controller.estimation.newton_euler_system import (
     SWAP,
     newton_euler_system,
-    triangular_order,
 )
 from contact_id_controller.estimation.sensors import (
     Accelerometer,
@@ -38,6 +37,7 @@ from contact_id_controller.exceptions import (
     StateError,
     UnobservableError,
 )
+from experiments.papers.sparse_dynamics_equations import triangular_order
 
 SOLO12 = "example-robot-data://solo_description/robots/solo12.urdf"
 FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")

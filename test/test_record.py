@@ -15,7 +15,6 @@ from contact_id_controller.report.metrics import (
     METRICS,
     REPORTED,
     measure,
-    path_deviation,
     shown,
 )
 from contact_id_controller.runs import record as records
@@ -27,6 +26,7 @@ from contact_id_controller.runs.record import (
     RecordBuilder,
     RunRecord,
 )
+from experiments.papers.locomotion_figures import path_deviation
 
 UP = np.array([0.0, 0.0, 1.0])
 WEIGHT_N = 47.088

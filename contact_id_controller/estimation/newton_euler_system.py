@@ -78,32 +78,6 @@ def newton_euler_system(robot: RobotModel, q: np.ndarray, v: np.ndarray) -> Newt
     return NewtonEulerSystem(D.tocsr(), b, columns, rows)
 
 
-def triangular_order(matrix: sparse.spmatrix) -> int:
-    """How many rows repeated removal of rows with one unknown orders; all: triangular by permutation.
-
-    Linear time, and it finds the order wherever there is one: the paper's search by a library's
-    pivoting is not needed (Property 1, Remark 3).
-    """
-    pattern = sparse.csr_matrix(matrix)
-    unknowns = [set(pattern.indices[a:b]) for a, b in zip(pattern.indptr, pattern.indptr[1:])]
-    rows_of: dict[int, set[int]] = {}
-    for row, members in enumerate(unknowns):
-        for column in members:
-            rows_of.setdefault(column, set()).add(row)
-    waiting, ordered = [row for row, members in enumerate(unknowns) if len(members) == 1], 0
-    while waiting:
-        row = waiting.pop()
-        if len(unknowns[row]) != 1:
-            continue
-        (column,) = unknowns[row]
-        ordered += 1
-        for other in rows_of.pop(column):
-            unknowns[other].discard(column)
-            if len(unknowns[other]) == 1:
-                waiting.append(other)
-    return ordered
-
-
 def _cross(v: np.ndarray) -> np.ndarray:
     """v x, angular part first (6, 6)."""
     w, u = pin.skew(v[:3]), pin.skew(v[3:])

@@ -124,27 +124,6 @@ def rms_of_vectors(vectors: np.ndarray) -> float:
     return float(np.sqrt((vectors**2).sum(axis=-1).mean()))
 
 
-def path_deviation(path: np.ndarray, reached: Sequence[int], waypoints: np.ndarray) -> float | None:
-    """Mean distance of a path from the straight line between the last way-point and the next, m.
-
-    Args:
-        path: horizontal positions (p, 2), m.
-        reached: how many way-points had been reached, for each of them.
-        waypoints: (w, 2), m, visited in turn, again and again.
-    """
-    if len(waypoints) < 2 or not len(path):
-        return None
-    distances = []
-    for point, count in zip(path, reached):
-        # The first point is where it starts; until it is reached the line leads there.
-        start = waypoints[max(count - 1, 0) % len(waypoints)]
-        along, offset = waypoints[count % len(waypoints)] - start, point - start
-        length = float(along @ along)
-        share = min(max(float(offset @ along) / length, 0.0), 1.0) if length else 0.0
-        distances.append(float(np.linalg.norm(offset - share * along)))
-    return float(np.mean(distances))
-
-
 # Formulas of the table
 
 

@@ -6,6 +6,7 @@ simulator applied over the same period. Means are over all periods up to the end
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pinocchio as pin
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.planning.gait.planner import GaitPlanner
-from contact_id_controller.report.metrics import METRICS, Measured, measure, path_deviation, rates
+from contact_id_controller.report.metrics import METRICS, Measured, measure, rates
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.one_process import Period
 from contact_id_controller.runs.record import RunRecord
@@ -50,6 +51,27 @@ MEANINGS = {
     "waypoints_reached": "way-points reached",
     "weight_n": "weight of the robot",
 }
+
+
+def path_deviation(path: np.ndarray, reached: Sequence[int], waypoints: np.ndarray) -> float | None:
+    """Mean distance of a path from the straight line between the last way-point and the next, m.
+
+    Args:
+        path: horizontal positions (p, 2), m.
+        reached: how many way-points had been reached, for each of them.
+        waypoints: (w, 2), m, visited in turn, again and again.
+    """
+    if len(waypoints) < 2 or not len(path):
+        return None
+    distances = []
+    for point, count in zip(path, reached):
+        # The first point is where it starts; until it is reached the line leads there.
+        start = waypoints[max(count - 1, 0) % len(waypoints)]
+        along, offset = waypoints[count % len(waypoints)] - start, point - start
+        length = float(along @ along)
+        share = min(max(float(offset @ along) / length, 0.0), 1.0) if length else 0.0
+        distances.append(float(np.linalg.norm(offset - share * along)))
+    return float(np.mean(distances))
 
 
 class Companion:

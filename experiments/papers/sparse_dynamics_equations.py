@@ -14,7 +14,6 @@ import scipy.sparse as sparse
 from contact_id_controller.estimation.newton_euler_system import (
     NewtonEulerSystem,
     newton_euler_system,
-    triangular_order,
 )
 from experiments.papers.sparse_dynamics_trees import (
     general_tree,
@@ -90,6 +89,32 @@ def property_1(links: int = 8) -> float:
     tail = [("a", i) for i in forward] + [(name, i) for i in backward for name in ("f", "tau")]
     rows = [(f"y{name}", i) for name, i in unknowns] + tail
     return above_diagonal(square.permuted(square.matrix, rows, unknowns + tail))
+
+
+def triangular_order(matrix: sparse.spmatrix) -> int:
+    """How many rows repeated removal of rows with one unknown orders; all: triangular by permutation.
+
+    Linear time, and it finds the order wherever there is one: the paper's search by a library's
+    pivoting is not needed (Property 1, Remark 3).
+    """
+    pattern = sparse.csr_matrix(matrix)
+    unknowns = [set(pattern.indices[a:b]) for a, b in zip(pattern.indptr, pattern.indptr[1:])]
+    rows_of: dict[int, set[int]] = {}
+    for row, members in enumerate(unknowns):
+        for column in members:
+            rows_of.setdefault(column, set()).add(row)
+    waiting, ordered = [row for row, members in enumerate(unknowns) if len(members) == 1], 0
+    while waiting:
+        row = waiting.pop()
+        if len(unknowns[row]) != 1:
+            continue
+        (column,) = unknowns[row]
+        ordered += 1
+        for other in rows_of.pop(column):
+            unknowns[other].discard(column)
+            if len(unknowns[other]) == 1:
+                waiting.append(other)
+    return ordered
 
 
 def peeled(links: int) -> tuple[int, int]:
