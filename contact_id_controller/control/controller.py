@@ -22,6 +22,7 @@ from contact_id_controller.control.period import Period, PeriodSettings
 from contact_id_controller.control.robot_plan_limits import plan_limits
 from contact_id_controller.control.solving import StepSolver, effective_row, loss_weights
 from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving
+from contact_id_controller.control.touch import Touch
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FeetOnGround, contact_names, feet_on
 from contact_id_controller.kernels.views import dense
@@ -159,6 +160,9 @@ class Controller:
         self.memory = Memory(self.period, course, self.sources, forces, pending)
         self._observes = bool(self.period.settings.bounds.any())
         self._disturbance = Disturbance(robot, self.period) if self._observes else None
+        push_n = self.period.settings.push_n
+        if push_n.any() and not robot.floating_base and not self.pid:
+            self.memory.touch = Touch(robot, feet, push_n)
         self._by_measurement = bool(settings.measured)
         self._solver: StepSolver | None = None
         if not self.pid:
@@ -204,6 +208,7 @@ class Controller:
             acting=np.zeros(robot.na, dtype=np.uint8),
             forces=np.zeros((count, 3)),
             frame=np.zeros((3, 3)),
+            pressed=settings.push_n.copy(),
             **{name: np.zeros(count, dtype=bool) for name in flags},
             **{name: np.zeros(robot.na) for name in joints},
         )
@@ -420,9 +425,13 @@ class Controller:
         self.feet.update(data)
         if self._by_measurement:
             period.measured[:] = self.sources.measured(t)
+        if memory.touch is not None:
+            memory.touch.look(t, course, period)
         # Contact set and desired acceleration; problem, solution; or torque from the errors alone.
         lands = schedule is not None or course.lower_feet
         ready = before_solving(t, has_goal, lands, period)
+        if memory.touch is not None:
+            memory.touch.settle(t, period)
         solution, solve_time = None, 0.0
         torques, status, impulses = period.desired, self.settings.solver, _NO_IMPULSES
         if self._solver is not None:

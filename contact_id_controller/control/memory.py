@@ -16,6 +16,7 @@ from contact_id_controller.control.course import Course
 from contact_id_controller.control.disturbance import forget
 from contact_id_controller.control.pending_commands import PendingCommands
 from contact_id_controller.control.period import Period
+from contact_id_controller.control.touch import Touch
 from contact_id_controller.solution import Solution
 
 REMEMBERED = (
@@ -51,6 +52,7 @@ class Memory:
             fixed base, and before the first state.
         pending: commands that have not acted yet, where torques act late.
         solution: from which the next one starts; None: from nothing.
+        touch: what is felt of contacts that press; None: there are none, or the base floats.
     """
 
     period: Period
@@ -60,6 +62,7 @@ class Memory:
     pending: PendingCommands
     up_in_base: NDArray[np.float64] | None = None
     solution: Solution | None = None
+    touch: Touch | None = None
 
     def copy(self) -> Memory:
         """The same, kept apart from what the controller does next; `restore` takes it back."""
@@ -71,6 +74,7 @@ class Memory:
             sources=copy.deepcopy(self.sources),
             forces=self.forces.copy(),
             pending=self.pending.copy(),
+            touch=None if self.touch is None else self.touch.copy(),
         )
 
     def forget(self) -> None:
@@ -88,6 +92,8 @@ class Memory:
         self.pending.forget()
         forget(period)
         self.solution = None
+        if self.touch is not None:
+            self.touch.forget()
 
     def restore(self, other: Memory) -> None:
         """Remember what another controller of the same robot does, or did when it was copied."""
@@ -99,6 +105,8 @@ class Memory:
         self.forces[:kept], self.forces[kept:] = other.forces[:kept], other.forces[-1]
         self.up_in_base = other.up_in_base
         self.pending, self.solution = other.pending.copy(), other.solution
+        if self.touch is not None and other.touch is not None:
+            self.touch = other.touch.copy()
 
     def follow_as(self, other: Memory) -> None:
         """Follow what another one follows, with the same integral and disturbance; all else stays."""

@@ -27,7 +27,7 @@ class PeriodSettings(Struct):
             the tree as in ``RobotModel``.
         links, foot: (n,) joints that carry the contacts, and their feet.
         landed_m: (n,) m, gap at which a contact has landed.
-        push_n: (n,) N, what is pressed on besides the model's forces.
+        push_n: (n,) N, what is asked to be pressed on with, besides the model's forces.
         sources: bits of the sources that must agree on a contact.
         has_base: the base floats.
         sensed: all contacts count, as their forces are measured.
@@ -127,6 +127,7 @@ class Period(Struct):
         external* (nv,): generalized force that is fed forward; the first six are the disturbance of the base, force,
             N, and moment about its origin, N·m, in its frame.  load* (6,): its slow part.
         rest (nv,), axes (3n, nv), gram (3n, 3n), felt (3n,): room of ``disturbance``.
+        pressed (n,) N: what touching contacts are pressed on with now, besides the model's forces.
     """
 
     settings: PeriodSettings
@@ -176,6 +177,7 @@ class Period(Struct):
     axes: Numbers
     gram: Numbers
     felt: Numbers
+    pressed: Numbers
 
 
 @structref.register

@@ -136,7 +136,7 @@ class StepSolver:
         What the contact model adds lies in the cone, and so does the sum.
         """
         period, total = self.period, known
-        push, links = period.settings.push_n, period.settings.links
+        push, links = period.pressed, period.settings.links
         for i in np.flatnonzero(period.touching & (push > 0.0)):
             force = push[i] * period.normals[i]
             wrench = np.concatenate([force, np.cross(period.points[i], force)])

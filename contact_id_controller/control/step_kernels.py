@@ -283,7 +283,7 @@ def after_solving(torques, impulses, solved, seen_s, period):
             settings.period_s,
             period.contact,
             period.touching,
-            settings.push_n,
+            period.pressed,
             period.normals,
             period.frame,
             period.forces,

@@ -1,0 +1,273 @@
+"""Touching with an arm: contact by what is felt, not by where a surface is believed to be.
+
+Of a robot with a fixed base, and of its contacts that are to press with a force of their own. What is felt along the
+normal n of a contact comes from the motors' torques and the motion from one state to the next,
+
+    r = M (v - v_before) / h + C v + g - S^T tau        felt = m n^T J M^-1 r,        m = 1 / (n^T J M^-1 J^T n),
+
+low-passed; what was felt in the air, an error of the model, is no contact. m is the mass that a surface meets there.
+
+Before the touch, near the believed surface and where the plan comes down to it, the speed along the normal is at most
+F T / m, F the force asked for: an impact of m v over the time T of one between stiff bodies stays near F. Where the
+plan has arrived and nothing is felt, the hand goes on at this speed, a bounded distance beyond the surface.
+
+In contact nothing is wanted along the normal but the force, which grows from what was felt to what is asked for; the
+plan's height does not count, and the surface may give way. A bounded integral takes away what the model's error leaves
+of it. A contact that is no longer felt is approached again.
+
+Source: De Luca and Mattone, "Sensorless robot collision detection and hybrid force/motion control", ICRA 2005, for what
+is felt; Khatib, "A unified approach for motion and force control of robot manipulators", 1987, eq. 51, for m.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from contact_id_controller.control.course import Course
+from contact_id_controller.control.feedback import project
+from contact_id_controller.control.period import Period
+from contact_id_controller.control.step_kernels import BY_MEASUREMENT, PARTED_M, UNKNOWN_GAP_M
+from contact_id_controller.geometry import FeetOnGround
+from contact_id_controller.robot import RobotModel
+
+Numbers = NDArray[np.float64]
+
+EARLY_M = 0.012
+"""So far above the believed surface the bounded speed begins: a centimetre of error, and some room."""
+LATE_M = 0.03
+"""So far below it the hand looks for the surface."""
+AWARE_M = 0.1
+"""So far above it the model's error begins to be learnt: a second or two before the touch."""
+IMPACT_S = 0.003
+"""Time T of an impact between stiff bodies. MuJoCo's default ground takes 2 ms: the peak is half again the force."""
+BRAKE_M_S2 = 1.0
+"""With which the hand slows down to the bounded speed."""
+APPROACH_S = 0.005
+"""Time constant of the speed of approach: some periods, as that of a planned touchdown."""
+PLANNED_M = 0.002
+"""A plan that brings the hand as near to the believed surface is one to touch it."""
+RELEASED_M = 0.001
+"""A plan that is so far above the hand, and off the surface, lifts it."""
+LOOK_S = 1.0
+"""So far ahead is looked at whether the plan comes down."""
+FELT_S = 0.002
+"""Time constant of what is felt: two periods of 1 ms, against noise of the speeds."""
+LEARNT_S = 0.1
+"""Time constant of what is felt in the air."""
+EVIDENCE = 0.25
+"""Share of the force asked for that is a contact when it is felt, and with which the contact begins to press. Pushed on
+by its approach alone an unseen contact feels IMPACT_S / APPROACH_S of it."""
+LOST = 0.25
+"""Share of the pressing force of which less is no contact any more."""
+BUILD_S = 0.03
+"""Over which the force grows to what is asked for."""
+CORRECT_S = 0.1
+"""Time constant of the integral of the force, and its greatest share of the force asked for."""
+CORRECTION = 0.5
+LONGEST_S = 0.02
+"""States farther apart than this have lost what happened between them."""
+
+
+class Touch:
+    """The touching contacts of one controller.
+
+    Args:
+        robot: with a fixed base.  feet: its n contacts.  asked: (n,) N, force with which each is to press; 0: none.
+
+    Attributes:
+        touches: (n,) bool.  felt, unmodelled, more: (n,) N, along the normals: what is felt, what of it was felt in the
+            air, and the force's correction.  pressing: (n,) N, wanted now.
+    """
+
+    def __init__(self, robot: RobotModel, feet: FeetOnGround, asked: Numbers) -> None:
+        self._robot, self._feet, self.asked = robot, feet, asked.copy()
+        self._numbers = np.flatnonzero(asked > 0.0)
+        self._friction = robot.motors if robot.motors.rub else None
+        self._plan_data = robot.model.createData()
+        n = len(asked)
+        self.touches, self._approaches = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        self.felt, self.unmodelled, self.more = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.pressing, self._speed, self._mass = np.zeros(n), np.zeros(n), np.zeros(n)
+        self._arrived, self._stands = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        self._rows = np.zeros((n, robot.nv))
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing was felt; what is at the surface when the next state comes is old contact."""
+        self._last_s, self._before, self._fresh = -math.inf, np.zeros(self._robot.nv), True
+        for numbers in (self.felt, self.unmodelled, self.more, self.pressing):
+            numbers[:] = 0.0
+        self.touches[:] = self._approaches[:] = False
+
+    def copy(self) -> Touch:
+        """The same, kept apart from what is felt next."""
+        other = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                setattr(other, name, value.copy())
+        return other
+
+    def look(self, time_s: float, course: Course, period: Period) -> None:
+        """Decide on contact, before all else does: what touches, or is to, is no contact by geometry.
+
+        time_s: of the state.  course: what is planned.  period: with feet, state and plan of the period.
+        """
+        elapsed = time_s - self._last_s
+        lasted = 0.0 < elapsed <= LONGEST_S
+        near = [i for i in self._numbers if self.touches[i] or period.gaps[i] < AWARE_M]
+        if near:
+            inertia = np.triu(self._robot.mass_matrix_view)
+            inertia += np.triu(inertia, 1).T
+            rest = self._unexplained(period, inertia, elapsed) if lasted else None
+            now = self._planned_gaps(course, time_s, period, near)
+            later = self._planned_gaps(course, time_s + LOOK_S, period, near)
+        for i in self._numbers:
+            if i not in near:
+                self.touches[i] = self._approaches[i] = False
+                self.felt[i] = self.unmodelled[i] = 0.0
+                continue
+            row = self._row(period, i)
+            moved = np.linalg.solve(inertia, row)
+            self._rows[i], self._mass[i] = row, 1.0 / (row @ moved)
+            if rest is not None:
+                raw = self._mass[i] * (moved @ rest)
+                self.felt[i] += (raw - self.felt[i]) * elapsed / (elapsed + FELT_S)
+            self._decide(i, period, now[i], min(now[i], later[i]), elapsed if lasted else 0.0)
+        self._last_s, self._before[:], self._fresh = time_s, period.v, False
+
+    def _decide(self, i: int, period: Period, now: float, lowest: float, elapsed: float) -> None:
+        """Whether contact i touches or is approached; now, lowest: gaps, m, of the plan now and soon."""
+        gap, asked = period.gaps[i], self.asked[i]
+        wanted = bool(period.planned[i]) and lowest <= PLANNED_M
+        if now > max(PLANNED_M, gap + RELEASED_M) and self.touches[i]:
+            wanted = False
+        feels = self.felt[i] - self.unmodelled[i]
+        if period.settings.sources & BY_MEASUREMENT:
+            begins = lasts = bool(period.measured[i])
+        else:
+            begins = feels > EVIDENCE * asked
+            lasts = feels > LOST * self.pressing[i]
+        if self._fresh and abs(gap) <= PARTED_M:
+            begins, self.pressing[i], self.felt[i] = True, asked, asked
+        if not wanted:
+            self.touches[i] = False
+        elif self.touches[i]:
+            self.touches[i] = lasts
+        elif gap <= EARLY_M and begins:
+            self.touches[i] = True
+            self.pressing[i] = max(self.pressing[i], EVIDENCE * asked)
+            self.more[i] = np.clip(self.unmodelled[i], -CORRECTION * asked, CORRECTION * asked)
+        self._stands[i] = period.planned[i]
+        self._approaches[i] = wanted and not self.touches[i]
+        self._arrived[i] = now <= PLANNED_M
+        if self.touches[i]:
+            self._press(i, feels, elapsed)
+        else:
+            self.pressing[i] = self.more[i] = 0.0
+            self.unmodelled[i] += (self.felt[i] - self.unmodelled[i]) * elapsed / LEARNT_S
+        self._speed[i] = self._allowed(i, gap)
+        # The contacts are this module's: see `settle`.
+        period.planned[i], period.gaps[i] = False, max(gap, UNKNOWN_GAP_M)
+
+    def _press(self, i: int, feels: float, elapsed: float) -> None:
+        """Let the force of a contact grow, and correct it by what is felt once it has grown."""
+        asked, grown = self.asked[i], self.pressing[i] - self.more[i]
+        if grown < asked:
+            grown = min(asked, grown + asked * elapsed / BUILD_S)
+        else:
+            most = CORRECTION * asked
+            more = self.more[i] + (asked - feels) * elapsed / CORRECT_S
+            self.more[i] = min(max(more, -most), most)
+        self.pressing[i] = max(grown + self.more[i], EVIDENCE * asked)
+
+    def _allowed(self, i: int, gap: float) -> float:
+        """Speed towards the surface, m/s, that is allowed at a gap, m."""
+        bound = self.asked[i] * IMPACT_S / self._mass[i]
+        if gap > EARLY_M:
+            return math.sqrt(bound**2 + 2.0 * BRAKE_M_S2 * (gap - EARLY_M))
+        return min(bound, max(gap + LATE_M, 0.0) * bound / (LATE_M - EARLY_M))
+
+    def settle(self, time_s: float, period: Period) -> None:
+        """Change the ``acceleration`` (nv,) of a period as touching and approaching contacts need it, and name them."""
+        settings, acceleration = period.settings, period.acceleration
+        period.pressed[:] = 0.0
+        for i in self._numbers:
+            period.planned[i] = self._stands[i] or period.planned[i]
+            if self.touches[i]:
+                self._hold(i, period)
+                period.contact[i] = period.touching[i] = period.landed[i] = True
+                if not period.last[i]:
+                    period.last[i], period.since_s[i] = True, time_s
+                period.pressed[i] = self.pressing[i]
+            elif self._approaches[i]:
+                row, drift = self._rows[i], self._drift(i, period)
+                wanted = -(self._speed[i] + row @ period.v) / APPROACH_S
+                planned = float(row @ acceleration + period.normals[i] @ drift)
+                if not self._arrived[i]:
+                    wanted = max(wanted, planned)
+                wanted -= self.unmodelled[i] / self._mass[i]
+                self._project(row[None], np.array([wanted - planned]), period)
+        period.desired[:] = acceleration[settings.actuated]
+
+    def _hold(self, i: int, period: Period) -> None:
+        """No acceleration along the normal; speed along the surface fades, as that of all that stands."""
+        J = self._jacobian(period, i)
+        speed, n, settings = J @ period.v, period.normals[i], period.settings
+        closing = -float(n @ speed)
+        wanted = -(speed + closing * n) / settings.contact_time_constant_s
+        self._project(J, wanted - self._drift(i, period) - J @ period.acceleration, period)
+        period.gaps[i] = max(closing, 0.0) * settings.period_s
+
+    def _project(self, rows: Numbers, rest: Numbers, period: Period) -> None:
+        project(rows.copy(), rest, np.zeros(len(rest)), period.weights, period.acceleration)
+
+    def _jacobian(self, period: Period, i: int) -> Numbers:
+        """(3, nv), of the velocity of contact i in the world."""
+        axes, supports = self._robot.jacobian_view, self._robot.supports[self._feet.links[i]]
+        turned: Numbers = axes[:3] + np.cross(axes[3:], period.points[i], axis=0)
+        return turned * supports
+
+    def _row(self, period: Period, i: int) -> Numbers:
+        row: Numbers = period.normals[i] @ self._jacobian(period, i)
+        return row
+
+    def _drift(self, i: int, period: Period) -> Numbers:
+        """Jdot v (3,) of contact i, m/s2."""
+        robot, link = self._robot, int(self._feet.links[i])
+        data = robot.scratch
+        pin.forwardKinematics(robot.model, data, period.q, period.v, np.zeros(robot.nv))
+        local = data.oMi[link].actInv(period.points[i])
+        place = pin.SE3(data.oMi[link].rotation.T, local)
+        motion, pull = place.actInv(data.v[link]), place.actInv(data.a[link])
+        drift: Numbers = pull.linear + np.cross(motion.angular, motion.linear)
+        return drift
+
+    def _unexplained(self, period: Period, inertia: Numbers, elapsed: float) -> Numbers:
+        """Generalized force r (nv,) that neither motors nor motion explain, N·m."""
+        robot = self._robot
+        rest: Numbers = inertia @ ((period.v - self._before) / elapsed) + robot.nonlinear_effects_view
+        rest[robot.actuated] -= period.commanded
+        if self._friction is not None:
+            rest[robot.actuated] += self._friction.friction(period.v[robot.actuated])
+        return rest
+
+    def _planned_gaps(
+        self, course: Course, time_s: float, period: Period, near: list[int]
+    ) -> dict[int, float]:
+        """Gap, m, of contacts where the joints are as planned for a time."""
+        robot, data = self._robot, self._plan_data
+        q = period.q.copy()
+        robot.put_joints(q, course.reference_at(time_s).position)
+        pin.forwardKinematics(robot.model, data, q)
+        gaps = {}
+        for i in near:
+            link, normal = int(self._feet.links[i]), period.normals[i]
+            center = period.points[i] + self._feet.feet[i].radius_m * normal
+            planned = data.oMi[link].act(robot.data.oMi[link].actInv(center))
+            gaps[i] = float(period.gaps[i] + normal @ (planned - center))
+        return gaps
