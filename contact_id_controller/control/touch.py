@@ -3,20 +3,22 @@
 Of a robot with a fixed base, and of its contacts that are to press with a force of their own. What is felt along the
 normal n of a contact comes from the motors' torques and the motion from one state to the next,
 
-    r = M (v - v_before) / h + C v + g - S^T tau        felt = m n^T J M^-1 r,        m = 1 / (n^T J M^-1 J^T n),
+    r = M (v - v_before) / h + C v + g - S^T tau        felt = n^T L J M^-1 r,        L = (J M^-1 J^T)^-1 (3, 3),
 
-low-passed; what was felt in the air, an error of the model, is no contact. m is the mass that a surface meets there.
+low-passed; what was felt in the air, an error of the model, is no contact. L is the mass that a surface meets there: one
+on which the hand does not slide takes the impulse -n^T L J v from it, also where the hand moves along it.
 
-Before the touch, near the believed surface and where the plan comes down to it, the speed along the normal is at most
-F T / m, F the force asked for: an impact of m v over the time T of one between stiff bodies stays near F. Where the
-plan has arrived and nothing is felt, the hand goes on at this speed, a bounded distance beyond the surface.
+Before the touch, near the believed surface and where the plan comes down to it, that impulse is bounded by F T, F the
+force asked for and T the time of an impact between stiff bodies: the peak stays near F. Speed along the surface has at
+most half of it. Where the plan has arrived and nothing is felt, the hand goes on at this speed, a bounded distance
+beyond the surface.
 
 In contact nothing is wanted along the normal but the force, which grows from what was felt to what is asked for; the
 plan's height does not count, and the surface may give way. A bounded integral takes away what the model's error leaves
 of it. A contact that is no longer felt is approached again.
 
 Source: De Luca and Mattone, "Sensorless robot collision detection and hybrid force/motion control", ICRA 2005, for what
-is felt; Khatib, "A unified approach for motion and force control of robot manipulators", 1987, eq. 51, for m.
+is felt; Khatib, "A unified approach for motion and force control of robot manipulators", 1987, eq. 51, for L.
 """
 
 from __future__ import annotations
@@ -37,14 +39,16 @@ from contact_id_controller.robot import RobotModel
 
 Numbers = NDArray[np.float64]
 
-EARLY_M = 0.012
+EARLY_M = 0.011
 """So far above the believed surface the bounded speed begins: a centimetre of error, and some room."""
 LATE_M = 0.03
 """So far below it the hand looks for the surface."""
 AWARE_M = 0.1
 """So far above it the model's error begins to be learnt: a second or two before the touch."""
-IMPACT_S = 0.003
+IMPACT_S = 0.0033
 """Time T of an impact between stiff bodies. MuJoCo's default ground takes 2 ms: the peak is half again the force."""
+ALONG = 0.5
+"""Share of the impulse that speed along the surface may have."""
 BRAKE_M_S2 = 1.0
 """With which the hand slows down to the bounded speed."""
 APPROACH_S = 0.005
@@ -69,6 +73,8 @@ BUILD_S = 0.03
 CORRECT_S = 0.1
 """Time constant of the integral of the force, and its greatest share of the force asked for."""
 CORRECTION = 0.5
+SINGULAR = 1e-6
+"""Share of the largest mobility of a contact below which it does not move in a direction."""
 LONGEST_S = 0.02
 """States farther apart than this have lost what happened between them."""
 
@@ -92,9 +98,10 @@ class Touch:
         n = len(asked)
         self.touches, self._approaches = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         self.felt, self.unmodelled, self.more = np.zeros(n), np.zeros(n), np.zeros(n)
-        self.pressing, self._speed, self._mass = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.pressing = np.zeros(n)
+        self._gaps = np.zeros(n)
         self._arrived, self._stands = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        self._rows = np.zeros((n, robot.nv))
+        self._masses = np.zeros((n, 3))
         self.forget()
 
     def forget(self) -> None:
@@ -131,11 +138,11 @@ class Touch:
                 self.touches[i] = self._approaches[i] = False
                 self.felt[i] = self.unmodelled[i] = 0.0
                 continue
-            row = self._row(period, i)
-            moved = np.linalg.solve(inertia, row)
-            self._rows[i], self._mass[i] = row, 1.0 / (row @ moved)
+            J = self._jacobian(period, i)
+            moved = np.linalg.solve(inertia, J.T)
+            self._masses[i] = np.linalg.pinv(J @ moved, SINGULAR, True) @ period.normals[i]
             if rest is not None:
-                raw = self._mass[i] * (moved @ rest)
+                raw = self._masses[i] @ (rest @ moved)
                 self.felt[i] += (raw - self.felt[i]) * elapsed / (elapsed + FELT_S)
             self._decide(i, period, now[i], min(now[i], later[i]), elapsed if lasted else 0.0)
         self._last_s, self._before[:], self._fresh = time_s, period.v, False
@@ -170,7 +177,7 @@ class Touch:
         else:
             self.pressing[i] = self.more[i] = 0.0
             self.unmodelled[i] += (self.felt[i] - self.unmodelled[i]) * elapsed / LEARNT_S
-        self._speed[i] = self._allowed(i, gap)
+        self._gaps[i] = gap
         # The contacts are this module's: see `settle`.
         period.planned[i], period.gaps[i] = False, max(gap, UNKNOWN_GAP_M)
 
@@ -185,11 +192,12 @@ class Touch:
             self.more[i] = min(max(more, -most), most)
         self.pressing[i] = max(grown + self.more[i], EVIDENCE * asked)
 
-    def _allowed(self, i: int, gap: float) -> float:
-        """Speed towards the surface, m/s, that is allowed at a gap, m."""
-        bound = self.asked[i] * IMPACT_S / self._mass[i]
+    def _allowed(self, i: int) -> float:
+        """Impulse, N s, that is allowed at a contact's gap."""
+        gap, bound = self._gaps[i], self.asked[i] * IMPACT_S
         if gap > EARLY_M:
-            return math.sqrt(bound**2 + 2.0 * BRAKE_M_S2 * (gap - EARLY_M))
+            mass = float(np.linalg.norm(self._masses[i]))
+            return math.sqrt(bound**2 + 2.0 * BRAKE_M_S2 * (gap - EARLY_M) * mass**2)
         return min(bound, max(gap + LATE_M, 0.0) * bound / (LATE_M - EARLY_M))
 
     def settle(self, time_s: float, period: Period) -> None:
@@ -205,14 +213,30 @@ class Touch:
                     period.last[i], period.since_s[i] = True, time_s
                 period.pressed[i] = self.pressing[i]
             elif self._approaches[i]:
-                row, drift = self._rows[i], self._drift(i, period)
-                wanted = -(self._speed[i] + row @ period.v) / APPROACH_S
-                planned = float(row @ acceleration + period.normals[i] @ drift)
-                if not self._arrived[i]:
-                    wanted = max(wanted, planned)
-                wanted -= self.unmodelled[i] / self._mass[i]
-                self._project(row[None], np.array([wanted - planned]), period)
+                self._approach(i, period)
         period.desired[:] = acceleration[settings.actuated]
+
+    def _approach(self, i: int, period: Period) -> None:
+        """Bound the speeds towards and along the surface; towards it, go on at the bound where the plan has arrived."""
+        J, n = self._jacobian(period, i), period.normals[i]
+        speed = J @ period.v
+        planned = J @ period.acceleration + self._drift(i, period)
+        allowed, mass = self._allowed(i), float(self._masses[i] @ n)
+        along = mass * n - self._masses[i]  # speed in this direction adds to the impulse
+        weight = float(np.linalg.norm(along))
+        wanted = planned.copy()
+        if weight > SINGULAR * mass:
+            way = along / weight
+            fastest = ALONG * allowed / weight
+            most = (fastest - way @ speed) / APPROACH_S
+            wanted += min(most - way @ planned, 0.0) * way
+            allowed -= weight * min(max(way @ speed, 0.0), fastest)
+        towards = -(allowed / mass + n @ speed) / APPROACH_S - self.unmodelled[i] / mass
+        change = towards - n @ planned
+        wanted += (change if self._arrived[i] else max(change, 0.0)) * n
+        change = wanted - planned
+        if change.any():  # of all three directions: joints that slow one down do not speed up another
+            self._project(J, change, period)
 
     def _hold(self, i: int, period: Period) -> None:
         """No acceleration along the normal; speed along the surface fades, as that of all that stands."""
@@ -231,10 +255,6 @@ class Touch:
         axes, supports = self._robot.jacobian_view, self._robot.supports[self._feet.links[i]]
         turned: Numbers = axes[:3] + np.cross(axes[3:], period.points[i], axis=0)
         return turned * supports
-
-    def _row(self, period: Period, i: int) -> Numbers:
-        row: Numbers = period.normals[i] @ self._jacobian(period, i)
-        return row
 
     def _drift(self, i: int, period: Period) -> Numbers:
         """Jdot v (3,) of contact i, m/s2."""
