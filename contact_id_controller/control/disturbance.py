@@ -119,7 +119,7 @@ def forget(period: Period) -> None:
 
 
 @kernel
-def _unexplained(period, elapsed):
+def unexplained(period, elapsed):
     """Write r into ``rest`` (nv,): what moved the robot besides its motors, as it was given to them."""
     settings, M, v, before = period.settings, period.inertia, period.v, period.before
     out, bias, actuated = period.rest, period.bias, period.settings.actuated
@@ -252,7 +252,7 @@ def observe(time_s, period):
     period.seen_s[0] = time_s
     doubt = _in_doubt(time_s, period) or not 0.0 < elapsed <= LONGEST_S
     if not doubt:
-        _unexplained(period, elapsed)
+        unexplained(period, elapsed)
         near = np.empty(period.gaps.shape[0], np.int64)
         feet = _take_foreseen_forces(period, near)
         _take_felt_forces(period, near, feet)

@@ -31,6 +31,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from contact_id_controller.control.course import Course
+from contact_id_controller.control.disturbance import LONGEST_S, unexplained
 from contact_id_controller.control.feedback import project
 from contact_id_controller.control.period import Period
 from contact_id_controller.control.step_kernels import BY_MEASUREMENT, PARTED_M, UNKNOWN_GAP_M
@@ -75,8 +76,6 @@ CORRECT_S = 0.1
 CORRECTION = 0.5
 SINGULAR = 1e-6
 """Share of the largest mobility of a contact below which it does not move in a direction."""
-LONGEST_S = 0.02
-"""States farther apart than this have lost what happened between them."""
 
 
 class Touch:
@@ -93,7 +92,6 @@ class Touch:
     def __init__(self, robot: RobotModel, feet: FeetOnGround, asked: Numbers) -> None:
         self._robot, self._feet, self.asked = robot, feet, asked.copy()
         self._numbers = np.flatnonzero(asked > 0.0)
-        self._friction = robot.motors if robot.motors.rub else None
         self._plan_data = robot.model.createData()
         n = len(asked)
         self.touches, self._approaches = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
@@ -106,7 +104,7 @@ class Touch:
 
     def forget(self) -> None:
         """Nothing was felt; what is at the surface when the next state comes is old contact."""
-        self._last_s, self._before, self._fresh = -math.inf, np.zeros(self._robot.nv), True
+        self._last_s, self._fresh = -math.inf, True
         for numbers in (self.felt, self.unmodelled, self.more, self.pressing):
             numbers[:] = 0.0
         self.touches[:] = self._approaches[:] = False
@@ -128,9 +126,10 @@ class Touch:
         lasted = 0.0 < elapsed <= LONGEST_S
         near = [i for i in self._numbers if self.touches[i] or period.gaps[i] < AWARE_M]
         if near:
-            inertia = np.triu(self._robot.mass_matrix_view)
+            inertia = np.triu(period.inertia)
             inertia += np.triu(inertia, 1).T
-            rest = self._unexplained(period, inertia, elapsed) if lasted else None
+            if lasted:
+                unexplained(period, elapsed)
             now = self._planned_gaps(course, time_s, period, near)
             later = self._planned_gaps(course, time_s + LOOK_S, period, near)
         for i in self._numbers:
@@ -141,11 +140,11 @@ class Touch:
             J = self._jacobian(period, i)
             moved = np.linalg.solve(inertia, J.T)
             self._masses[i] = np.linalg.pinv(J @ moved, SINGULAR, True) @ period.normals[i]
-            if rest is not None:
-                raw = self._masses[i] @ (rest @ moved)
+            if lasted:
+                raw = self._masses[i] @ (period.rest @ moved)
                 self.felt[i] += (raw - self.felt[i]) * elapsed / (elapsed + FELT_S)
             self._decide(i, period, now[i], min(now[i], later[i]), elapsed if lasted else 0.0)
-        self._last_s, self._before[:], self._fresh = time_s, period.v, False
+        self._last_s, self._fresh, period.before[:] = time_s, False, period.v
 
     def _decide(self, i: int, period: Period, now: float, lowest: float, elapsed: float) -> None:
         """Whether contact i touches or is approached; now, lowest: gaps, m, of the plan now and soon."""
@@ -235,7 +234,9 @@ class Touch:
         change = towards - n @ planned
         wanted += (change if self._arrived[i] else max(change, 0.0)) * n
         change = wanted - planned
-        if change.any():  # of all three directions: joints that slow one down do not speed up another
+        if (
+            change.any()
+        ):  # of all three directions: joints that slow one down do not speed up another
             self._project(J, change, period)
 
     def _hold(self, i: int, period: Period) -> None:
@@ -266,15 +267,6 @@ class Touch:
         motion, pull = place.actInv(data.v[link]), place.actInv(data.a[link])
         drift: Numbers = pull.linear + np.cross(motion.angular, motion.linear)
         return drift
-
-    def _unexplained(self, period: Period, inertia: Numbers, elapsed: float) -> Numbers:
-        """Generalized force r (nv,) that neither motors nor motion explain, N·m."""
-        robot = self._robot
-        rest: Numbers = inertia @ ((period.v - self._before) / elapsed) + robot.nonlinear_effects_view
-        rest[robot.actuated] -= period.commanded
-        if self._friction is not None:
-            rest[robot.actuated] += self._friction.friction(period.v[robot.actuated])
-        return rest
 
     def _planned_gaps(
         self, course: Course, time_s: float, period: Period, near: list[int]

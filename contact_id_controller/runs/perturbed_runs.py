@@ -40,6 +40,8 @@ SECONDS = 4.0
 """Of a walk that has no end; a plan or a joint motion is followed to its end."""
 SETTLE_S = 0.5
 """How long a robot stands before and after these."""
+TOUCH_S = 4.0
+"""How long an arm has after its motion: it comes down on a surface slowly, and a centimetre farther than planned."""
 
 HALVINGS = 5
 """Of a bisection: the answer is within 3 % of the range."""
@@ -261,7 +263,7 @@ def _motion(config: str) -> _Motion:
     if MOTION in file:
         robot = controller_settings(config).robot()
         motion = joint_motion(file.own_section(MOTION), robot.joint_names)
-        return _Motion(None, Plan(motion), float(motion.times_s[-1]) + SETTLE_S)
+        return _Motion(None, Plan(motion), float(motion.times_s[-1]) + TOUCH_S)
     if WHOLE_BODY not in file:
         return _Motion(None, None, SECONDS)
     from contact_id_controller.planning.kinodynamic import plan_motion

@@ -1,0 +1,120 @@
+"""An arm lays its hand on a table that is not where it is believed to be, or gives way; MuJoCo's forces judge."""
+
+import numpy as np
+import pytest
+from moving_table import MovingTable
+from paths import ROOT
+
+from contact_id_controller.control import touch
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.geometry import HalfSpace
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.runs.joint_motion_file import joint_motion
+from contact_id_controller.runs.one_process import controller_settings, mujoco_robot, section
+
+CONFIG = str(ROOT / "config" / "arms" / "panda.yaml")
+ASKED_N, PEAK_N = 20.0, 40.0
+SETTLED_S = 0.5  # from the touch on
+YIELDS_M_S, YIELDS_FOR_S, SPEEDS_UP_S = 0.02, 1.0, 0.05
+
+
+class Arm:
+    """The arm of the file in front of a table; what was pressed on, period after period."""
+
+    def __init__(self, world):
+        self.settings = controller_settings(CONFIG)
+        robot = self.settings.robot()
+        self.controller, self.world = Controller(robot, self.settings), world
+        start = section(CONFIG, "simulated_robot")["initial_joint_positions"]
+        body = getattr(world, "arm", world)
+        self.state = body.reset(robot.configuration(None, np.array(start)))
+        self.controller.reset(self.state)
+        motion = joint_motion(section(CONFIG, "joint_motion"), robot.joint_names)
+        self.controller.follow(Plan(motion), self.state.time_s)
+        self.forces, self.touching, self.heights = [], [], []
+
+    def step(self, *speed):
+        result = self.controller.step(self.state)
+        assert result.status == "solved"
+        answer = self.world.step(result.torques, *speed)
+        if speed:
+            self.state, force = answer
+        else:
+            self.state, force = answer, self.world.contact_forces()[0, 2]
+        self.forces.append(force)
+        self.touching.append(bool(result.contact[0]))
+
+    def until_it_touches(self, *speed, within_s=10.0):
+        while not (self.forces and self.forces[-1] > 0.0):
+            self.step(*speed)
+            assert self.state.time_s < within_s, "it never touched"
+        return len(self.forces) - 1
+
+    def go_on(self, seconds, *speed):
+        for _ in range(round(seconds / self.settings.period_s)):
+            self.step(*speed)
+
+
+def judged(arm, touch_at, peak_n=PEAK_N):
+    forces = np.array(arm.forces)
+    assert forces.max() < peak_n
+    assert forces[touch_at:].min() > 0.0, "contact was lost"
+    settled = forces[touch_at + round(SETTLED_S / arm.settings.period_s) :]
+    assert len(settled) > 100
+    np.testing.assert_allclose(settled, ASKED_N, atol=1.0)
+    assert all(arm.touching[touch_at + 10 :])
+
+
+@pytest.mark.parametrize("height_m", [0.0, 0.01, -0.01, -0.001])
+def test_a_hand_is_laid_on_a_table_wherever_it_is(height_m):
+    settings = controller_settings(CONFIG)
+    arm = Arm(mujoco_robot(settings, 0.6, terrain=HalfSpace(offset=height_m), floating_base=False))
+    at = arm.until_it_touches()
+    arm.go_on(1.0)
+    judged(arm, at)
+    assert not any(arm.touching[:at])
+
+
+def test_a_table_that_gives_way_is_followed(monkeypatch):
+    arm = Arm(MovingTable(controller_settings(CONFIG), 0.6, 0.0, monkeypatch))
+    at = arm.until_it_touches(0.0)
+    arm.go_on(0.2, 0.0)
+    for number in range(round(YIELDS_FOR_S / 1e-3)):
+        arm.step(-YIELDS_M_S * min(1.0, number * 1e-3 / SPEEDS_UP_S))
+    assert arm.world.height_m < -0.9 * YIELDS_M_S * YIELDS_FOR_S
+    judged(arm, at)
+
+
+def test_a_table_that_is_taken_away_is_found_again_without_a_jolt(monkeypatch):
+    arm = Arm(MovingTable(controller_settings(CONFIG), 0.6, 0.0, monkeypatch))
+    arm.until_it_touches(0.0)
+    arm.go_on(0.2, 0.0)
+    arm.go_on(0.01, -0.5)  # 5 mm in 10 ms: no hand follows
+    assert not arm.forces[-1]
+    arm.go_on(0.05, 0.0)
+    assert not arm.touching[-1]
+    lost = len(arm.forces)
+    arm.forces[:lost] = [0.0] * lost
+    at = arm.until_it_touches(0.0, within_s=12.0)
+    arm.go_on(1.0, 0.0)
+    judged(arm, at)
+
+
+def test_a_hand_that_finds_nothing_stops_below(monkeypatch):
+    settings = controller_settings(CONFIG)
+    world = mujoco_robot(settings, 0.6, terrain=HalfSpace(offset=-0.2), floating_base=False)
+    arm = Arm(world)
+    arm.go_on(14.0)
+    height = world.foot_positions()[0, 2] - settings.feet[0].radius_m
+    assert -touch.LATE_M <= height < -0.8 * touch.LATE_M
+    assert np.abs(arm.state.v).max() < 0.01 and not any(arm.touching)
+
+
+def test_a_force_is_right_with_a_load_that_nobody_told_of():
+    settings = controller_settings(CONFIG)
+    world = mujoco_robot(settings, 0.6, floating_base=False)
+    world.mujoco_model.body_mass[-3] += 0.5  # the hand's link: 5 N, a quarter of what is asked for
+    arm = Arm(world)
+    at = arm.until_it_touches()
+    arm.go_on(1.0)
+    judged(arm, at, peak_n=2.5 * ASKED_N)  # more mass comes down than is known
