@@ -36,6 +36,13 @@ from contact_id_controller.control.feedback import project
 from contact_id_controller.control.period import Period
 from contact_id_controller.control.step_kernels import BY_MEASUREMENT, PARTED_M, UNKNOWN_GAP_M
 from contact_id_controller.geometry import FeetOnGround
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.dense import (
+    backward_substitute,
+    cholesky,
+    forward_substitute,
+)
+from contact_id_controller.kernels.spatial import link_motion, point_acceleration
 from contact_id_controller.robot import RobotModel
 
 Numbers = NDArray[np.float64]
@@ -75,7 +82,63 @@ CORRECT_S = 0.1
 """Time constant of the integral of the force, and its greatest share of the force asked for."""
 CORRECTION = 0.5
 SINGULAR = 1e-6
-"""Share of the largest mobility of a contact below which it does not move in a direction."""
+"""Share of the mobility of a contact that is added to it, for directions in which it does not move."""
+
+
+@kernel
+def _motion(period, i, J, drift):
+    """Jacobian (3, nv) of the velocity of contact i in the world, and Jdot v (3,), m/s2."""
+    settings, axes, point = period.settings, period.jacobian, period.points[i]
+    link, supports = settings.links[i], settings.supports
+    x, y, z = point[0], point[1], point[2]
+    for k in range(J.shape[1]):
+        if supports[link, k]:
+            J[0, k] = axes[0, k] + axes[4, k] * z - axes[5, k] * y
+            J[1, k] = axes[1, k] + axes[5, k] * x - axes[3, k] * z
+            J[2, k] = axes[2, k] + axes[3, k] * y - axes[4, k] * x
+        else:
+            J[0, k] = J[1, k] = J[2, k] = 0.0
+    twist, bias, work = np.empty((len(supports), 6)), np.empty((len(supports), 6)), np.empty(3)
+    link_motion(axes, period.v, supports, settings.coordinate_joint, twist, bias)
+    point_acceleration(twist[link], bias[link], point, drift, work)
+
+
+@kernel
+def _masses(period, J, normal, out):
+    """n^T L (3,) kg of a contact with Jacobian J (3, nv); what r of ``unexplained`` does there along n, N."""
+    nv = J.shape[1]
+    inertia, moved = np.empty((nv, nv)), np.empty((3, nv))
+    for a in range(nv):
+        for b in range(a, nv):
+            inertia[a, b] = inertia[b, a] = period.inertia[a, b]
+    mobility, right, pulled = np.zeros((3, 3)), np.empty(3), np.zeros(3)
+    if not cholesky(inertia, nv, 0.0):
+        return 0.0
+    for d in range(3):
+        for k in range(nv):
+            moved[d, k] = J[d, k]
+        forward_substitute(inertia, nv, moved[d])
+        backward_substitute(inertia, nv, moved[d])
+        for k in range(nv):
+            pulled[d] += moved[d, k] * period.rest[k]
+    trace = 0.0
+    for a in range(3):
+        right[a] = normal[a]
+        for b in range(3):
+            for k in range(nv):
+                mobility[a, b] += moved[a, k] * J[b, k]
+        trace += mobility[a, a]
+    for a in range(3):
+        mobility[a, a] += SINGULAR * trace
+    if not cholesky(mobility, 3, 0.0):
+        return 0.0
+    forward_substitute(mobility, 3, right)
+    backward_substitute(mobility, 3, right)
+    felt = 0.0
+    for a in range(3):
+        out[a] = right[a]
+        felt += right[a] * pulled[a]
+    return felt
 
 
 class Touch:
@@ -99,7 +162,8 @@ class Touch:
         self.pressing = np.zeros(n)
         self._gaps = np.zeros(n)
         self._arrived, self._stands = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        self._masses = np.zeros((n, 3))
+        self._masses, self._drifts = np.zeros((n, 3)), np.zeros((n, 3))
+        self._jacobians = np.zeros((n, 3, robot.nv))
         self.forget()
 
     def forget(self) -> None:
@@ -126,8 +190,6 @@ class Touch:
         lasted = 0.0 < elapsed <= LONGEST_S
         near = [i for i in self._numbers if self.touches[i] or period.gaps[i] < AWARE_M]
         if near:
-            inertia = np.triu(period.inertia)
-            inertia += np.triu(inertia, 1).T
             if lasted:
                 unexplained(period, elapsed)
             now = self._planned_gaps(course, time_s, period, near)
@@ -137,11 +199,9 @@ class Touch:
                 self.touches[i] = self._approaches[i] = False
                 self.felt[i] = self.unmodelled[i] = 0.0
                 continue
-            J = self._jacobian(period, i)
-            moved = np.linalg.solve(inertia, J.T)
-            self._masses[i] = np.linalg.pinv(J @ moved, SINGULAR, True) @ period.normals[i]
+            _motion(period, i, self._jacobians[i], self._drifts[i])
+            raw = _masses(period, self._jacobians[i], period.normals[i], self._masses[i])
             if lasted:
-                raw = self._masses[i] @ (period.rest @ moved)
                 self.felt[i] += (raw - self.felt[i]) * elapsed / (elapsed + FELT_S)
             self._decide(i, period, now[i], min(now[i], later[i]), elapsed if lasted else 0.0)
         self._last_s, self._fresh, period.before[:] = time_s, False, period.v
@@ -217,9 +277,9 @@ class Touch:
 
     def _approach(self, i: int, period: Period) -> None:
         """Bound the speeds towards and along the surface; towards it, go on at the bound where the plan has arrived."""
-        J, n = self._jacobian(period, i), period.normals[i]
+        J, n = self._jacobians[i], period.normals[i]
         speed = J @ period.v
-        planned = J @ period.acceleration + self._drift(i, period)
+        planned = J @ period.acceleration + self._drifts[i]
         allowed, mass = self._allowed(i), float(self._masses[i] @ n)
         along = mass * n - self._masses[i]  # speed in this direction adds to the impulse
         weight = float(np.linalg.norm(along))
@@ -241,32 +301,15 @@ class Touch:
 
     def _hold(self, i: int, period: Period) -> None:
         """No acceleration along the normal; speed along the surface fades, as that of all that stands."""
-        J = self._jacobian(period, i)
+        J = self._jacobians[i]
         speed, n, settings = J @ period.v, period.normals[i], period.settings
         closing = -float(n @ speed)
         wanted = -(speed + closing * n) / settings.contact_time_constant_s
-        self._project(J, wanted - self._drift(i, period) - J @ period.acceleration, period)
+        self._project(J, wanted - self._drifts[i] - J @ period.acceleration, period)
         period.gaps[i] = max(closing, 0.0) * settings.period_s
 
     def _project(self, rows: Numbers, rest: Numbers, period: Period) -> None:
         project(rows.copy(), rest, np.zeros(len(rest)), period.weights, period.acceleration)
-
-    def _jacobian(self, period: Period, i: int) -> Numbers:
-        """(3, nv), of the velocity of contact i in the world."""
-        axes, supports = self._robot.jacobian_view, self._robot.supports[self._feet.links[i]]
-        turned: Numbers = axes[:3] + np.cross(axes[3:], period.points[i], axis=0)
-        return turned * supports
-
-    def _drift(self, i: int, period: Period) -> Numbers:
-        """Jdot v (3,) of contact i, m/s2."""
-        robot, link = self._robot, int(self._feet.links[i])
-        data = robot.scratch
-        pin.forwardKinematics(robot.model, data, period.q, period.v, np.zeros(robot.nv))
-        local = data.oMi[link].actInv(period.points[i])
-        place = pin.SE3(data.oMi[link].rotation.T, local)
-        motion, pull = place.actInv(data.v[link]), place.actInv(data.a[link])
-        drift: Numbers = pull.linear + np.cross(motion.angular, motion.linear)
-        return drift
 
     def _planned_gaps(
         self, course: Course, time_s: float, period: Period, near: list[int]
