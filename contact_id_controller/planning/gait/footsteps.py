@@ -120,11 +120,13 @@ class Footsteps:
         settings = self._settings
         if moves or settings.step_in_place:
             self._idle_since_s = None
-            if self.clock is None or self._changed:
+            clock = self.clock
+            if clock is None or self._changed:
                 landings = [s.end_s for s in self._active(start_s) if isinstance(s, Swing)]
-                self.clock = GaitClock(max([start_s, *landings]), *self._gait)
+                clock = GaitClock(max([start_s, *landings]), *self._gait)
                 self._changed = False
-            self._fit_swings(start_s, base)
+            self.clock = self._fitted(clock, start_s, base)
+            self._missed_s = max(0.0, self.clock.swing_s - clock.swing_s)
         elif self.clock is not None:
             if self._idle_since_s is None:
                 self._idle_since_s = start_s
@@ -134,19 +136,18 @@ class Footsteps:
             if all_stand and (late or self._at_home(start_s, base)):
                 self.clock = None
 
-    def _fit_swings(self, start_s: float, base: BaseMotion) -> None:
+    def _fitted(self, clock: GaitClock, start_s: float, base: BaseMotion) -> GaitClock:
         """Swings as long as the joints' speed asks for, at the cost of the stances; touchdowns stay.
 
         A foot that goes v T in its swing of duration s is, with a profile whose largest slope is k, at most
         k v T / s - v faster than the base.
         """
-        clock, gait = self.clock, self._gait
+        gait = self._gait
         speed = max(self._speed_of_feet(t, base) for t in (start_s, start_s + gait.period_s))
         slope = STEEPEST[self._settings.swing_profile]
         needed_s = slope * speed * gait.period_s / (SPEED_SHARE * self._foot_speed_m_s + speed)
         duty = min(gait.duty_factor, max(SHORTEST_STANCE, 1.0 - needed_s / gait.period_s))
-        self.clock = dataclasses.replace(clock, duty_factor=duty)
-        self._missed_s = max(0.0, self.clock.swing_s - clock.swing_s)
+        return dataclasses.replace(clock, duty_factor=duty)
 
     def _speed_of_feet(self, t_s: float, base: BaseMotion) -> float:
         """Largest horizontal speed, m/s, of the nominal places of the feet at a time."""

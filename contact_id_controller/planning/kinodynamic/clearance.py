@@ -76,8 +76,9 @@ def patches_of(plan: ContactPlan) -> list[Patch]:
 
 
 def _patch(foothold: Foothold, sole: Sole) -> Patch:
-    middle = foothold.position + foothold.rotation @ np.array(sole.center_m)
-    return Patch(middle, foothold.rotation, np.array(sole.half_size_m) + STONE_MARGIN_M)
+    rotation = np.asarray(foothold.rotation)
+    middle = foothold.position + rotation @ np.array(sole.center_m)
+    return Patch(middle, rotation, np.array(sole.half_size_m) + STONE_MARGIN_M)
 
 
 def _needed(swing: Swing, sole: Sole, patches: list[Patch]) -> float:
@@ -88,7 +89,7 @@ def _needed(swing: Swing, sole: Sole, patches: list[Patch]) -> float:
     grid = np.unique(_GRID * np.array(sole.half_size_m), axis=0)
     places = np.column_stack([grid, np.zeros(len(grid))]) + np.array(sole.center_m)
     standing = np.array(
-        [end.position + places @ end.rotation.T for end in (swing.start, swing.target)]
+        [end.position + places @ np.transpose(end.rotation) for end in (swing.start, swing.target)]
     )
     u = np.linspace(0.0, 1.0, SAMPLES + 2)[1:-1]
     positions, rotations, _, _ = swing.at(u * swing.duration_s, 0.0)
