@@ -89,7 +89,7 @@ def _needed(swing: Swing, sole: Sole, patches: list[Patch]) -> float:
     grid = np.unique(_GRID * np.array(sole.half_size_m), axis=0)
     places = np.column_stack([grid, np.zeros(len(grid))]) + np.array(sole.center_m)
     standing = np.array(
-        [end.position + places @ np.transpose(end.rotation) for end in (swing.start, swing.target)]
+        [end.position + places @ np.asarray(end.rotation).T for end in (swing.start, swing.target)]
     )
     u = np.linspace(0.0, 1.0, SAMPLES + 2)[1:-1]
     positions, rotations, _, _ = swing.at(u * swing.duration_s, 0.0)
