@@ -61,7 +61,8 @@ DISTRIBUTION = option(
     "least_torque",
     """Which of the contact forces with the same effect on the base is taken: least joint torque,
     least force, or whatever the solver returns.""",
-    when="least_force for an arm on a table; none to see the solver's own, as in the papers.",
+    when="least_force for an arm on a table, and where ground may be more slippery than believed, at the price of some "
+    "torque; none to see the solver's own, as in the papers.",
     choices=DISTRIBUTIONS,
 )
 
