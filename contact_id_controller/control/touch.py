@@ -154,7 +154,7 @@ class Touch:
 
     def __init__(self, robot: RobotModel, feet: FeetOnGround, asked: Numbers) -> None:
         self._robot, self._feet, self.asked = robot, feet, asked.copy()
-        self._numbers = np.flatnonzero(asked > 0.0)
+        self._numbers = [int(i) for i in np.flatnonzero(asked > 0.0)]
         self._plan_data = robot.model.createData()
         n = len(asked)
         self.touches, self._approaches = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
