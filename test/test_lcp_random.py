@@ -127,7 +127,7 @@ def test_factored_is_always_an_answer(seed, n, r, integers, exponent):
     rng = np.random.default_rng(seed)
     Y, q = rng.normal(size=(n, r)), rng.normal(size=n)
     scale = 10.0**exponent
-    if integers:  # degenerate: rounding would decide whether there is an answer, so the scale rounds nothing
+    if integers:  # degenerate: rounding decides whether there is an answer, so the scale has none
         Y, q, scale = np.round(Y), np.round(2 * q), 2.0 ** round(exponent)
     Y, q = Y * scale, q / scale
     result = ppm_factored(Y, q)
