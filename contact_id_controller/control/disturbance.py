@@ -37,6 +37,7 @@ from contact_id_controller.kernels.dense import (
     cholesky,
     forward_substitute,
 )
+from contact_id_controller.kernels.spatial import point_column
 from contact_id_controller.robot import RobotModel
 
 OBSERVED_S = 0.1
@@ -155,14 +156,11 @@ def _take_foreseen_forces(period, near):
     for i in range(gaps.shape[0]):
         if gaps[i] > NEAR_M:
             continue
-        x, y, z = points[i, 0], points[i, 1], points[i, 2]
         a, b, c = forces[i, 0], forces[i, 1], forces[i, 2]
         row, moves = 3 * feet, supports[links[i]]
         for k in range(rest.shape[0]):
             if moves[k]:
-                ax = J[0, k] + J[4, k] * z - J[5, k] * y
-                ay = J[1, k] + J[5, k] * x - J[3, k] * z
-                az = J[2, k] + J[3, k] * y - J[4, k] * x
+                ax, ay, az = point_column(J, k, points[i])
                 axes[row, k], axes[row + 1, k], axes[row + 2, k] = ax, ay, az
                 rest[k] -= ax * a + ay * b + az * c
         near[feet] = links[i]

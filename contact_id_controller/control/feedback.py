@@ -22,7 +22,12 @@ from contact_id_controller.kernels.dense import (
     cholesky,
     forward_substitute,
 )
-from contact_id_controller.kernels.spatial import link_motion, point_acceleration, point_velocity
+from contact_id_controller.kernels.spatial import (
+    link_motion,
+    point_acceleration,
+    point_column,
+    point_velocity,
+)
 
 BASE_WEIGHT = 1.0
 UNPLANNED = 1e-6  # weight of the base when no base motion is planned
@@ -105,14 +110,11 @@ def foot_rows(tree, feet, fading, wanted, A, rest):
         if not (feet.standing[i] or feet.landing[i]):
             continue
         link, point = feet.links[i], feet.points[i]
-        x, y, z = point[0], point[1], point[2]
         point_velocity(twist[link], point, speed)
         point_acceleration(twist[link], drift[link], point, pull, work)
         for k in range(nv):
             if supports[link, k]:
-                A[row, k] = J[0, k] + J[4, k] * z - J[5, k] * y
-                A[row + 1, k] = J[1, k] + J[5, k] * x - J[3, k] * z
-                A[row + 2, k] = J[2, k] + J[3, k] * y - J[4, k] * x
+                A[row, k], A[row + 1, k], A[row + 2, k] = point_column(J, k, point)
         for d in range(3):
             total = -(speed[d] + feet.closing[i] * feet.normals[i, d]) / fading.standing
             if not feet.standing[i]:

@@ -16,6 +16,7 @@ import pinocchio as pin
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.spatial import point_column
 from contact_id_controller.robot import RobotModel
 
 JOINTS, FEET, HEIGHT, FORCES, SLIP = range(5)
@@ -191,15 +192,15 @@ def _weigh(period, measured, scale, numbers, share, limits, evidence, worst):
         if size > largest:
             largest, worst[0] = size, j
     for i in range(points.shape[0]):
-        x, y, z = points[i, 0], points[i, 1], points[i, 2]
         # Where the plan has it, from where it is, in the base's frame; and how fast it moves.
         a = b = c = 0.0
         for j in range(error.shape[0]):
             k = actuated[j]
             if supports[links[i], k]:
-                a += error[j] * (J[0, k] + J[4, k] * z - J[5, k] * y)
-                b += error[j] * (J[1, k] + J[5, k] * x - J[3, k] * z)
-                c += error[j] * (J[2, k] + J[3, k] * y - J[4, k] * x)
+                x, y, z = point_column(J, k, points[i])
+                a += error[j] * x
+                b += error[j] * y
+                c += error[j] * z
         away = np.sqrt(a * a + b * b + c * c)
         if away > far:
             far, worst[1] = away, i
@@ -210,9 +211,10 @@ def _weigh(period, measured, scale, numbers, share, limits, evidence, worst):
             a = b = c = 0.0
             for k in range(v.shape[0]):
                 if supports[links[i], k]:
-                    a += v[k] * (J[0, k] + J[4, k] * z - J[5, k] * y)
-                    b += v[k] * (J[1, k] + J[5, k] * x - J[3, k] * z)
-                    c += v[k] * (J[2, k] + J[3, k] * y - J[4, k] * x)
+                    x, y, z = point_column(J, k, points[i])
+                    a += v[k] * x
+                    b += v[k] * y
+                    c += v[k] * z
             away = a * nx + b * ny + c * nz
             slip += np.sqrt((a - away * nx) ** 2 + (b - away * ny) ** 2 + (c - away * nz) ** 2)
     evidence[JOINTS] += share * (largest - evidence[JOINTS])

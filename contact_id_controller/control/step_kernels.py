@@ -19,7 +19,7 @@ from contact_id_controller.control.feedback import (
 from contact_id_controller.control.limits import bound_joints, limit_joints
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
-from contact_id_controller.kernels.spatial import tangents
+from contact_id_controller.kernels.spatial import point_column, tangents
 from contact_id_controller.kernels.turns import whole_turns
 
 UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
@@ -96,15 +96,11 @@ def _find_early(period, settings):
         early[i] = early[i] and not planned[i] and gaps[i] <= LANDED_M
         if not (lifted[i] and near) or early[i]:
             continue
-        x, y, z = points[i, 0], points[i, 1], points[i, 2]
         closing = 0.0
         for k in range(v.shape[0]):
             if supports[links[i], k]:
-                closing -= v[k] * (
-                    normals[i, 0] * (J[0, k] + J[4, k] * z - J[5, k] * y)
-                    + normals[i, 1] * (J[1, k] + J[5, k] * x - J[3, k] * z)
-                    + normals[i, 2] * (J[2, k] + J[3, k] * y - J[4, k] * x)
-                )
+                x, y, z = point_column(J, k, points[i])
+                closing -= v[k] * (normals[i, 0] * x + normals[i, 1] * y + normals[i, 2] * z)
         early[i] = closing * period_s > max(gaps[i], LANDED_M)
 
 

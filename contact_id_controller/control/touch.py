@@ -42,7 +42,7 @@ from contact_id_controller.kernels.dense import (
     cholesky,
     forward_substitute,
 )
-from contact_id_controller.kernels.spatial import link_motion, point_acceleration
+from contact_id_controller.kernels.spatial import link_motion, point_acceleration, point_column
 from contact_id_controller.robot import RobotModel
 
 Numbers = NDArray[np.float64]
@@ -90,12 +90,9 @@ def _motion(period, i, J, drift):
     """Jacobian (3, nv) of the velocity of contact i in the world, and Jdot v (3,), m/s2."""
     settings, axes, point = period.settings, period.jacobian, period.points[i]
     link, supports = settings.links[i], settings.supports
-    x, y, z = point[0], point[1], point[2]
     for k in range(J.shape[1]):
         if supports[link, k]:
-            J[0, k] = axes[0, k] + axes[4, k] * z - axes[5, k] * y
-            J[1, k] = axes[1, k] + axes[5, k] * x - axes[3, k] * z
-            J[2, k] = axes[2, k] + axes[3, k] * y - axes[4, k] * x
+            J[0, k], J[1, k], J[2, k] = point_column(axes, k, point)
         else:
             J[0, k] = J[1, k] = J[2, k] = 0.0
     twist, bias, work = np.empty((len(supports), 6)), np.empty((len(supports), 6)), np.empty(3)
@@ -294,9 +291,8 @@ class Touch:
         change = towards - n @ planned
         wanted += (change if self._arrived[i] else max(change, 0.0)) * n
         change = wanted - planned
-        if (
-            change.any()
-        ):  # of all three directions: joints that slow one down do not speed up another
+        # Of all three directions: joints that slow one down do not speed up another.
+        if change.any():
             self._project(J, change, period)
 
     def _hold(self, i: int, period: Period) -> None:

@@ -21,6 +21,20 @@ def tangents(normal, frame):
 
 
 @bare_kernel
+def point_column(J, k, point):
+    """Column k of the Jacobian of the velocity of a point (3,): J_v + J_w x point, world axes.
+
+    J (6, nv): at the world's origin, linear part first. The caller knows whether coordinate k moves the point's link.
+    """
+    x, y, z = point[0], point[1], point[2]
+    return (
+        J[0, k] + J[4, k] * z - J[5, k] * y,
+        J[1, k] + J[5, k] * x - J[3, k] * z,
+        J[2, k] + J[3, k] * y - J[4, k] * x,
+    )
+
+
+@bare_kernel
 def link_motion(J, v, supports, coordinate_joint, twist, drift):
     """World-frame spatial velocity and zero-acceleration spatial acceleration of every link.
 

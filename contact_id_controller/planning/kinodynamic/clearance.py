@@ -56,10 +56,7 @@ def swing_heights(plan: ContactPlan, least_m: float) -> list[list[float]]:
     """Height, m, of each swing of each sole of a plan, in order of time: `least_m`, or as much as clears all footholds."""
     patches = patches_of(plan)
     return [
-        [
-            max(least_m, _needed(swing, plan.sole_of(sole.frame), patches))
-            for swing in swings_of(plan, sole.frame)
-        ]
+        [max(least_m, _needed(swing, sole, patches)) for swing in swings_of(plan, sole.frame)]
         for sole in plan.soles
     ]
 
