@@ -394,6 +394,12 @@ def test_while_states_are_bad_or_missing_the_trajectory_goes_on():
     sent, time_s = send(guard, 36)
     np.testing.assert_allclose(sent, guard.result.torques)
     np.testing.assert_allclose(sum_at(guard, time_s, 0.0), sent, atol=1e-9)
+    # Silence alone, too: no state came that was bad.
+    for number in range(37, 42):
+        send(guard, number)
+    guard.silence()
+    sent, time_s = send(guard, 42)
+    np.testing.assert_allclose(sent, guard.result.torques)
     # With efforts the robot was given the safe output, and the way back is blended.
     guard = quadruped_guard(blend_rate_nm_s=[1.0], command_interface="effort")
     for number in range(30):
@@ -401,6 +407,21 @@ def test_while_states_are_bad_or_missing_the_trajectory_goes_on():
     guard.silence()
     sent, _ = send(guard, 36)
     assert np.abs(sent - guard.result.torques).max() > 0.1
+
+
+@pytest.mark.parametrize("bad", [True, False])
+def test_silence_within_the_start_ramp_neither_ends_nor_begins_it(bad):
+    """The robot's side went on with the share of torque that it was given."""
+    guard = quadruped_guard(start_ramp_s=0.1, blend_rate_nm_s=[1.0])
+    for number in range(50):
+        send(guard, number)
+    if bad:
+        bad_base(guard, 50)
+    guard.silence()
+    sent, time_s = send(guard, 51)
+    full = guard.result.torques
+    np.testing.assert_allclose(sent, 0.51 * full, atol=0.02 * np.abs(full).max())
+    np.testing.assert_allclose(sum_at(guard, time_s, 0.0), sent, atol=1e-9)
 
 
 def test_other_parameters_keep_the_trajectory_until_the_next_solution():

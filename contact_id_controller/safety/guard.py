@@ -353,13 +353,13 @@ class Guard:
         if machine.latched:
             self.result = None
             sent = output.jump(self.safe_torques())
+        elif not commanding and self._goes_on:
+            sent = output.sent
         elif not commanding and not self.lockstep and self.good.overdue_in_s(self.clock()) < 0.0:
             sent = output.jump(self.safe_torques())
         else:
             # To the safe output and back: an offset belongs to the source it was taken from.
-            if commanding and not state.commanding and self.local.leads:
-                output.settle()  # the robot was not given the safe output meanwhile
-            elif commanding != state.commanding:
+            if commanding != state.commanding and not self.local.leads:
                 output.blend()
             sent = output.follow(wanted if commanding else self.safe_torques())
         state.commanding = commanding
@@ -379,9 +379,7 @@ class Guard:
             if self.result is not None:
                 local.follow(torques, self.result, self.output.share)
             else:
-                machine = self.machine
-                inactive = machine.state is SafetyState.INACTIVE
-                local.rest(torques, checks, stopped=machine.latched or inactive)
+                local.rest(torques, checks, goes_on=self._goes_on)
         return torques
 
     def _look_at_efforts(self, joints: JointReading) -> None:
@@ -460,7 +458,14 @@ class Guard:
         )
         self.refuse(refusal)
         self.machine.interrupt(refusal.detail)
-        return self._jump(self.safe_torques())
+        return self._sent(self.output.sent) if self._goes_on else self._jump(self.safe_torques())
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the robot's side has a trajectory to go on with, and so is not given the safe output."""
+        return self.local.goes_on and not (
+            self.machine.latched or self.machine.state is SafetyState.INACTIVE
+        )
 
     def safe_torques(self) -> np.ndarray:
         """The safe output (na,), N·m; it damps only a velocity measured a moment ago."""

@@ -46,12 +46,17 @@ class LocalCommand:
             self.command.copy_from(self.ahead.command, sent - result.torques, share)
             self.leads = True
 
-    def rest(self, sent: np.ndarray, checks: StateChecks, *, stopped: bool) -> None:
+    @property
+    def goes_on(self) -> bool:
+        """Whether the robot's side has what it can go on with: of a solution, and it ends at rest by itself."""
+        return self.leads and self.command.holds_still
+
+    def rest(self, sent: np.ndarray, checks: StateChecks, *, goes_on: bool) -> None:
         """There is no solution: rest, where the joints were measured last.
 
-        While states are bad or missing a trajectory goes on, and ends at rest by itself; all else, a stop
-        and the end of commanding are rest at once.
+        While states are bad or missing a trajectory goes on; all else, a stop and the end of commanding are
+        rest at once.
         """
-        if stopped or not (self.leads and self.command.holds_still):
+        if not goes_on:
             self.command.rest(checks.time_s, checks.position, sent)
             self.leads = False
