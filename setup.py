@@ -107,6 +107,8 @@ setup(
         "cluster": ["distributed>=2024.1"],
         # contact_id label: bags and parquet files; .npz needs nothing
         "label": ["rosbags>=0.10", "pyarrow>=15.0"],
+        # contact_id diagnose: bags, and MATLAB files of version 7.3; .csv, .npz and older .mat need nothing
+        "log": ["rosbags>=0.10", "h5py>=3.8"],
         # make docs
         "docs": ["sphinx>=7.3", "myst-parser>=4.0", "furo>=2024.8", "latex2mathml>=3.77"],
         "test": [

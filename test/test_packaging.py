@@ -67,6 +67,7 @@ OPTIONAL = {
     "quantecon",
     "clarabel",
     "distributed",
+    "h5py",
     "idyntree",
     "casadi",
     "pyarrow",

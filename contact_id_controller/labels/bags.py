@@ -17,7 +17,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from contact_id_controller.exceptions import ContactIdError, RecordError, choices
 from contact_id_controller.labels.sources import PIECE, BagReading, reason
-from contact_id_controller.runs.bag_files import ODOMETRY, STATES, find_bag, namespace_of
+from contact_id_controller.logs.bag_files import ODOMETRY, STATES, find_bag, namespace_of
 
 JOINT_STATE, BASE = "sensor_msgs/msg/JointState", "nav_msgs/msg/Odometry"
 BASE_NUMBERS = 13

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
-from contact_id_controller.exceptions import MissingExtraError, RecordError, choices
+from contact_id_controller.exceptions import RecordError, choices
 from contact_id_controller.labels.sources import (
     BagReading,
     MotionFile,
@@ -13,6 +12,7 @@ from contact_id_controller.labels.sources import (
     ParquetMotion,
     Shapes,
 )
+from contact_id_controller.logs.tables import need
 
 NPZ, PARQUET, BAGS = ".npz", ".parquet", (".mcap", ".db3")
 
@@ -32,7 +32,7 @@ def open_motion(path: Path, shapes: Shapes, how: BagReading) -> MotionFile:
     if not path.exists():
         raise RecordError(f"no motion at {str(path)!r}: there is no such file or folder")
     if path.is_dir() or path.suffix in BAGS:
-        _need("rosbags", "bags")
+        need("rosbags", "bags", "label")
         from contact_id_controller.labels.bags import BagMotion
 
         if shapes.recorded_contact:
@@ -43,16 +43,9 @@ def open_motion(path: Path, shapes: Shapes, how: BagReading) -> MotionFile:
     if path.suffix == NPZ:
         return NpzMotion(path, shapes)
     if path.suffix == PARQUET:
-        _need("pyarrow", "parquet files")
+        need("pyarrow", "parquet files", "label")
         return ParquetMotion(path, shapes)
     raise RecordError(
         f"{str(path)!r} is no motion: a name must end with {choices([NPZ, PARQUET, *BAGS])}, or be the "
         "folder of a bag"
     )
-
-
-def _need(module: str, what: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        raise MissingExtraError(
-            f"{what} need the extra label: pip install 'contact_id_controller[label]'"
-        )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rosbags.rosbag2 import Reader, ReaderError
 
 from contact_id_controller.exceptions import RecordError
-from contact_id_controller.runs.bag_files import (
+from contact_id_controller.logs.bag_files import (
     BAG,
     METADATA,
     STATES,

@@ -18,9 +18,9 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
 from contact_id_controller.exceptions import RecordError
+from contact_id_controller.logs.bag_files import STATES
 from contact_id_controller.models import row_of
 from contact_id_controller.ros.process import Interrupt, run_node
-from contact_id_controller.runs.bag_files import STATES
 from contact_id_controller.settings.command_interfaces import TOPICS
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile

@@ -18,12 +18,12 @@ from sensor_msgs.msg import JointState
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.following import Outcome
 from contact_id_controller.exceptions import StateError, choices
+from contact_id_controller.logs.bag_files import ODOMETRY, STATES
 from contact_id_controller.ros.command_messages import messages_of
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.conversions import OdometryReader
 from contact_id_controller.ros.packed import read_message, stamp_ns
-from contact_id_controller.runs.bag_files import ODOMETRY, STATES
 from contact_id_controller.safety import states
 from contact_id_controller.safety.odometry_jump import BASE_SIZE
 from contact_id_controller.safety.states import Refusal

@@ -9,8 +9,8 @@ import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import make_folder, write_arrays
+from contact_id_controller.logs.bag_files import find_bag
 from contact_id_controller.models import row_of
-from contact_id_controller.runs.bag_files import find_bag
 from contact_id_controller.runs.ros_run import PARAMETERS
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile, changed_parameters

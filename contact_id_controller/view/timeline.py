@@ -16,9 +16,9 @@ import numpy as np
 from std_msgs.msg import String
 
 from contact_id_controller.exceptions import RecordError, StateError
+from contact_id_controller.logs.bag_files import STATES
 from contact_id_controller.ros.packed import read_message, stamp_ns
 from contact_id_controller.ros.plan_bytes import MOST_BYTES
-from contact_id_controller.runs.bag_files import STATES
 from contact_id_controller.view.bag import Bag, Message
 from contact_id_controller.view.topics import EVENTS, PLANS
 

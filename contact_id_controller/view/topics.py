@@ -12,8 +12,8 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.logs.bag_files import ODOMETRY, STATES
 from contact_id_controller.ros.command_messages import message_class
-from contact_id_controller.runs.bag_files import ODOMETRY, STATES
 from contact_id_controller.settings.command_interfaces import INTERFACES
 from contact_id_controller.settings.controller import ControllerSettings
 

@@ -1,0 +1,1 @@
+"""What any robot measured, as arrays with names and units, read from any kind of file."""

@@ -1,0 +1,256 @@
+"""Which array of a file is which measurement: proposed by the arrays' names, overridden by a YAML file."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.files import read_yaml
+from contact_id_controller.logs.log import COMMANDED, JOINT_CHANNELS
+
+AXES = ("x", "y", "z", "w")
+CHANNELS = (
+    "time",
+    *JOINT_CHANNELS,
+    *(f"commands.{name}" for name in COMMANDED),
+    "imu.time",
+    "imu.angular_velocity",
+    "imu.acceleration",
+    "imu.orientation",
+    "imu.rpy",
+    "base.position",
+    "base.orientation",
+    "base.rpy",
+)
+FEET, FOOT = "feet", "feet."
+UNITS = {
+    "deg": 0.017453292519943295,
+    "deg/s": 0.017453292519943295,
+    "mA": 1e-3,
+    "g": 9.80665,
+    "mm": 1e-3,
+    "mNm": 1e-3,
+    "kgf": 9.80665,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "ns": 1e-9,
+}
+"""What a number in this unit is multiplied by to be in SI units."""
+
+_COMMANDED = re.compile(
+    r"(?:^|_)(?:cmd|command|commanded|commands|target|desired|des|wanted|ref|reference|setpoint|goal)(?=_|$)"
+)
+_WORDS = (
+    ("imu.orientation", r"imu_(?:quat|quaternion|orientation)"),
+    ("imu.rpy", r"imu_(?:rpy|rot|euler)"),
+    ("base.orientation", r"(?:link_)?base_(?:quat|quaternion|orientation)"),
+    ("base.rpy", r"(?:link_)?base_(?:rpy|rot|euler)"),
+    ("base.position", r"(?:link_)?base_(?:pos|position)"),
+    ("imu.time", r"imu_(?:t|time|stamp|timestamp)"),
+    ("imu.angular_velocity", r"(?:imu_)?(?:gyro|gyroscope|omega|angular_velocity|ang_vel)"),
+    ("imu.acceleration", r"imu_acc|imu_accel|imu_acceleration"),
+    ("imu.acceleration", r"acc|accel|accelerometer|linear_acceleration|lin_acc"),
+    ("time", r"(?:.*_)?(?:time|times|timestamp|stamp)(?:_s|_ns|_ms|_us|_sec)?|t|t_s"),
+    ("acceleration", r"a|ddq|qdd|qacc|accelerations?|joint_acc|joint_accelerations?"),
+    ("velocity", r"v|dq|qd|qvel|vel|velocity|velocities|joints?_vel|joint_velocity"),
+    ("effort", r"tau|torque|torques|effort|efforts|trq|joint_torques?"),
+    ("current", r"i|current|currents|motor_currents?|joint_currents?|amps?"),
+    ("position", r"q|qpos|pos|position|positions|angles?|joints?_pos|joint_positions?"),
+)
+"""Channel and what its name looks like; the first that fits counts."""
+
+_FOOT = re.compile(r"(?:^|_)(?:wrench|wrenches|force|forces|grf|ft)(?=_|$)")
+_FOOT_SIDE = re.compile(
+    r"(?:^|_)(?:foot|feet|leg|lf|rf|lh|rh|l|r|left|right|fl|fr|rl|rr|hl|hr|sole|ankle)(?=_|$)"
+)
+_JOINT_LISTS = ("names", "joints", "joint_names", "name", "joint_order")
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnMap:
+    """Where the channels of a log are, and what has to be done to them.
+
+    Attributes:
+        channels: channel -> array, or columns, of the file.
+        joints: names of the joints in the order of the columns; empty: not known.
+        units: channel -> unit of `UNITS`, or the factor itself.
+        correct: channel -> joint -> (times, plus): the values are times * raw + plus.
+        delay_s: ``imu`` -> how late its stamps are, s.
+        rotation_rpy: of the IMU: what turns its measurements into the frame that the description states, rad.
+    """
+
+    channels: Mapping[str, tuple[str, ...]]
+    joints: tuple[str, ...] = ()
+    units: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    correct: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    delay_s: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    rotation_rpy: tuple[float, float, float] | None = None
+
+
+_KEYS = ("channels", "joints", "units", "correct", "delay_s", "rotation_rpy")
+
+
+def words_of(name: str) -> str:
+    """A name as lower-case words with underlines: ``imuOmega`` is ``imu_omega``."""
+    name = re.sub(r"\s*[(\[][a-zA-Z/^0-9·*]*[a-zA-Z][a-zA-Z/^0-9·*]*[)\]]$", "", name)  # a unit
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.sub(r"[^a-z0-9]+", "_", apart.lower()).strip("_")
+
+
+def channel_of(name: str) -> tuple[str, str] | None:
+    """The channel that a name means, and what is left of it: a joint, an axis, or nothing.
+
+    ``left_wrench`` is foot ``left``; ``target_positions`` a commanded position.
+    """
+    word = words_of(name)
+    found = _COMMANDED.search(word)
+    commanded = found is not None
+    if found is not None:
+        word = (word[: found.start()] + word[found.end() :]).strip("_")
+    prefix = "commands." if commanded else ""
+    if not commanded and _FOOT.search(word) and _FOOT_SIDE.search(word):
+        axis = re.search(r"_([xyz])$", word)
+        rest = _FOOT.sub("", word[: axis.start()] if axis else word).strip("_")
+        return FOOT + (rest or "foot"), axis.group(1) if axis else ""
+    for channel, pattern in _WORDS:
+        if not commanded or channel in COMMANDED:
+            if re.fullmatch(rf"(?:estimator_|measured_|joint_states_)?(?:{pattern})", word):
+                return prefix + channel, ""
+    # Words tell more than letters: ``a_position`` is one of a joint a.
+    for letters in (False, True):
+        for channel, pattern in _WORDS:
+            if channel == "time" or channel.startswith("base."):
+                continue
+            if commanded and channel not in COMMANDED:
+                continue
+            each = "|".join(w for w in pattern.split("|") if (len(w) == 1) == letters)
+            if not each:
+                continue
+            start = re.match(rf"(?:joint_states_|imu_)?(?:{each})(?=_|[0-9])_?(.+)$", word)
+            found_in = start or re.fullmatch(rf"(?:joint_states_)?(.+)_(?:{each})", word)
+            if found_in:
+                return prefix + channel, found_in.group(1)
+    return None
+
+
+def propose(
+    shapes: Mapping[str, tuple[int, ...]], words: Mapping[str, tuple[str, ...]]
+) -> ColumnMap:
+    """The map that the names in a file suggest.
+
+    Args:
+        shapes: name -> shape of each array.
+        words: name -> words of each list of them.
+    """
+    wide: dict[str, tuple[str, ...]] = {}
+    columns: dict[str, dict[str, str]] = {}
+    times: list[str] = []
+    for name, shape in shapes.items():
+        found = channel_of(name)
+        if found is not None and found[0] == "time":
+            times.append(name)
+            continue
+        if found is None or (found[0] == "imu.acceleration" and len(shape) == 2 and 3 not in shape):
+            continue
+        channel, rest = found
+        if len(shape) == 2 or channel == "imu.time" or channel.startswith(FOOT):
+            if channel.startswith(FOOT) and len(shape) == 1 and rest and rest != "z":
+                continue
+            if channel not in wide or (len(shape) == 2 and len(shapes[wide[channel][0]]) == 1):
+                wide[channel] = (name,)
+        elif not channel.startswith(FOOT):
+            columns.setdefault(channel, {}).setdefault(rest, name)
+    for channel, named in columns.items():
+        if channel in wide:
+            continue
+        order = list(named)
+        if channel.startswith(("imu.", "base.")):
+            order = [axis for axis in AXES if axis in named]
+            if len(order) < 3:
+                continue
+        wide[channel] = tuple(named[rest] for rest in order)
+    first = next((wide[name] for name in ("position", *JOINT_CHANNELS) if name in wide), ())
+    if times:
+        fits = [t for t in times if first and max(shapes[t]) in shapes[first[0]]]
+        wide["time"] = (min(fits or times, key=len),)
+    _leave_out_others(wide, shapes, first)
+    joints = next((words[name] for name in _JOINT_LISTS if name in words), ())
+    named = columns.get("position", columns.get("velocity", {}))
+    if not joints and len(named) > 0 and "position" in wide and len(wide["position"]) == len(named):
+        joints = tuple(_joint_name(rest, k) for k, rest in enumerate(named))
+    return ColumnMap(wide, joints)
+
+
+def _leave_out_others(
+    wide: dict[str, tuple[str, ...]],
+    shapes: Mapping[str, tuple[int, ...]],
+    first: tuple[str, ...],
+) -> None:
+    """Leave out what has another shape than the joints, such as a base's velocity, and forces given twice."""
+    for channel in (*JOINT_CHANNELS, *(f"commands.{name}" for name in COMMANDED)):
+        if first and len(wide.get(channel, ())) == 1 and len(first) == 1:
+            if shapes[wide[channel][0]] != shapes[first[0]]:
+                del wide[channel]
+    feet = {name: shapes[wide[name][0]] for name in wide if name.startswith(FOOT)}
+    wrenches = [name for name, shape in feet.items() if 6 in shape or 3 in shape]
+    for name, shape in feet.items():
+        if len(wrenches) > 1 and len(wrenches) in shape:
+            del wide[name]
+
+
+def _joint_name(rest: str, k: int) -> str:
+    return f"joint_{rest or k + 1}" if not rest or rest.isdigit() else rest
+
+
+def read_map(path: Path, proposed: ColumnMap) -> ColumnMap:
+    """The proposed map with what a YAML file says instead.
+
+    Raises:
+        ConfigurationError: a key, channel or unit that does not exist.
+    """
+    content = read_yaml(path) or {}
+    if not isinstance(content, dict):
+        raise ConfigurationError(
+            f"'{path}' is no map of columns: it must have keys {choices(_KEYS)}"
+        )
+    unknown = [key for key in content if key not in _KEYS]
+    if unknown:
+        raise ConfigurationError(
+            f"{unknown[0]!r} in '{path}' is unknown; there are {choices(_KEYS)}"
+        )
+    channels = dict(proposed.channels)
+    for channel, where in _section(content, "channels", path).items():
+        if channel not in CHANNELS and not channel.startswith(FOOT):
+            raise ConfigurationError(
+                f"channel {channel!r} in '{path}' does not exist; there are {choices(CHANNELS)}, 'feet.NAME'"
+            )
+        if where is None:
+            channels.pop(channel, None)
+        else:
+            channels[channel] = tuple(map(str, where if isinstance(where, list) else [where]))
+    units = dict(_section(content, "units", path))
+    for channel, unit in units.items():
+        if unit not in UNITS and not isinstance(unit, (int, float)):
+            raise ConfigurationError(
+                f"unit {unit!r} of {channel!r} in '{path}' is unknown; there are {choices(UNITS)}, or a factor"
+            )
+    rotation = content.get("rotation_rpy")
+    return ColumnMap(
+        channels,
+        tuple(map(str, content.get("joints") or proposed.joints)),
+        units,
+        _section(content, "correct", path),
+        _section(content, "delay_s", path),
+        None if rotation is None else tuple(map(float, rotation)),  # type: ignore[arg-type]
+    )
+
+
+def _section(content: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
+    section = content.get(key) or {}
+    if not isinstance(section, dict):
+        raise ConfigurationError(f"{key!r} in '{path}' is {section!r}, must be a section of names")
+    return section

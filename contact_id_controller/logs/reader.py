@@ -1,0 +1,252 @@
+"""A `Log` from a file of any kind: .csv, .npz, .mat, or a bag of ROS 1 or 2."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.exceptions import ConfigurationError, RecordError, choices
+from contact_id_controller.logs.bag_files import METADATA, STORAGE_FILES
+from contact_id_controller.logs.column_map import (
+    FOOT,
+    UNITS,
+    ColumnMap,
+    propose,
+    read_map,
+)
+from contact_id_controller.logs.log import (
+    COMMANDED,
+    JOINT_CHANNELS,
+    Array,
+    BasePose,
+    Commands,
+    Imu,
+    Log,
+)
+from contact_id_controller.logs.tables import CSV, MAT, NPZ, Tables, need, read_tables
+
+BAGS = (".mcap", ".db3", ".bag")
+
+
+def read_log(
+    path: Path,
+    map_file: Path | None = None,
+    joints: Sequence[str] = (),
+    namespace: str | None = None,
+) -> Log:
+    """The log in a file.
+
+    Args:
+        path: .csv, .npz or .mat file, folder of .csv files, rosbag2 folder, .mcap, .db3 or .bag.
+        map_file: YAML that says which array is what, where the names of the file do not (`column_map`).
+        joints: their names, where the file has none and as many columns.
+        namespace: of the topics, where a bag has several robots.
+
+    Raises:
+        RecordError: a file that cannot be read, or lacks time or any channel of the joints.
+        ConfigurationError: a map that does not fit it.
+        MissingExtraError: a library that reads it is not installed.
+    """
+    if is_bag(path):
+        need("rosbags", "bags", "log")
+        from contact_id_controller.logs.bag_log import read_bag_log
+
+        log = read_bag_log(path, namespace)
+        columns = ColumnMap({}) if map_file is None else read_map(map_file, ColumnMap({}))
+        return corrected(log, columns)
+    if not path.is_dir() and path.suffix not in (*CSV, NPZ, MAT):
+        raise RecordError(
+            f"{str(path)!r} is no log: a name must end with {choices([*CSV, NPZ, MAT, *BAGS])}, or be "
+            "the folder of a bag or of .csv files"
+        )
+    tables = read_tables(path)
+    columns = proposed_map(tables)
+    if map_file is not None:
+        columns = read_map(map_file, columns)
+    return corrected(_assembled(tables, columns, tuple(joints)), columns)
+
+
+def is_bag(path: Path) -> bool:
+    """Whether it is a file or folder that rosbags reads."""
+    if path.is_dir():
+        inside = [file for pattern in STORAGE_FILES for file in path.glob(pattern)]
+        return (path / METADATA).is_file() or bool(inside)
+    return path.suffix in BAGS
+
+
+def proposed_map(tables: Tables) -> ColumnMap:
+    """What the names of the arrays suggest."""
+    return propose({name: a.shape for name, a in tables.arrays.items()}, tables.words)
+
+
+def _assembled(tables: Tables, columns: ColumnMap, joints: tuple[str, ...]) -> Log:
+    """The log, as it stands in the file."""
+    where, what = columns.channels, f"the log {str(tables.path)!r}"
+    if "time" not in where:
+        raise RecordError(
+            f"{what} has no array that is clearly time; name it with --map; it has {_short(tables)}"
+        )
+    time = _array(tables, columns, "time", None)[:, 0]
+    n = len(time)
+    found = {
+        name: _array(tables, columns, name, n)
+        for name in (*JOINT_CHANNELS, *(f"commands.{name}" for name in COMMANDED))
+        if name in where
+    }
+    if not any(name in found for name in ("position", "velocity", "effort", "current")):
+        raise RecordError(
+            f"{what} has no array that is clearly a channel of the joints; name them with --map; "
+            f"it has {_short(tables)}"
+        )
+    widths = {name: values.shape[1] for name, values in found.items()}
+    na = widths.get("position", next(iter(widths.values())))
+    names = columns.joints or (joints if len(joints) == na else ())
+    names = names or tuple(f"joint_{k + 1}" for k in range(na))
+    if len(names) != na:
+        raise RecordError(f"{what} has {na} columns of joints and {len(names)} names of joints")
+    for name in [name for name, width in widths.items() if width != na]:
+        raise RecordError(f"{name} of {what} has {widths[name]} columns, others have {na}")
+    start = float(time[np.isfinite(time)][0]) if np.isfinite(time).any() else 0.0
+    return Log(
+        time=time - start,
+        joints=names,
+        **{name: found.get(name) for name in JOINT_CHANNELS},
+        imu=_imu(tables, columns, time - start, start),
+        feet=_feet(tables, columns, n),
+        commands=Commands(**{name: found.get(f"commands.{name}") for name in COMMANDED}),
+        base=_base(tables, columns, n),
+        start=start,
+        source=str(tables.path),
+    )
+
+
+def _imu(tables: Tables, columns: ColumnMap, time: Array, start: float) -> Imu | None:
+    """The IMU, with the joints' stamps where it has none of its own."""
+    where = columns.channels
+    if "imu.angular_velocity" not in where or "imu.acceleration" not in where:
+        return None
+    stamps = time
+    if "imu.time" in where:
+        stamps = _array(tables, columns, "imu.time", None)[:, 0] - start
+    n = len(stamps)
+    return Imu(
+        stamps,
+        _array(tables, columns, "imu.angular_velocity", n),
+        _array(tables, columns, "imu.acceleration", n),
+        _orientation(tables, columns, "imu", n),
+    )
+
+
+def _base(tables: Tables, columns: ColumnMap, n: int) -> BasePose | None:
+    if "base.position" not in columns.channels:
+        return None
+    position = _array(tables, columns, "base.position", n)
+    return BasePose(position, _orientation(tables, columns, "base", n))
+
+
+def _orientation(tables: Tables, columns: ColumnMap, part: str, n: int) -> Array | None:
+    """Quaternions xyzw (n, 4), also from roll, pitch and yaw (R = Rz Ry Rx)."""
+    if f"{part}.orientation" in columns.channels:
+        return _array(tables, columns, f"{part}.orientation", n)
+    if f"{part}.rpy" in columns.channels:
+        angles = _array(tables, columns, f"{part}.rpy", n)
+        turns = [pin.Quaternion(pin.rpy.rpyToMatrix(*each)).coeffs() for each in angles]
+        return np.array(turns)
+    return None
+
+
+def _feet(tables: Tables, columns: ColumnMap, n: int) -> dict[str, Array]:
+    """Each foot's array; one of several columns that are neither force nor wrench is a column a foot.
+
+    Where a wrench and its vertical force both are there, the wrench is taken.
+    """
+    found: dict[str, Array] = {}
+    for channel in columns.channels:
+        if not channel.startswith(FOOT):
+            continue
+        values, name = _array(tables, columns, channel, n), channel[len(FOOT) :]
+        if values.shape[1] in (1, 3, 6):
+            if name not in found or values.shape[1] > found[name].shape[1]:
+                found[name] = values
+        else:
+            found |= {f"{name}_{k + 1}": values[:, k : k + 1] for k in range(values.shape[1])}
+    return found
+
+
+def _array(tables: Tables, columns: ColumnMap, channel: str, n: int | None) -> Array:
+    """The values (n, k) of a channel, in the unit of the map."""
+    parts = []
+    for name in _columns(columns.channels[channel]):
+        if name not in tables.arrays:
+            raise ConfigurationError(
+                f"{channel!r} shall be {name!r}, which the log lacks; it has {_short(tables)}"
+            )
+        values = tables.arrays[name]
+        if (
+            values.ndim == 2 and n is not None and values.shape[0] != n and values.shape[1] == n
+        ) or (values.ndim == 2 and n is None and values.shape[0] == 1):
+            values = values.T
+        parts.append(values.reshape(len(values), -1))
+    lengths = {len(part) for part in parts}
+    if len(lengths) > 1 or (n is not None and lengths != {n}):
+        raise RecordError(
+            f"{channel!r} of {str(tables.path)!r} has {sorted(lengths)} rows, must have {n}"
+        )
+    unit = columns.units.get(channel, 1.0)
+    return np.hstack(parts) * (UNITS[unit] if isinstance(unit, str) else float(unit))
+
+
+def _columns(names: Sequence[str]) -> list[str]:
+    """The names, with ``2:4`` as 2, 3, 4: of the columns of a file without header."""
+    found: list[str] = []
+    for name in names:
+        first, colon, last = name.partition(":")
+        if colon and first.isdigit() and last.isdigit():
+            found += map(str, range(int(first), int(last) + 1))
+        else:
+            found.append(name)
+    return found
+
+
+def _short(tables: Tables) -> str:
+    names = sorted(tables.arrays)
+    return choices(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
+
+
+def corrected(log: Log, columns: ColumnMap) -> Log:
+    """The log with the corrections of a map: signs, gears, zero offsets, a late or turned IMU.
+
+    Raises:
+        ConfigurationError: a channel or joint that the log lacks.
+    """
+    changed: dict[str, Array] = {}
+    for channel, joints in columns.correct.items():
+        values = getattr(log, channel, None) if channel in JOINT_CHANNELS else None
+        if values is None:
+            raise ConfigurationError(f"{channel!r} is to be corrected, which the log lacks")
+        values = values.copy()
+        for joint, rule in joints.items():
+            if joint not in log.joints:
+                raise ConfigurationError(
+                    f"joint {joint!r} is to be corrected; the log has {choices(log.joints)}"
+                )
+            k = log.joints.index(joint)
+            values[:, k] = float(rule.get("times", 1.0)) * values[:, k] + float(
+                rule.get("plus", 0.0)
+            )
+        changed[channel] = values
+    imu = log.imu
+    if imu is not None and "imu" in columns.delay_s:
+        imu = dataclasses.replace(imu, time=imu.time - float(columns.delay_s["imu"]))
+    if imu is not None and columns.rotation_rpy is not None:
+        turn = pin.rpy.rpyToMatrix(*columns.rotation_rpy)
+        imu = dataclasses.replace(
+            imu,
+            angular_velocity=imu.angular_velocity @ turn.T,
+            acceleration=imu.acceleration @ turn.T,
+        )
+    return dataclasses.replace(log, imu=imu, **changed)  # type: ignore[arg-type]

@@ -1,0 +1,185 @@
+"""The named arrays in a .csv, .npz or .mat file, or in a folder of .csv files with the same rows."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import importlib.util
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contact_id_controller.exceptions import MissingExtraError, RecordError
+from contact_id_controller.files import BROKEN
+
+CSV, NPZ, MAT = (".csv", ".txt", ".tsv"), ".npz", ".mat"
+SNIFFED = 4096
+"""Characters of a text of which the delimiter is found."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    """Arrays by name, (n,) or (n, k) as they stand in the file, and lists of words."""
+
+    path: Path
+    arrays: dict[str, np.ndarray]
+    words: dict[str, tuple[str, ...]]
+
+
+def read_tables(path: Path) -> Tables:
+    """Every array of numbers in a file.
+
+    Raises:
+        RecordError: no such file, one that cannot be read, or one without numbers.
+        MissingExtraError: a .mat file of version 7.3 without h5py.
+    """
+    if not path.exists():
+        raise RecordError(f"no log at {str(path)!r}: there is no such file or folder")
+    try:
+        if path.is_dir():
+            found = _folder(path)
+        elif path.suffix in CSV:
+            found = _text(path)
+        elif path.suffix == NPZ:
+            with np.load(path, allow_pickle=False) as file:
+                found = {name: file[name] for name in file.files if file[name].dtype != object}
+        else:
+            found = _matlab(path)
+    except BROKEN as error:
+        if isinstance(error, (RecordError, MissingExtraError)):
+            raise
+        why = " ".join(str(error).split())[:200]
+        raise RecordError(f"cannot read the log {str(path)!r}: {why}") from error
+    arrays, words = {}, {}
+    for name, values in found.items():
+        values = np.asarray(values)
+        if values.dtype.kind in "fiub" and values.ndim in (1, 2) and values.size:
+            arrays[name] = values.astype(np.float64)
+        elif values.dtype.kind == "U" and values.ndim <= 2:
+            words[name] = tuple(str(word).strip() for word in values.ravel())
+    if not arrays:
+        raise RecordError(f"the log {str(path)!r} holds no array of numbers")
+    return Tables(path, arrays, words)
+
+
+def _folder(path: Path) -> dict[str, np.ndarray]:
+    """The columns of each file of a folder; those of one name are taken once."""
+    files = sorted(file for file in path.iterdir() if file.suffix in CSV)
+    if not files:
+        raise RecordError(f"the folder {str(path)!r} has neither a bag nor .csv files")
+    found: dict[str, np.ndarray] = {}
+    for file in files:
+        for name, values in _text(file).items():
+            found.setdefault(name, values)
+    lengths = {len(values) for values in found.values()}
+    if len(lengths) > 1:
+        raise RecordError(
+            f"the .csv files of {str(path)!r} have {sorted(lengths)} rows, must agree"
+        )
+    return found
+
+
+def _text(path: Path) -> dict[str, np.ndarray]:
+    """The columns of a text; named 1, 2, ... where it has no header."""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        first = file.readline()
+        sample = first + file.read(SNIFFED)
+    try:
+        delimiter: str | None = csv.Sniffer().sniff(sample, delimiters=",;\t ").delimiter
+    except csv.Error:
+        delimiter = ","
+    cells = next(csv.reader([first.lstrip("#% ")], delimiter=delimiter or ","))
+    header = not all(_is_number(cell) for cell in cells if cell.strip())
+    if delimiter == " ":
+        delimiter = None
+        cells = first.lstrip("#% ").split()
+    options: dict[str, Any] = {"delimiter": delimiter, "skiprows": int(header), "ndmin": 2}
+    try:
+        values = np.loadtxt(path, encoding="utf-8-sig", comments=None, **options)
+    except ValueError:  # empty cells, or words: not a number
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            values = np.atleast_2d(
+                np.genfromtxt(
+                    path,
+                    delimiter=delimiter,
+                    skip_header=int(header),
+                    encoding="utf-8-sig",
+                    invalid_raise=False,
+                )
+            )
+    names = [cell.strip() for cell in cells] if header else []
+    if len(names) < values.shape[1]:
+        names += [str(k + 1) for k in range(len(names), values.shape[1])]
+    return dict(zip(names, values.T))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _matlab(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a .mat file, those in structures as ``structure.field``."""
+    import scipy.io
+
+    try:
+        content = scipy.io.loadmat(path, simplify_cells=True)
+    except NotImplementedError:  # version 7.3
+        return _hdf5(path)
+    found: dict[str, np.ndarray] = {}
+    _flatten("", {k: v for k, v in content.items() if not k.startswith("__")}, found)
+    return found
+
+
+def _flatten(prefix: str, content: Mapping[str, Any], found: dict[str, np.ndarray]) -> None:
+    """Put the arrays of a structure, and of those in it, under joined names."""
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            _flatten(f"{prefix}{name}.", value, found)
+        else:
+            array = np.asarray(value)
+            if array.dtype == object and all(isinstance(each, str) for each in array.ravel()):
+                array = array.astype(str)
+            found[prefix + name] = array
+
+
+def _hdf5(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a .mat file of version 7.3, which is HDF5."""
+    need("h5py", "MATLAB files of version 7.3", "log")
+    import h5py
+
+    found: dict[str, np.ndarray] = {}
+
+    def take(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiu" and "#" not in name:
+            # MATLAB's columns are rows there
+            found[name.replace("/", ".")] = np.asarray(item).T
+
+    with h5py.File(path) as file:
+        file.visititems(take)
+    return {
+        name: values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        for name, values in found.items()
+    }
+
+
+def need(module: str, what: str, extra: str) -> None:
+    """Refuse to go on without an optional library.
+
+    Args:
+        module: its name.  what: that it reads, in the plural.  extra: of the package that installs it.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    if importlib.util.find_spec(module) is None:
+        raise MissingExtraError(
+            f"{what} need the extra {extra}: pip install 'contact_id_controller[{extra}]'"
+        )
