@@ -99,6 +99,7 @@ def parameters_of(joints):
         "joints": list(joints),
         "command_interfaces": ["effort"],
         "state_interfaces": ["position", "velocity"],
+        "allow_trajectory_replacement": False,
         "gains": {name: dict(GAINS) for name in joints},
     }
     sections = {
@@ -241,8 +242,8 @@ class RealHost(Host):
 
     def start(self):
         node, _ = find_node()
+        # It takes the description from the topic, which `Host` publishes latched; the parameter is gone.
         command = [str(node), "--ros-args", "--params-file", str(self.file)]
-        command += ["-p", f"robot_description:={self.urdf}"]
         self.process = self.run("manager", command)
         spawner = [str(node.with_name("spawner")), "--param-file", str(self.file)]
         subprocess.run([*spawner, "joint_state_broadcaster"], check=True, timeout=120)

@@ -308,6 +308,42 @@ def test_trajectories_act_through_the_joint_trajectory_controller(host_of):
     assert GAINS["p"] > 0.0 and "Traceback" not in host.log()
 
 
+AS_5_16 = """#!{python}
+import sys
+import rclpy
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+assert not any("robot_description" in word for word in sys.argv), "no parameter any more"
+rclpy.init()
+node, came = rclpy.create_node("controller_manager"), []
+latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+node.create_subscription(String, "robot_description", came.append, latched)
+states = node.create_publisher(JointState, "joint_states", 1)
+while rclpy.ok():
+    rclpy.spin_once(node, timeout_sec=0.01)
+    if came:
+        names = [name for name in {joints} if f"name='{{name}}'" in came[0].data]
+        states.publish(JointState(name=names, effort=[0.0] * len(names)))
+"""
+"""What controller_manager 5.16 does until the description comes, and with what states begin."""
+
+
+def test_the_real_host_gets_the_description_by_the_topic(tmp_path, monkeypatch):
+    node, spawner = tmp_path / "ros2_control_node", tmp_path / "spawner"
+    node.write_text(AS_5_16.format(python=sys.executable, joints=list(JOINTS)))
+    spawner.write_text("#!/bin/sh\n")
+    for file in (node, spawner):
+        file.chmod(0o755)
+    monkeypatch.setenv(VARIABLE, str(node))
+    host = RealHost(tmp_path, JOINTS, STANDING, VELOCITY)
+    try:
+        host.start()
+        assert host.efforts.shape == (12,) and "Traceback" not in host.log()
+    finally:
+        host.close()
+
+
 def test_a_real_one_is_found_where_it_is_installed_or_named(tmp_path):
     assert find_node({}, tmp_path)[0] is None and VARIABLE in find_node({}, tmp_path)[1]
     node = tmp_path / "kilted" / WITHIN
