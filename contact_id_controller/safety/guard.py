@@ -28,9 +28,10 @@ from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.state_feedback import StateFeedback
 from contact_id_controller.safety import states
+from contact_id_controller.safety.clock_offset import WARNED_PERIODS, ClockOffset
 from contact_id_controller.safety.command_limits import CommandLimits
 from contact_id_controller.safety.effort_monitor import PROBE, EffortMonitor
-from contact_id_controller.safety.guard_log import TROUBLED, GuardLog
+from contact_id_controller.safety.guard_log import TROUBLED, WARNING, GuardLog
 from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.safety.listening import GoodStates
 from contact_id_controller.safety.local_command import LocalCommand
@@ -97,7 +98,7 @@ class Guard:
             torques, counts and times; the clock given.
         good: when good states came.  contacts: measured on the feet.  plans: on their way to the controller.
         local: what the robot's own side goes on with.  given: efforts beside commands.  log: what is reported.
-        following: whether the robot does what is planned.
+        following: whether the robot does what is planned.  offset: of the states' stamps from the clock.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class Guard:
         self.machine = SafetyMachine(_limits(controller))
         self.output = TorqueOutput(settings, controller.effort_limits)
         self.monitor = StepMonitor(settings.period_s, real_time=not lockstep)
-        self.following = Following(controller)
+        self.following, self.offset = Following(controller), ClockOffset()
         self.good = GoodStates()
         self.contacts = MeasuredContacts(len(settings.foot_frames))
         self.local = LocalCommand()
@@ -186,6 +187,7 @@ class Guard:
         self.machine.limits = _limits(controller)
         self.checks.apply(settings)
         self.good.timeout_s = settings.state_timeout_s
+        self.offset.warned_s = WARNED_PERIODS * settings.period_s
         watched_s = settings.effort_gap_s if settings.start_ramp_s > 0.0 else 0.0
         if (watched_s, settings.period_s) != self.effort_monitor.watched:
             self.effort_monitor = EffortMonitor(controller.robot.na, watched_s, settings.period_s)
@@ -562,6 +564,8 @@ class Guard:
         if isinstance(joints, JointReading):
             checks = self.checks
             found = checks.take(joints, now_ns)
+            if now_ns is not None and not checks.clock_lags:
+                self.offset.see(joints.time_ns, (now_ns - joints.time_ns) * states.NANO)
             if checks.velocity_is_true:
                 good.velocity_s = self.clock()
             # Kept until it has been acted on: an error on the way must not lose it.
@@ -594,17 +598,23 @@ class Guard:
         """
         if self._latch is not None and (failure := self._latch.keep()):
             self.log.lines.append(failure)
+        if ahead := self.offset.news():
+            self.log.lines.append(ahead)
         return self.log.news(self.machine)
 
     def summary(self) -> tuple[int, str]:
         """Level and words for diagnostics: what it does now, and what went wrong since last time."""
-        return self.log.summary(self.machine, self.result)
+        level, words = self.log.summary(self.machine, self.result)
+        ahead = self.offset.words
+        return (max(level, WARNING), f"{words}; {ahead}") if ahead else (level, words)
 
     def figures(self) -> dict[str, str]:
         """Names and values of all counts and times, of the state and of the last solution."""
         figures = self.monitor.figures()
         figures["safety state"] = self.machine.state.value
         figures["safety reason"] = self.machine.reason or "none"
+        if not math.isnan(least_s := self.offset.least_age_s):
+            figures["least age of states (us)"] = f"{1e6 * least_s:.1f}"
         if self.result is not None:
             figures.update(contact_figures(self.result, self.controller.robot.joint_names))
             figures.update(self.following.figures())

@@ -13,6 +13,7 @@ import numpy as np
 
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.safety.base_prediction import BasePrediction
+from contact_id_controller.safety.clock_offset import REFUSED_PERIODS
 from contact_id_controller.safety.examination import (
     BASE_JUMP,
     GOOD,
@@ -91,6 +92,7 @@ class StateChecks:
             state taken was predicted.
         clock_lags: whether the clock comes by messages (simulated time): then a stamp ahead of it
             only means that the clock is late.
+        lead_limit_s: largest lead of a stamp before the clock, below `age_limit_s`.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class StateChecks:
         self.velocity_is_true = self.moved_elsewhere = False
         self.base_ns: int | None = None
         self.clock_lags = False
+        self.lead_limit_s = math.inf
         self._robot = robot
         self._jump = OdometryJump()
         self._joint_jump = JointJump(robot.joint_names, turns=robot.turns)
@@ -118,7 +121,9 @@ class StateChecks:
 
     def apply(self, settings: ControllerSettings) -> None:
         """Take over the limits of other settings."""
-        self.age_limit_s = settings.state_timeout_s
+        self.age_limit_s, self.lead_limit_s = settings.state_timeout_s, math.inf
+        if settings.interface.has_horizon:
+            self.lead_limit_s = REFUSED_PERIODS * settings.period_s
         self.odometry_age_limit_s = settings.odometry_age_limit_s
         self._jump.limits[:] = jump_limits(settings.odometry_jump_m)
         self._joint_jump.limit[:] = settings.joint_jump
@@ -246,9 +251,12 @@ class StateChecks:
             return Refusal(
                 "stale", f"joint state is {age_s:.6f} s old by the clock{_other_clock(age_s)}"
             )
-        if -age_s > self.age_limit_s and not self.clock_lags:
+        most_s = min(self.age_limit_s, self.lead_limit_s)
+        if -age_s > most_s and not self.clock_lags:
             return Refusal(
-                "future", f"joint state is {-age_s:.6f} s ahead of the clock{_other_clock(age_s)}"
+                "future",
+                f"joint state is {-age_s:.6f} s ahead of the clock, may be {most_s:g} s"
+                f"{_other_clock(age_s)}",
             )
         return None
 
