@@ -344,6 +344,11 @@ class RobotModel:
         self.put_joints(q, joint_positions)
         return q
 
+    @property
+    def model_order(self) -> NDArray[np.int64]:
+        """Which of the commanded joints is the first, second ... of the model: (na,) places in ``joint_names``."""
+        return np.argsort(self.actuated)
+
     def joints_of(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """Positions (..., na), rad or m, of the actuated joints in configurations (..., nq).
 

@@ -9,11 +9,13 @@ import types
 from types import SimpleNamespace
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 pytest.importorskip("rclpy")
 from geometry_msgs.msg import Pose, Twist
 from rclpy.serialization import deserialize_message, serialize_message
+from robots import QUADRUPED
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header
 from test_linear_feedback import random_feedback
@@ -21,6 +23,7 @@ from test_torques_ahead import JOINTS, QUADRUPED_VALUES
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.state_feedback import LinearFeedback
+from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.ros import command_watchdog, linear_feedback_messages, simulated_robot
 from contact_id_controller.ros.command_messages import message_class, messages_of
 from contact_id_controller.ros.linear_feedback_messages import (
@@ -29,6 +32,7 @@ from contact_id_controller.ros.linear_feedback_messages import (
     _matrix,
     read_control,
     read_feedback,
+    set_feedback,
 )
 from contact_id_controller.safety.command_watchdog import WatchdogState
 from contact_id_controller.safety.commanders import Commanders
@@ -106,10 +110,70 @@ def test_matrices_have_the_layout_of_the_packages_conversions(messages, robot):
     assert dims == [("rows", 12, 432), ("cols", 36, 36)]
     assert gain.layout.data_offset == 0
     for i, j in ((0, 0), (3, 17), (11, 35)):
-        assert gain.data[i * gain.layout.dim[1].stride + j] == feedback.gain[i, j]
+        row = robot.joint_names.index(message.message.initial_state.joint_state.name[i])
+        assert gain.data[i * gain.layout.dim[1].stride + j] == feedback.gain[row, j]
     dims = [(dim.label, dim.size, dim.stride) for dim in effort.layout.dim]
     assert dims == [("rows", 12, 12), ("cols", 1, 1)]
-    np.testing.assert_array_equal(effort.data, feedback.effort)
+    np.testing.assert_array_equal(effort.data, feedback.effort[robot.model_order])
+
+
+def applied_by_the_plugin(message, moving_joint_names, measured, v):
+    """Efforts by joint, as its sources (4.0.3) go from a message and a measured state to command interfaces.
+
+    ``read_state_from_references``, ``construct_robot_state`` with its map, ``compute_control``; the interfaces
+    are named in the order of moving_joint_names.
+    """
+    model = pin.buildModelFromUrdf(str(resolve_urdf(QUADRUPED)), pin.JointModelFreeFlyer())
+    joints = list(model.names)[2:]
+    to_interface = [moving_joint_names.index(name) for name in joints]
+
+    def state(base_pose, base_twist, position, velocity):
+        return (
+            np.r_[base_pose, np.array(position)[to_interface]],
+            np.r_[base_twist, np.array(velocity)[to_interface]],
+        )
+
+    # The references, from which it takes what is measured, are in the model's order.
+    measured_q, measured_v = state(measured[:7], v[:6], measured[7:], v[6:])
+    sensor = message.initial_state
+    p, o, t = sensor.base_pose.position, sensor.base_pose.orientation, sensor.base_twist
+    said_q, said_v = state(
+        [p.x, p.y, p.z, o.x, o.y, o.z, o.w],
+        [t.linear.x, t.linear.y, t.linear.z, t.angular.x, t.angular.y, t.angular.z],
+        sensor.joint_state.position,
+        sensor.joint_state.velocity,
+    )
+    away = np.r_[pin.difference(model, measured_q, said_q), said_v - measured_v]
+    gain = np.array(message.feedback_gain.data).reshape(len(joints), -1)
+    return dict(zip(moving_joint_names, np.array(message.feedforward.data) + gain @ away))
+
+
+def test_the_plugin_makes_our_law_of_it_also_where_left_and_right_differ(messages, robot):
+    """Hips a tenth of a radian apart; the quadruped's joints are in another order than its model's."""
+    feedback, rng = random_feedback(robot), np.random.default_rng(3)
+    message = FeedbackMessage(robot, Control)
+    message.fill(feedback)
+    q = feedback.q.copy()
+    q[7:] += 0.1 * rng.normal(size=12)
+    v = feedback.v + 0.1 * rng.normal(size=18)
+    expected = dict(zip(robot.joint_names, feedback.torques(q, v)))
+    in_order = [JOINTS[place] for place in robot.model_order]
+    found = applied_by_the_plugin(travelled(message.message), in_order, q, v)
+    assert found == pytest.approx(expected, abs=1e-12)
+    ours = applied_by_the_plugin(message.message, JOINTS, q, v)
+    assert max(abs(ours[name] - expected[name]) for name in JOINTS) > 0.1, "so check refuses it"
+
+
+def test_readers_go_by_the_names_and_clip_each_joint_by_its_own(messages, robot):
+    feedback, message = random_feedback(robot), FeedbackMessage(robot, Control)
+    message.fill(feedback)
+    arrived = travelled(message.message)
+    effort, gain = read_control(arrived, JOINTS)
+    np.testing.assert_array_equal(effort, feedback.effort)
+    np.testing.assert_array_equal(gain, feedback.gain)
+    set_feedback(arrived, JOINTS, np.arange(12.0), keep_gain=True)
+    np.testing.assert_array_equal(read_control(arrived, JOINTS)[0], np.arange(12.0))
+    assert list(arrived.feedforward.data) == robot.model_order.tolist()
 
 
 def test_a_message_gives_back_its_feedback(messages, robot):
@@ -127,14 +191,14 @@ def test_a_message_gives_back_its_feedback(messages, robot):
             np.testing.assert_array_equal(getattr(read, name), getattr(feedback, name))
         assert read.time_s == pytest.approx(feedback.time_s, abs=1e-9)
         state = sent[-1].initial_state.joint_state
-        assert list(state.name) == list(robot.joint_names) == JOINTS
-        np.testing.assert_array_equal(state.position, feedback.q[robot.q_index])
+        assert list(state.name) == list(robot.model.names)[2:] != JOINTS == list(robot.joint_names)
+        np.testing.assert_array_equal(state.position, feedback.q[7:])
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda m: m.initial_state.joint_state.name.reverse(), "has joints"),
+        (lambda m: m.initial_state.joint_state.name.pop(), "has joints"),
         (lambda m: m.feedforward.data.pop(), r"dimensions \[12, 1\] has 11 numbers"),
         (lambda m: m.feedback_gain.data.__setitem__(5, np.nan), "not finite"),
         (lambda m: m.feedback_gain.data.__setitem__(5, -1e6), "a gain is 1e[+]06, must be at most"),
@@ -197,7 +261,7 @@ class Publisher:
         self.sent = []
 
     def publish(self, message):
-        self.sent.append([part.copy() for part in read_control(message, JOINTS)])
+        self.sent.append(list(read_control(message, JOINTS)))
 
 
 def watchdog_node(clock):

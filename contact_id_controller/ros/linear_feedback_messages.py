@@ -1,12 +1,13 @@
 """Linear feedback as linear_feedback_controller_msgs/Control, and back.
 
-Layout of the package's version 1.2: ``feedback_gain`` and ``feedforward`` are Float64MultiArrays of two
+Layout of the package's versions 1.2 to 4.0: ``feedback_gain`` and ``feedforward`` are Float64MultiArrays of two
 dimensions, rows and cols, by rows, the vector as one column; ``initial_state`` is a Sensor with base_pose,
 base_twist (in the base frame) and joint_state. The plugin's law is that of ``plans.state_feedback``: rows
-go to its command interfaces in their order, columns are Pinocchio's coordinates of its model. Rows and
-``joint_state`` are in the order of our parameter joints, columns in that of the robot description: the
-plugin's parameters moving_joint_names and chainable_controller.command_interfaces must name the joints
-in our order.
+go to its command interfaces in their order, columns are Pinocchio's coordinates of its model. It reads
+measured joints in the order of that model whatever its parameters say, and permutes them and those of the
+message alike by moving_joint_names. So rows, columns and ``joint_state`` are in the model's order here, and
+moving_joint_names and chainable_controller.command_interfaces must name the joints in it, too. Readers go
+by the names.
 """
 
 from __future__ import annotations
@@ -34,18 +35,19 @@ class FeedbackMessage:
     """The message Control, of class ``kind``, of one robot, made once and filled again and again."""
 
     def __init__(self, robot: RobotModel, kind: type[Any]) -> None:
-        self._robot = robot
+        self._robot, self._order = robot, robot.model_order
         self.message: Any = kind()
-        self._gain = _matrix(robot.na, 2 * robot.nv, self.message.feedback_gain)
+        gain = _matrix(robot.na, 2 * robot.nv, self.message.feedback_gain)
+        self._gain = gain.reshape(robot.na, 2 * robot.nv)
         self._effort = _matrix(robot.na, 1, self.message.feedforward)
         state = self.message.initial_state.joint_state
-        state.name = list(robot.joint_names)
+        state.name = [robot.joint_names[place] for place in self._order]
 
     def fill(self, feedback: StateFeedback) -> None:
         """Take over the numbers of a feedback."""
-        message, robot = self.message, self._robot
-        self._gain[:] = feedback.gain.ravel()
-        self._effort[:] = feedback.effort
+        message, robot, order = self.message, self._robot, self._order
+        self._gain[:] = feedback.gain[order]
+        self._effort[:] = feedback.effort[order]
         sensor = message.initial_state
         for header in (message.header, sensor.header):
             header.stamp.sec, header.stamp.nanosec = stamp_parts(round(feedback.time_s * _NANO))
@@ -56,9 +58,9 @@ class FeedbackMessage:
             _put(twist.linear, feedback.v[:3])
             _put(twist.angular, feedback.v[3:6])
         joints = sensor.joint_state
-        joints.position = array.array("d", robot.joints_of(feedback.q).tolist())
-        joints.velocity = array.array("d", feedback.v[robot.actuated].tolist())
-        joints.effort = array.array("d", feedback.effort.tolist())
+        joints.position = array.array("d", robot.joints_of(feedback.q)[order].tolist())
+        joints.velocity = array.array("d", feedback.v[robot.actuated][order].tolist())
+        joints.effort = array.array("d", feedback.effort[order].tolist())
 
     def publish(self, publisher: Any) -> None:
         """Send it with its present numbers, through the ordinary serialiser."""
@@ -66,7 +68,7 @@ class FeedbackMessage:
 
 
 def read_control(message: Any, joint_names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Views of feed-forward (na,) and gain (na, columns) of a Control.
+    """Feed-forward (na,) and gain (na, columns) of a Control, in the order of ``joint_names``.
 
     The plugin computes with its state, too, also where the gain is zero: a number there that is not finite is
     a torque that is none.
@@ -75,8 +77,9 @@ def read_control(message: Any, joint_names: Sequence[str]) -> tuple[np.ndarray, 
         StateError: other joints, another shape, a number that is not finite, a gain that is beyond any sense.
     """
     names = list(message.initial_state.joint_state.name)
-    if names != list(joint_names):
+    if sorted(names) != sorted(joint_names):
         raise StateError(f"the message has joints {names}, must have {list(joint_names)}")
+    places = _places(names, joint_names)
     effort, gain = _read(message.feedforward), _read(message.feedback_gain)
     rows = len(names)
     if effort.shape != (rows, 1) or len(gain) != rows:
@@ -98,7 +101,7 @@ def read_control(message: Any, joint_names: Sequence[str]) -> tuple[np.ndarray, 
     greatest = np.abs(gain).max(initial=0.0)
     if greatest > GREATEST_LOCAL_GAIN:
         raise StateError(f"a gain is {greatest:.3g}, must be at most {GREATEST_LOCAL_GAIN:g}")
-    return effort[:, 0], gain
+    return effort[places, 0], gain[places]
 
 
 def read_feedback(message: Any, robot: RobotModel) -> StateFeedback:
@@ -115,9 +118,10 @@ def read_feedback(message: Any, robot: RobotModel) -> StateFeedback:
     stamp = message.header.stamp
     feedback.time_s = stamp.sec + stamp.nanosec / _NANO
     position, velocity, base = _state_of(message.initial_state)
+    places = _places(message.initial_state.joint_state.name, robot.joint_names)
     q, v = feedback.q, feedback.v
-    robot.put_joints(q, position)
-    v[robot.actuated] = velocity
+    robot.put_joints(q, np.array(position)[places])
+    v[robot.actuated] = np.array(velocity)[places]
     if robot.floating_base:
         q[:7], v[:6] = base[:7], base[7:]
         norm = np.linalg.norm(q[3:7])
@@ -126,9 +130,12 @@ def read_feedback(message: Any, robot: RobotModel) -> StateFeedback:
     return feedback
 
 
-def set_feedback(message: Any, effort: np.ndarray, *, keep_gain: bool) -> None:
-    """Give a Control that was read another feed-forward (na,), and no gain where it is not kept."""
-    message.feedforward.data = array.array("d", effort.tolist())
+def set_feedback(
+    message: Any, joint_names: Sequence[str], effort: np.ndarray, *, keep_gain: bool
+) -> None:
+    """Give a Control that was read another feed-forward (na,) of these joints, and no gain where it is not kept."""
+    places = _places(joint_names, message.initial_state.joint_state.name)
+    message.feedforward.data = array.array("d", effort[places].tolist())
     if not keep_gain:
         message.feedback_gain.data = array.array("d", bytes(8 * len(message.feedback_gain.data)))
 
@@ -159,14 +166,14 @@ class FeedbackForwarder(Forwarder):
         self._forwarded = self._read
 
     def forward(self, publisher: Any, efforts: np.ndarray) -> None:
-        set_feedback(self._read, efforts[0], keep_gain=True)
+        set_feedback(self._read, self._joints, efforts[0], keep_gain=True)
         self._forwarded = self._read
         publisher.publish(self._forwarded)
 
     def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:
         """Torques without feedback; nothing before the first message."""
         if self._forwarded is not None:
-            set_feedback(self._forwarded, torques, keep_gain=False)
+            set_feedback(self._forwarded, self._joints, torques, keep_gain=False)
             publisher.publish(self._forwarded)
 
 
@@ -192,6 +199,12 @@ def _matrix(rows: int, columns: int, message: Float64MultiArray) -> np.ndarray:
     ]
     message.data = array.array("d", bytes(8 * rows * columns))
     return np.frombuffer(message.data)
+
+
+def _places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Where each wanted name stands among the names."""
+    names = list(names)
+    return [names.index(name) for name in wanted]
 
 
 def _read(message: Float64MultiArray) -> np.ndarray:
