@@ -26,9 +26,9 @@ from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import StateError
-from contact_id_controller.plans.effort_trajectory import LocalFeedback
 from contact_id_controller.ros.effort_messages import EffortReader
 from experiments.faults.simulated_effort_controller import UrdfLimits
+from experiments.faults.simulated_trajectory_controller import SimulatedTrajectoryController
 
 
 class System:
@@ -55,42 +55,44 @@ class System:
 
 
 class TrajectoryController:
-    """joint_trajectory_controller with command interface effort: feed-forward and its PID."""
+    """joint_trajectory_controller with command interface effort."""
 
-    def __init__(self, parameters, limits):
+    def __init__(self, parameters, limits, period_s):
         self.joints, self.active = parameters["joints"], False
         self.efforts = np.zeros(len(self.joints))
         gains = [parameters["gains"][name] for name in self.joints]
-        unlimited = np.full(len(self.joints), np.inf)
-        self._feedback = LocalFeedback(
-            np.array([gain["p"] for gain in gains]),
-            np.array([gain["d"] for gain in gains]),
-            unlimited,
+        self._replaces = parameters.get("allow_trajectory_replacement", True)
+        self._commands = parameters["command_interfaces"]
+        self._law = SimulatedTrajectoryController(
+            *(np.array([gain[part] for gain in gains]) for part in "pd"),
+            period_s,
+            replaces=self._replaces,
         )
         self._reader, self._limits = EffortReader(self.joints), limits
 
     def node(self, name):
         node = Node(name)
         node.declare_parameter("joints", self.joints)
+        node.declare_parameter("command_interfaces", self._commands)
+        node.declare_parameter("allow_trajectory_replacement", self._replaces)
         qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         node.create_subscription(JointTrajectory, "~/joint_trajectory", self.take, qos, raw=True)
         return node
 
     def activate(self):
-        self._feedback.trajectory, self.active = None, True
+        self._law.forget()
+        self.active = True
 
     def deactivate(self):
         self.efforts[:], self.active = 0.0, False
 
     def take(self, message):
         with contextlib.suppress(StateError):
-            trajectory = self._reader.read(message)
-            trajectory.start_s = trajectory.start_s or time.time()
-            self._feedback.trajectory = trajectory
+            self._law.take(self._reader.read(message))
 
     def update(self, position, velocity):
         if self.active:
-            torques = self._feedback.torques(time.time(), position, velocity)
+            torques = self._law.update(time.time(), position, velocity)
             self.efforts[:] = self._limits.enforced(torques, position, velocity)
 
 
@@ -113,7 +115,9 @@ def main(urdf_file, file):
     controllers = {
         "effort_controller": GroupEffortController(joints, limits_of(joints)),
         "trajectory_controller": TrajectoryController(
-            parameters["trajectory_controller"], limits_of(joints)
+            parameters["trajectory_controller"],
+            limits_of(joints),
+            1.0 / parameters["controller_manager"]["update_rate"],
         ),
     }
     nodes = [manager]

@@ -7,6 +7,7 @@ from paths import CONFIG
 from contact_id_controller import cli
 from contact_id_controller.check.config import check_config
 from contact_id_controller.check.findings import ERROR, WARNING
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.exit_codes import NOT_ALL_WELL
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.setup import robots
@@ -316,7 +317,9 @@ def test_linear_feedback_needs_its_messages_and_a_command_for_each_joint(good, t
     assert not lines(found, ERROR)
     assert lines(found, WARNING, "linear_feedback_controller_msgs are not installed")
     told_all = [str(finding) for finding in check_config(tmp_path / "robot.yaml")]
-    names = ", ".join(good["controller"]["ros__parameters"]["joints"])
+    joints = sorted(good["controller"]["ros__parameters"]["joints"])  # as Pinocchio sorts siblings
+    assert joints != good["controller"]["ros__parameters"]["joints"]
+    names = ", ".join(joints)
     assert any(
         f"moving_joint_names of linear_feedback_controller: [{names}]" in x for x in told_all
     )
@@ -392,3 +395,101 @@ def test_a_file_of_ros2_control_that_does_not_fit(good, tmp_path):
     found = found_with("quadruped_joint_trajectory", stiffen)
     assert not lines(found, ERROR)
     assert lines(found, WARNING, "trajectory_controller.gains p of 'RF_HFE'", "times what fits")
+
+
+def commanding(good, interface):
+    for section in ("controller", "simulated_robot", "command_watchdog"):
+        good[section]["ros__parameters"]["command_interface"] = interface
+
+
+@pytest.mark.parametrize(
+    ("distro", "refused"), [("", True), ("jazzy", False), ("kilted", False), ("lyrical", True)]
+)
+def test_replacement_of_trajectories_must_be_off_where_it_is_known(good, tmp_path, distro, refused):
+    commanding(good, "joint_trajectory")
+    (tmp_path / "robot.yaml").write_text(yaml.safe_dump(good))
+
+    def found_with(change):
+        file = beside("quadruped_joint_trajectory", tmp_path, change)
+        return told(check_config(tmp_path / "robot.yaml", file, distro))
+
+    def forget(sections):
+        del sections["trajectory_controller"]["allow_trajectory_replacement"]
+
+    found = found_with(lambda sections: None)
+    assert not lines(found, ERROR)
+    found = found_with(forget)
+    words = "allow_trajectory_replacement is not set, which is True from lyrical on, must be False"
+    assert bool(lines(found, ERROR, words)) is refused
+    assert bool(lines(found, "ok", f"allow_trajectory_replacement: {distro} knows none")) is (
+        not refused
+    )
+
+
+def test_what_differs_between_distributions_is_a_line_each(good, tmp_path):
+    good["controller"]["ros__parameters"]["enforce_command_limits"] = "on"
+    (tmp_path / "robot.yaml").write_text(yaml.safe_dump(good))
+
+    def found_for(distro, change=lambda sections: None):
+        file = beside("quadruped", tmp_path, change)
+        return told(check_config(tmp_path / "robot.yaml", file, distro))
+
+    found = found_for("jazzy")
+    assert not lines(found, ERROR)
+    assert lines(found, "ok", "enforce_command_limits is not set, in jazzy False")
+    assert lines(found, WARNING, "controller.enforce_command_limits is 'on'")
+    assert lines(found, "ok", "jazzy: was read, not run")
+    found = found_for("kilted")
+    assert lines(found, "ok", "kilted: was driven") and not lines(found, WARNING, "enforce")
+    for distro in ("lyrical", "rolling"):
+        words = f"{distro} has no effort_controllers/JointGroupEffortController: take forward"
+        assert lines(found_for(distro), ERROR, words)
+
+    def replace(sections):
+        kind = "forward_command_controller/ForwardCommandController"
+        sections["controller_manager"]["effort_controller"]["type"] = kind
+
+    assert not lines(found_for("rolling", replace), ERROR)
+    with pytest.raises(ConfigurationError, match="'foxy', must be 'jazzy', 'kilted'"):
+        found_for("foxy")
+
+
+def test_a_distribution_without_a_file_is_refused(tmp_path, capsys):
+    assert cli.run(["check", "--config", "x.yaml", "--distro", "jazzy"]) == 2
+    assert "needs --ros2-control" in capsys.readouterr().err
+
+
+def test_the_file_of_linear_feedback_fits_and_another_order_or_type_does_not(good, tmp_path):
+    commanding(good, "linear_feedback")
+    (tmp_path / "robot.yaml").write_text(yaml.safe_dump(good))
+
+    def found_with(change):
+        file = beside("quadruped_linear_feedback", tmp_path, change)
+        return told(check_config(tmp_path / "robot.yaml", file))
+
+    found = found_with(lambda sections: None)
+    assert not lines(found, ERROR) and lines(found, WARNING, "has no time-out")
+
+    def spoil(sections):
+        section = sections["linear_feedback_controller"]
+        joints = good["controller"]["ros__parameters"]["joints"]  # in our own order
+        section["moving_joint_names"] = joints
+        section["chainable_controller"]["command_interfaces"] = [f"{j}/effort" for j in joints]
+        section["robot_has_free_flyer"] = False
+        del section["joint_velocity_filter_coefficient"]
+
+    found = found_with(spoil)
+    for words in (
+        "moving_joint_names is [LF_HAA, LF_HFE, LF_KFE, RF_HAA",
+        "chainable_controller.command_interfaces is [LF_HAA/effort",
+        "robot_has_free_flyer is False, must be True",
+        "joint_velocity_filter_coefficient is 0.9, must be 1.0",
+    ):
+        assert lines(found, ERROR, words)
+
+    def older(sections):
+        kind = "linear_feedback_controller/LinearFeedbackControllerRos"
+        sections["controller_manager"]["linear_feedback_controller"]["type"] = kind
+
+    words = "starts no linear_feedback_controller/LinearFeedbackController,"
+    assert lines(found_with(older), ERROR, words)

@@ -25,6 +25,8 @@ from ros_bench import JOINTS
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.ros import group_controller
 from contact_id_controller.ros.command_watchdog import CommandWatchdogNode
+from contact_id_controller.ros.group_controller import check_joint_order
+from contact_id_controller.settings.command_interfaces import INTERFACES
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 SWAPPED = [JOINTS[1], JOINTS[0], *JOINTS[2:]]
@@ -158,6 +160,36 @@ def test_the_watchdog_makes_the_same_check(group_of, bench_of, capfd):
         watchdog(SWAPPED)
     watchdog(JOINTS).destroy_node()
     assert "takes the same joints" in capfd.readouterr().err
+
+
+def test_a_joint_trajectory_controller_that_replaces_trajectories_is_refused(bench_of, capfd):
+    """As that of ros2_controllers 6.8 does by default; where the parameter is unknown nothing is said of it."""
+    bench = bench_of()
+    host = INTERFACES["joint_trajectory"].host
+    node = rclpy.create_node(
+        "trajectory_controller", context=bench.context, allow_undeclared_parameters=True
+    )
+    node.declare_parameter("joints", SWAPPED)
+    node.declare_parameter("command_interfaces", ["effort"])
+    node.declare_parameter("allow_trajectory_replacement", True)
+    executor = SingleThreadedExecutor(context=bench.context)
+    executor.add_node(node)
+    thread = threading.Thread(target=_spin, args=(executor,), daemon=True)
+    thread.start()
+    try:
+        name = node.get_fully_qualified_name()
+        with pytest.raises(ConfigurationError, match="replacement True, must be False: else a"):
+            check_joint_order(bench.peer, name, JOINTS, host, exact=False)
+        for value in (Parameter("allow_trajectory_replacement", value=False), None):
+            if value is None:
+                node.undeclare_parameter("allow_trajectory_replacement")
+            else:
+                node.set_parameters([value])
+            assert check_joint_order(bench.peer, name, JOINTS, host, exact=False)
+    finally:
+        executor.shutdown()
+        thread.join(10.0)
+        node.destroy_node()
 
 
 def test_the_stand_in_takes_commands_in_its_own_order(group_of):

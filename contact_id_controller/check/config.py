@@ -50,21 +50,22 @@ POSTURES = (
 )
 
 
-def check_config(path: Path, ros2_control: Path | None = None) -> list[Finding]:
+def check_config(path: Path, ros2_control: Path | None = None, distro: str = "") -> list[Finding]:
     """All findings about a parameter file; later checks are left out where they cannot be done.
 
-    ros2_control: parameter file of controller_manager and its controllers, which must fit.
+    ros2_control: parameter file of controller_manager and its controllers, which must fit.  distro: the ROS
+    distribution of these; empty: unknown.
 
     Raises:
         ConfigurationError: a file is missing, not YAML, or without section ``controller`` (of the
-            other: ``controller_manager``).
+            other: ``controller_manager``); there is no such distribution.
     """
     findings, known = _at_the_desk(path)
     if known is None:
         return findings
     settings, robot, posture = known
     if ros2_control is not None:
-        findings += check_ros2_control(ros2_control, robot, settings, posture)
+        findings += check_ros2_control(ros2_control, robot, settings, posture, distro)
     try:
         return findings + check_at_rest(Controller(robot, settings), posture)
     except ContactIdError as problem:

@@ -89,7 +89,7 @@ def _check_derivative(robot: RobotModel, settings: ControllerSettings) -> list[F
         ahead_of(Controller(robot, settings))
     except ConfigurationError as refusal:
         return [error(SUBJECT, str(refusal))]
-    joints = ", ".join(robot.joint_names)
+    joints = ", ".join(robot.joint_names[place] for place in robot.model_order)
     findings = [note(SUBJECT, f"moving_joint_names of linear_feedback_controller: [{joints}]")]
     if importlib.util.find_spec(package) is None:
         findings.append(

@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from contact_id_controller.check.findings import Finding, error, note, warning
-from contact_id_controller.check.local_feedback import compare_gains
-from contact_id_controller.control.torques_ahead import local_gains
+from contact_id_controller.check.findings import ERROR, Finding, error, note, warning
+from contact_id_controller.lazy import loaded
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.settings.command_interfaces import Host
+from contact_id_controller.settings.command_interfaces import ANY, MODEL, Host
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.distributions import Distribution, distribution
 from contact_id_controller.settings.parameter_file import ParameterFile
 
 SUBJECT = "ros2_control"
 MANAGER = "controller_manager"
+_ENFORCES = "enforce_command_limits"
 
 _RATE_TOLERANCE = 1e-3
 
 
 def check_ros2_control(
-    path: Path, robot: RobotModel, settings: ControllerSettings, posture: np.ndarray
+    path: Path,
+    robot: RobotModel,
+    settings: ControllerSettings,
+    posture: np.ndarray,
+    distro: str = "",
 ) -> list[Finding]:
     """Compare the controllers of a file with what is commanded in a posture (na,).
 
+    distro: the ROS distribution it is for, in which parameters and controllers differ; empty: unknown,
+    what any of them requires is required.
+
     Raises:
-        ConfigurationError: the file is missing, not YAML, or without section ``controller_manager``.
+        ConfigurationError: the file is missing, not YAML, or without section ``controller_manager``;
+            a distribution that is none.
     """
+    there = distribution(distro) if distro else None
     file = ParameterFile(path)
     manager = file.section(MANAGER)
     kinds = {name: body["type"] for name, body in manager.items() if _has_type(body)}
     findings = _check_rate(manager.get("update_rate"), settings.period_s)
+    if there is not None:
+        findings += _check_distribution(manager, kinds, settings, there)
     host = settings.interface.host
     names = [name for name, kind in kinds.items() if kind in host.types]
     if not names:
@@ -47,9 +59,9 @@ def check_ros2_control(
     sections = file.sections()
     for name in names:
         section = sections.get(name, {})
-        findings += _check_section(name, section, host, robot.joint_names)
-        if host.has_gains:
-            findings += _check_gains(name, section, robot, settings, posture)
+        findings += _check_section(name, section, host, robot, there)
+        if host.checks:
+            findings += loaded(host.checks)(name, section, robot, settings, posture)
     return findings
 
 
@@ -71,60 +83,62 @@ def _check_rate(rate: Any, period_s: float) -> list[Finding]:
 
 
 def _check_section(
-    name: str, section: Mapping[str, Any], host: Host, joints: Sequence[str]
+    name: str, section: Mapping[str, Any], host: Host, robot: RobotModel, there: Distribution | None
 ) -> list[Finding]:
-    """The same joints, in the same order where commands do not name them; parameters with one right value."""
+    """The joints, in the order that counts where commands do not name them; parameters with one right value."""
     findings = []
-    if host.names_joints is not None:
-        theirs = list(section.get("joints", ()))
-        arranged, must = (sorted, "must hold") if host.names_joints else (list, "must be")
-        if arranged(theirs) != arranged(joints):
-            findings.append(
-                error(
-                    SUBJECT,
-                    f"{name}.joints is [{', '.join(theirs)}], {must} [{', '.join(joints)}]",
-                )
-            )
-    for each in host.requires:
-        found = section.get(each.parameter, each.default)
-        if found != each.value:
-            words = f"{name}.{each.parameter} is {found!r}, must be {each.value!r}"
-            findings.append(error(SUBJECT, words + f": {each.why}" * bool(each.why)))
-    if findings or host.names_joints is not False:
-        return findings
-    return [note(SUBJECT, f"{name} takes the joints in the order of the command")]
-
-
-def _check_gains(
-    name: str,
-    section: Mapping[str, Any],
-    robot: RobotModel,
-    settings: ControllerSettings,
-    posture: np.ndarray,
-) -> list[Finding]:
-    """A PID that is the local feedback."""
-    findings, joints = [], robot.joint_names
-    gains = section.get("gains", {})
-    rows = {joint: gains.get(joint, {}) for joint in joints}
-    wrong = [
-        f"{joint}.{gain} is {row.get(gain)!r}"
-        for joint, row in rows.items()
-        for gain in ("p", "d")
-        if not isinstance(row.get(gain), float) or not 0.0 <= row[gain] < np.inf
-    ]
-    wrong += [f"{joint}.i is {row['i']!r}" for joint, row in rows.items() if row.get("i", 0.0)]
-    if wrong:
+    joints, theirs = list(robot.joint_names), list(section.get(host.joints, ()))
+    if host.order == MODEL:
+        joints = [joints[place] for place in robot.model_order]
+    arranged, must = (sorted, "must hold") if host.order == ANY else (list, "must be")
+    if arranged(theirs) != arranged(joints):
         findings.append(
             error(
                 SUBJECT,
-                f"{name}.gains: {', '.join(wrong)}; p and d must be numbers with a decimal point, 0 or "
-                "more, and i 0: it would fight our integral",
+                f"{name}.{host.joints} is [{', '.join(theirs)}], {must} [{', '.join(joints)}]",
             )
         )
+    for each in host.requires:
+        if there is not None and not there.knows(each.since):
+            findings.append(note(SUBJECT, f"{name}.{each.parameter}: {there.name} knows none"))
+            continue
+        found = section.get(each.parameter, each.default)
+        if found != each.value:
+            words = f"{name}.{each.parameter} is {found!r}, must be {each.value!r}"
+            if each.since and each.parameter not in section:
+                words = (
+                    f"{name}.{each.parameter} is not set, which is {each.default!r} from "
+                    f"{each.since} on, must be {each.value!r}"
+                )
+            findings.append(error(SUBJECT, words + f": {each.why}" * bool(each.why)))
+    if any(finding.level == ERROR for finding in findings) or host.order == ANY:
         return findings
-    q = robot.neutral()
-    robot.put_joints(q, posture)
-    for gain, fits in zip(("p", "d"), local_gains(robot, settings, q)):
-        given = np.array([row[gain] for row in rows.values()])
-        findings.append(compare_gains(f"{name}.gains {gain}", given, fits, joints))
+    return [*findings, note(SUBJECT, f"{name} takes the joints in the order of the {host.order}")]
+
+
+def _check_distribution(
+    manager: Mapping[str, Any],
+    kinds: Mapping[str, str],
+    settings: ControllerSettings,
+    there: Distribution,
+) -> list[Finding]:
+    """What is otherwise in a distribution than in others: one line each."""
+    findings = [note(SUBJECT, there.words)]
+    for name, kind in kinds.items():
+        if kind in there.gone:
+            findings.append(
+                error(SUBJECT, f"{name}: {there.name} has no {kind}: {there.gone[kind]}")
+            )
+    enforces = manager.get(_ENFORCES, there.enforces_limits)
+    said = "" if _ENFORCES in manager else f" not set, in {there.name}"
+    findings.append(note(SUBJECT, f"{_ENFORCES} is{said} {enforces}"))
+    expected = {"on": True, "off": False}.get(settings.enforce_command_limits, enforces)
+    if enforces is not expected:
+        findings.append(
+            warning(
+                SUBJECT,
+                f"controller.{_ENFORCES} is {settings.enforce_command_limits!r}, that of "
+                f"{MANAGER} {enforces}: auto asks it",
+            )
+        )
     return findings

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
+from contact_id_controller.settings.distributions import DISTRIBUTIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="parameter file of controller_manager and its controllers, such as "
         "config/ros2_control/quadruped_joint_trajectory.yaml: joints, rate and gains are compared",
     )
+    parser.add_argument(
+        "--distro",
+        choices=tuple(DISTRIBUTIONS),
+        default="",
+        help="ROS distribution that the file of --ros2-control is for: what differs there is a line each",
+    )
     parser.add_argument("--quiet", action="store_true", help="print only errors and warnings")
 
 
@@ -33,8 +41,12 @@ def run(arguments: argparse.Namespace) -> int:
     from contact_id_controller.check.findings import ERROR, NOTE, WARNING
     from contact_id_controller.kernels.compile_progress import Compiling, to_stderr
 
+    if arguments.distro and arguments.ros2_control is None:
+        raise ConfigurationError(
+            f"--distro is {arguments.distro!r}, which needs --ros2-control, the file to check"
+        )
     with Compiling(to_stderr):
-        findings = check_config(arguments.config, arguments.ros2_control)
+        findings = check_config(arguments.config, arguments.ros2_control, arguments.distro)
     for finding in findings:
         if finding.level != NOTE or not arguments.quiet:
             print(finding)

@@ -81,7 +81,7 @@ from contact_id_controller.safety.commanders import Commanders, Sender
 from contact_id_controller.safety.effort_rate import EffortRate
 from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.settings import plausibility
-from contact_id_controller.settings.command_interfaces import INTERFACES
+from contact_id_controller.settings.command_interfaces import COMMAND, INTERFACES
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 
 _DIAGNOSTICS_PERIOD_S = 1.0
@@ -200,8 +200,9 @@ class CommandWatchdogNode(Node):
             # Publishers and subscriptions are discovered while the request is under way.
             self._connect(settings)
             if settings.group_controller and not checked:
-                by_name = settings.interface.host.names_joints is True
-                check_joint_order(self, settings.group_controller, settings.joints, by_name=by_name)
+                host, group = settings.interface.host, settings.group_controller
+                exact = host.order == COMMAND  # that of a model is not known here
+                check_joint_order(self, group, settings.joints, host, exact=exact)
         except ConfigurationError:
             self.destroy_node()
             raise

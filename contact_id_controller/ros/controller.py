@@ -31,6 +31,7 @@ from contact_id_controller.ros.executor import GuardedExecutor, incidents_of
 from contact_id_controller.ros.group_controller import check_joint_order, enforces_limits
 from contact_id_controller.ros.heartbeat_topics import HeartbeatTopic
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
+from contact_id_controller.settings.command_interfaces import ANY, MODEL
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 
 _WAIT_S = 0.005
@@ -180,8 +181,10 @@ class ControllerNode(LifecycleNode):
                 loop = ControlLoop(controller, self.get_logger().warning, self.latch)
                 loop.warm_up()
             group = settings.group_controller
-            by_name = settings.interface.host.names_joints is True
-            if group and check_joint_order(self, group, robot.joint_names, by_name=by_name):
+            host, joints = settings.interface.host, robot.joint_names
+            if host.order == MODEL:
+                joints = [joints[place] for place in robot.model_order]
+            if group and check_joint_order(self, group, joints, host, exact=host.order != ANY):
                 loop.guard.host_enforces = enforces_limits(self, group)
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")

@@ -1,4 +1,4 @@
-"""Asks a group controller of ros2_control for the order of its joints.
+"""Asks a group controller of ros2_control for the order of its joints, and for what else must fit.
 
 Its commands carry numbers without names: a wrong order is not noticed until the robot moves.
 """
@@ -12,8 +12,10 @@ from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import GetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import parameter_value_to_python
 
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.settings.command_interfaces import ANY, Host
 
 WAIT_S = 5.0
 """How long an answer is waited for; in a process just started, on a busy machine, discovery took up
@@ -28,35 +30,46 @@ _POLL_S = 0.02
 
 
 def check_joint_order(
-    node: Node, group: str, joints: Sequence[str], *, by_name: bool = False
+    node: Node, group: str, joints: Sequence[str], host: Host, *, exact: bool
 ) -> bool:
-    """Compare `joints` with the parameter `joints` of the group controller named `group`.
+    """Compare `joints` with those that the group controller named `group` has as parameter.
 
-    by_name: it takes trajectories, in which joints have names: any order is right.
+    host: what it must be: its other parameters with one right value are compared, too, as far as the group
+    controller has them.  exact: the order counts.
 
     Returns within `WAIT_S`; one line in the log of `node` has the outcome. A group controller
     that does not answer is a warning. May be called inside a callback of the node. Returns whether
     it answered.
 
     Raises:
-        ConfigurationError: the group controller takes other joints, or in another order.
+        ConfigurationError: the group controller takes other joints, or in another order, or would make
+            something else of the commands.
     """
     service = f"{group}/get_parameters"
-    theirs = _ask(node, service, "joints", WAIT_S)
+    (theirs,) = _ask(node, service, [host.joints], WAIT_S) or [None]
     if theirs is None or theirs.type != ParameterType.PARAMETER_STRING_ARRAY:
         node.get_logger().warning(
-            f"service '{service}' did not answer with a parameter 'joints' within {WAIT_S:g} s: "
+            f"service '{service}' did not answer with a parameter '{host.joints}' within {WAIT_S:g} s: "
             "the order of the joints is not checked"
         )
         return False
-    arranged = sorted if by_name else list
+    arranged = list if exact else sorted
     if arranged(joints) != arranged(theirs.string_array_value):
         raise ConfigurationError(
             f"group controller '{group}' takes joints [{', '.join(theirs.string_array_value)}], but "
             f"parameter 'joints' is [{', '.join(joints)}]: "
-            + ("" if by_name else "the command has no names, ")
+            + ("" if host.order == ANY else "the order counts, ")
             + "make them the same"
         )
+    required = [each.parameter for each in host.requires]
+    answers = _ask(node, service, required, ENFORCES_WAIT_S) if required else None
+    for each, answer in zip(host.requires, answers or ()):
+        found = parameter_value_to_python(answer)
+        if found is not None and found != each.value:  # else its version does not know it
+            raise ConfigurationError(
+                f"group controller '{group}' has {each.parameter} {found!r}, must be {each.value!r}"
+                + f": {each.why}" * bool(each.why)
+            )
     node.get_logger().info(f"group controller '{group}' takes the same joints")
     return True
 
@@ -67,7 +80,7 @@ def enforces_limits(node: Node, group: str) -> bool:
     One that does not answer within `ENFORCES_WAIT_S`, or knows no such parameter (Humble), does not.
     """
     manager = f"{group.rpartition('/')[0]}/{_MANAGER}"
-    answer = _ask(node, f"{manager}/get_parameters", _ENFORCES, ENFORCES_WAIT_S)
+    (answer,) = _ask(node, f"{manager}/get_parameters", [_ENFORCES], ENFORCES_WAIT_S) or [None]
     known = answer is not None and answer.type == ParameterType.PARAMETER_BOOL
     enforced = known and bool(answer.bool_value)
     node.get_logger().info(
@@ -77,8 +90,10 @@ def enforces_limits(node: Node, group: str) -> bool:
     return enforced
 
 
-def _ask(node: Node, service: str, parameter: str, wait_s: float) -> ParameterValue | None:
-    """A parameter behind a service; None without an answer."""
+def _ask(
+    node: Node, service: str, parameters: Sequence[str], wait_s: float
+) -> list[ParameterValue] | None:
+    """Parameters behind a service; None without an answer for each."""
     # A node and executor of its own: those of `node` may be in the middle of a callback. Names on
     # the command line are meant for `node` alone.
     helper = Node(
@@ -98,12 +113,12 @@ def _ask(node: Node, service: str, parameter: str, wait_s: float) -> ParameterVa
             if time.monotonic() > end_s:
                 return None
             time.sleep(_POLL_S)
-        future = client.call_async(GetParameters.Request(names=[parameter]))
+        future = client.call_async(GetParameters.Request(names=list(parameters)))
         executor.spin_until_future_complete(future, max(end_s - time.monotonic(), _POLL_S))
         if not future.done():
             return None
-        values = future.result().values
+        values = list(future.result().values)
     finally:
         executor.shutdown()
         helper.destroy_node()
-    return values[0] if len(values) == 1 else None
+    return values if len(values) == len(parameters) else None

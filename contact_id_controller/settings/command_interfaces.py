@@ -14,12 +14,20 @@ from contact_id_controller.exceptions import choices
 
 
 class Required(NamedTuple):
-    """A parameter with one right value, and why; default: its value where it is left out."""
+    """A parameter with one right value, and why.
+
+    default: its value where it is left out.  since: the first distribution that knows it; empty: all do.
+    """
 
     parameter: str
     value: Any
     default: Any = None
     why: str = ""
+    since: str = ""
+
+
+COMMAND, MODEL, ANY = "command", "model", "any"
+"""Orders of joints: of our commands, of Pinocchio's model of the robot description, or whatever by name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,17 +37,18 @@ class Host:
     Attributes:
         types: names of their classes.
         topic: of the commands, below the name of the controller.
-        names_joints: each command names its joints, so that any order of them is right; None: the
-            section has no parameter ``joints``.
+        joints: its parameter with their names.  order: in which they must stand: that of the ``COMMAND``, of
+            the ``MODEL``, or ``ANY``.
         requires: its parameters that have one right value.
-        has_gains: its PID is the feedback of the robot's side.
+        checks: place of what else is compared (``check``). Empty: nothing.
     """
 
     types: tuple[str, ...]
     topic: str
-    names_joints: bool | None
+    joints: str = "joints"
+    order: str = ANY
     requires: tuple[Required, ...] = ()
-    has_gains: bool = False
+    checks: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +117,7 @@ INTERFACES = {
                     "forward_command_controller/ForwardCommandController",
                 ),
                 "commands",
-                names_joints=False,
+                order=COMMAND,
                 requires=(Required("interface_name", "effort", default="effort"),),
             ),
             recorded=True,
@@ -126,15 +135,22 @@ INTERFACES = {
             host=Host(
                 ("joint_trajectory_controller/JointTrajectoryController",),
                 "joint_trajectory",
-                names_joints=True,
                 requires=(
                     Required(
                         "command_interfaces",
                         ["effort"],
                         why="only then are the efforts of a trajectory added",
                     ),
+                    Required(
+                        "allow_trajectory_replacement",
+                        False,
+                        default=True,
+                        why="else a trajectory is played from its first point on when it arrives, as late as "
+                        "it is",
+                        since="lyrical",
+                    ),
                 ),
-                has_gains=True,
+                checks="check.trajectory_gains:check_trajectory_gains",
             ),
             recorded=True,
             steps="control.torques_ahead:TorquesAhead",
@@ -152,9 +168,24 @@ INTERFACES = {
             messages="ros.linear_feedback_messages:FeedbackMessages",
             unread="not_a_good_feedback",
             host=Host(
-                ("linear_feedback_controller/LinearFeedbackControllerRos",),
+                ("linear_feedback_controller/LinearFeedbackController",),
                 "control",
-                names_joints=None,
+                joints="moving_joint_names",
+                order=MODEL,
+                requires=(
+                    Required(
+                        "remove_gravity_compensation_effort",
+                        False,
+                        why="our torques carry the weight already",
+                    ),
+                    Required(
+                        "joint_velocity_filter_coefficient",
+                        1.0,
+                        default=0.9,
+                        why="a filtered velocity is late, and our gain does not reckon with it",
+                    ),
+                ),
+                checks="check.linear_feedback:check_linear_feedback",
             ),
             recorded=False,
             steps="control.linear_feedback:LinearSteps",

@@ -1,0 +1,58 @@
+"""Whether the section of a linear_feedback_controller hands it the whole state, in the order it reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from contact_id_controller.check.findings import Finding, error, warning
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.controller import ControllerSettings
+
+SUBJECT = "ros2_control"
+
+
+def check_linear_feedback(
+    name: str,
+    section: Mapping[str, Any],
+    robot: RobotModel,
+    settings: ControllerSettings,
+    posture: np.ndarray,
+) -> list[Finding]:
+    """What is wrong with base and command interfaces in the section of a controller of this name.
+
+    Its rows go to ``chainable_controller.command_interfaces`` by number: in the order of the model.
+    """
+    findings = []
+    floats = section.get("robot_has_free_flyer")
+    if floats is not robot.floating_base:
+        findings.append(
+            error(
+                SUBJECT,
+                f"{name}.robot_has_free_flyer is {floats!r}, must be {robot.floating_base!r}",
+            )
+        )
+    chain = section.get("chainable_controller", {})
+    efforts = chain.get("command_interfaces", []) if isinstance(chain, Mapping) else []
+    wanted = [f"{robot.joint_names[place]}/effort" for place in robot.model_order]
+    in_order = len(efforts) == len(wanted) and all(
+        f"/{given}".endswith(f"/{each}") for given, each in zip(efforts, wanted)
+    )
+    if not in_order:
+        findings.append(
+            error(
+                SUBJECT,
+                f"{name}.chainable_controller.command_interfaces is [{', '.join(map(str, efforts))}], "
+                f"must end in [{', '.join(wanted)}]",
+            )
+        )
+    findings.append(
+        warning(
+            SUBJECT,
+            f"{name} has no time-out: the last torque and gain act for ever when controller and "
+            "command_watchdog are gone",
+        )
+    )
+    return findings
