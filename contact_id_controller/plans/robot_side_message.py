@@ -1,0 +1,122 @@
+"""Commands as rows of numbers, as the plugin ``contact_id_ros2_control`` reads them: pack and unpack.
+
+    version, names, kind, session, seconds, nanoseconds, n, size, body
+
+names: 32 bits of the joints' names in their order, so that another order is refused. kind: 1 trajectory, 2
+feedback, 3 stop. session: that of another sender may follow after a time-out. size: points p, or coordinates nv.
+
+    trajectory  times (p,); positions, velocities, accelerations, efforts (p, 4, n)
+    feedback    base (13,) where it floats; positions, velocities, efforts (n,); gain (n, 2 nv)
+
+Coordinates are the base's six, then the joints, all in the order of the command: the plugin needs no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contact_id_controller.exceptions import StateError
+from contact_id_controller.plans.effort_trajectory import EffortTrajectory
+
+if TYPE_CHECKING:
+    from contact_id_controller.plans.state_feedback import StateFeedback
+    from contact_id_controller.robot import RobotModel
+
+VERSION = 1.0
+TRAJECTORY, FEEDBACK, STOP = 1.0, 2.0, 3.0
+HEADER, BASE = 8, 13
+MOST_POINTS = 64
+
+_NANO = 1_000_000_000
+
+
+def hash_of(names: Sequence[str]) -> int:
+    """32 bits of names in their order: FNV-1a, each name ended by a zero."""
+    value = 2166136261
+    for byte in b"".join(name.encode() + b"\0" for name in names):
+        value = ((value ^ byte) * 16777619) & 0xFFFFFFFF
+    return value
+
+
+def packed_trajectory(
+    trajectory: EffortTrajectory, joint_names: Sequence[str], session: int = 0
+) -> np.ndarray:
+    """The numbers of a trajectory of these joints.
+
+    Raises:
+        StateError: more points than the plugin has room for.
+    """
+    points = len(trajectory.times_s)
+    if points > MOST_POINTS:
+        raise StateError(f"the trajectory has {points} points, may have {MOST_POINTS}")
+    head = _head(joint_names, TRAJECTORY, session, trajectory.start_s, points)
+    return np.concatenate([head, trajectory.times_s, trajectory.values.ravel()])
+
+
+def packed_feedback(feedback: StateFeedback, robot: RobotModel, session: int = 0) -> np.ndarray:
+    """The numbers of a feedback of a robot."""
+    order = coordinates(robot)
+    head = _head(robot.joint_names, FEEDBACK, session, feedback.time_s, robot.nv)
+    base = np.empty(0)
+    if robot.floating_base:
+        base = np.concatenate([feedback.q[:7], feedback.v[:6]])
+    gain = feedback.gain[:, np.concatenate([order, robot.nv + order])]
+    joints = robot.joints_of(feedback.q), feedback.v[robot.actuated], feedback.effort
+    return np.concatenate([head, base, *joints, gain.ravel()])
+
+
+def packed_stop(joint_names: Sequence[str], session: int = 0) -> np.ndarray:
+    """The numbers of a stop, which the plugin latches."""
+    return _head(joint_names, STOP, session, 0.0, 0)
+
+
+def unpacked_trajectory(numbers: np.ndarray, joint_names: Sequence[str]) -> EffortTrajectory:
+    """The trajectory of these joints in a row of numbers.
+
+    Raises:
+        StateError: there is none, or it is of other joints.
+    """
+    points, n = _checked(numbers, TRAJECTORY, joint_names), len(joint_names)
+    body = numbers[HEADER:]
+    if points < 1 or body.size != points * (1 + 4 * n):
+        raise StateError(f"a trajectory of {points} points has {body.size} numbers")
+    times = body[:points]
+    if times[0] != 0.0 or not (times[1:] > times[:-1]).all():
+        raise StateError("times of the points must increase, from 0 on")
+    out = EffortTrajectory(points, n)
+    out.start_s = numbers[4] + numbers[5] / _NANO
+    out.times_s[:], out.values[:] = times, body[points:].reshape(points, 4, n)
+    return out
+
+
+def coordinates(robot: RobotModel) -> np.ndarray:
+    """Places in v of the base's coordinates, then of the joints in command order, (nv,)."""
+    return np.concatenate([robot.unactuated, robot.actuated])
+
+
+def _checked(numbers: np.ndarray, kind: float, joint_names: Sequence[str]) -> int:
+    """The size that a header states."""
+    if numbers.size < HEADER or not np.isfinite(numbers).all():
+        raise StateError(f"a command has {numbers.size} numbers, all must be finite")
+    if numbers[0] != VERSION or numbers[2] != kind:
+        raise StateError(
+            f"a command has layout {numbers[0]:g} and kind {numbers[2]:g}, must have {VERSION:g} and {kind:g}"
+        )
+    if numbers[1] != hash_of(joint_names) or numbers[6] != len(joint_names):
+        raise StateError("a command is of other joints, or of another order")
+    size = numbers[7]
+    if size != np.floor(size) or not 0 <= size <= 1e6:
+        raise StateError(f"a command has size {size:g}, must be a count")
+    return int(size)
+
+
+def _head(
+    joint_names: Sequence[str], kind: float, session: int, stamp_s: float, size: int
+) -> np.ndarray:
+    seconds, nanoseconds = divmod(max(round(stamp_s * _NANO), 0), _NANO)
+    names = hash_of(joint_names)
+    numbers = [VERSION, names, kind, session, seconds, nanoseconds, len(joint_names), size]
+    return np.array(numbers, dtype=float)
