@@ -26,6 +26,7 @@ COMMANDS = {
     "replay": "compute the torques of a recorded run again, with its settings and with others",
     "report": "draw the report of a run from its folder or its bag, also of one that was interrupted",
     "label": "label recorded motions: torques, contact forces, residual and slip of every frame",
+    "diagnose": "find what is wrong with a log of a real robot, or with the description of that robot",
     "robustness": "find what a robot bears that is not as its controller believes",
     "power": "compare the power that three allocations of torque lose, and what they violate",
 }

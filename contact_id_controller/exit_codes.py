@@ -17,7 +17,7 @@ MEANINGS = {
     REFUSED: "refused or not possible, with the reason in one line",
     NOT_ALL_WELL: "done, and something is not as it should be: check found errors, runs of "
     "reproduce failed, faults had not the stated effect, a model failed the robustness benchmark, "
-    "label found frames without a certified answer",
+    "label found frames without a certified answer, diagnose found something wrong",
     BUG: "an error of this program, with a traceback",
     INTERRUPTED: "interrupted",
 }

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.files import read_yaml
 from contact_id_controller.logs.log import COMMANDED, JOINT_CHANNELS
@@ -254,3 +256,12 @@ def _section(content: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]
     if not isinstance(section, dict):
         raise ConfigurationError(f"{key!r} in '{path}' is {section!r}, must be a section of names")
     return section
+
+
+def map_text(content: Mapping[str, Any]) -> str:
+    """A map, or a part of one, in YAML."""
+    return (
+        str(yaml.safe_dump(dict(content), sort_keys=False, default_flow_style=None))
+        if content
+        else ""
+    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -30,6 +31,7 @@ from contact_id_controller.logs.log import (
 from contact_id_controller.logs.tables import CSV, MAT, NPZ, Tables, need, read_tables
 
 BAGS = (".mcap", ".db3", ".bag")
+STAMPS = ("time", "imu.time")
 
 
 def read_log(
@@ -196,8 +198,10 @@ def _array(tables: Tables, columns: ColumnMap, channel: str, n: int | None) -> A
         raise RecordError(
             f"{channel!r} of {str(tables.path)!r} has {sorted(lengths)} rows, must have {n}"
         )
-    unit = columns.units.get(channel, 1.0)
-    return np.hstack(parts) * (UNITS[unit] if isinstance(unit, str) else float(unit))
+    scale = (
+        factor(columns.units[channel]) if channel in STAMPS and channel in columns.units else 1.0
+    )
+    return np.hstack(parts) * scale
 
 
 def _columns(names: Sequence[str]) -> list[str]:
@@ -217,12 +221,45 @@ def _short(tables: Tables) -> str:
     return choices(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
 
 
+def factor(unit: str | float) -> float:
+    """What a number in a unit is multiplied by to be in SI units."""
+    return UNITS[unit] if isinstance(unit, str) else float(unit)
+
+
+def rescaled(log: Log, units: Mapping[str, Any]) -> Log:
+    """The log with channels in SI units that were in others; stamps are so as they are read.
+
+    Raises:
+        ConfigurationError: a channel that the log lacks.
+    """
+    changed: dict[str, Any] = {}
+    parts: dict[str, dict[str, Any]] = {"imu": {}, "commands": {}, "base": {}}
+    for channel, unit in units.items():
+        part, _, name = channel.rpartition(".")
+        if channel in STAMPS:
+            continue
+        if part == FOOT[:-1] and name in log.feet:
+            feet = changed.get("feet", dict(log.feet))
+            changed["feet"] = {**feet, name: feet[name] * factor(unit)}
+            continue
+        owner = getattr(log, part, None) if part in parts else log
+        values = getattr(owner, name, None) if part in parts or channel in JOINT_CHANNELS else None
+        if values is None:
+            raise ConfigurationError(f"{channel!r} has a unit in the map, which the log lacks")
+        (parts[part] if part else changed)[name] = values * factor(unit)
+    for part, values in parts.items():
+        if values:
+            changed[part] = dataclasses.replace(getattr(log, part), **values)
+    return dataclasses.replace(log, **changed)
+
+
 def corrected(log: Log, columns: ColumnMap) -> Log:
     """The log with the corrections of a map: signs, gears, zero offsets, a late or turned IMU.
 
     Raises:
         ConfigurationError: a channel or joint that the log lacks.
     """
+    log = rescaled(log, columns.units)
     changed: dict[str, Array] = {}
     for channel, joints in columns.correct.items():
         values = getattr(log, channel, None) if channel in JOINT_CHANNELS else None

@@ -1,0 +1,98 @@
+"""A log prepared once for all checks: even samples, the robot, and what is judged by."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from contact_id_controller.diagnosis import arm_judge, leg_judge
+from contact_id_controller.diagnosis.arm_judge import JointFit, Motion
+from contact_id_controller.diagnosis.even_samples import EvenSamples, even
+from contact_id_controller.diagnosis.leg_judge import Stance
+from contact_id_controller.diagnosis.robot_of_log import RobotOfLog
+from contact_id_controller.logs.column_map import ColumnMap
+from contact_id_controller.logs.log import Log
+from contact_id_controller.logs.reader import corrected
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One log and its robot.
+
+    Attributes:
+        log: as read, with the corrections so far.  of: the robot; None: no URDF.
+    """
+
+    log: Log
+    of: RobotOfLog | None
+
+    @cached_property
+    def samples(self) -> EvenSamples:
+        """The channels at even times."""
+        return even(self.log)
+
+    @cached_property
+    def motion(self) -> Motion | None:
+        """What is judged of a fixed base; None without URDF or efforts, or with a floating base."""
+        if self.of is None or self.of.robot.floating_base:
+            return None
+        return arm_judge.motion_of(self.samples, self.of.robot)
+
+    @cached_property
+    def fit(self) -> JointFit | None:
+        """What explains the efforts of a fixed base."""
+        if self.motion is None or self.of is None:
+            return None
+        return arm_judge.judged(self.motion, self.of.robot)
+
+    @cached_property
+    def stance(self) -> Stance | None:
+        """Instants at which feet of a floating base stand."""
+        if self.of is None or not self.of.robot.floating_base or self.log.imu is None:
+            return None
+        return leg_judge.stance_of(self.samples, self.of)
+
+    @property
+    def cost(self) -> float | None:
+        """How badly measurements and model agree, in powers of e; None where nothing can be compared."""
+        if self.fit is not None:
+            return self.fit.cost
+        if self.stance is not None and self.of is not None:
+            return leg_judge.cost(self.stance, self.of)
+        return None
+
+    def of_feet(self, feet: tuple[str, ...]) -> Case:
+        """The case with other frames for the feet of the log."""
+        return Case(self.log, None if self.of is None else dataclasses.replace(self.of, feet=feet))
+
+    def with_correction(self, fragment: Mapping[str, Any]) -> Case:
+        """The case with a log that a fragment of a map corrects."""
+        fragment = dict(fragment)
+        log, joints = self.log, fragment.pop("joints", None)
+        if joints is not None:
+            log = dataclasses.replace(log, joints=tuple(joints))
+            log = in_order_of(log, self.log.joints)
+        return Case(corrected(log, ColumnMap({}, **fragment)), self.of)
+
+
+def in_order_of(log: Log, joints: tuple[str, ...]) -> Log:
+    """The log with its columns in another order of the same joints."""
+    order = [log.joints.index(name) for name in joints]
+    changed: dict[str, Any] = {
+        name: None if values is None else values[:, order]
+        for name, values in (
+            (name, getattr(log, name))
+            for name in ("position", "velocity", "acceleration", "effort", "current")
+        )
+    }
+    commands = dataclasses.replace(
+        log.commands,
+        **{
+            each.name: value[:, order]
+            for each in dataclasses.fields(log.commands)
+            if (value := getattr(log.commands, each.name)) is not None
+        },
+    )
+    return dataclasses.replace(log, joints=joints, commands=commands, **changed)

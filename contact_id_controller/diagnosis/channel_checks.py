@@ -1,0 +1,332 @@
+"""Channels against each other: positions and velocities, commands and measurements, gravity in the accelerometer."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from contact_id_controller.diagnosis.case import Case
+from contact_id_controller.diagnosis.even_samples import (
+    SMOOTH_S,
+    interpolated,
+    odd_width,
+    smooth,
+)
+from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.logs.log import Array
+from contact_id_controller.robot import FRICTION_SPEED
+
+ALIKE = 0.9
+"""Correlation of a joint's two velocities from which one can be measured by the other."""
+
+RATIO = 0.1
+"""Part by which a joint's velocities may differ from the others' more or less than its positions do."""
+
+NEAR = 1.1
+"""Factor within which a ratio is that of two units."""
+
+GRAVITY = 9.81
+GRAVITY_TOLERANCE = 0.05
+"""Part by which an accelerometer may be off: scale and offset of cheap ones together."""
+
+BEYOND_RAD = 0.5
+"""Beyond its limits no joint is by this, but by a wrong unit."""
+
+MOST_AMPERES = 300.0
+"""No joint's motor takes as much."""
+
+LEAST_NM_PER_A = 0.05
+"""A joint with gears gives more, 50 times and more; in mA a thousandth."""
+
+
+SCALE, CLEAR = 3.0, 1.5
+"""Factor by which no model is wrong in most joints; times the rest that a model's torque must vary to be known."""
+
+
+def rates(case: Case) -> tuple[Array, Array] | None:
+    """Velocities (n, na) by the positions and as measured, through the same filter; None without them."""
+    samples, log = case.samples, case.log
+    if log.position is None or log.velocity is None:
+        return None
+    wide = odd_width(SMOOTH_S, samples.period)
+    measured = interpolated(samples, log.velocity)
+    travelled = samples.period * np.cumsum(measured, axis=0)
+    both = (
+        smooth(values, wide, 1, samples.period)[samples.good]
+        for values in (interpolated(samples, log.position), travelled)
+    )
+    return next(both), next(both)
+
+
+def correlations(by_position: Array, measured: Array) -> Array:
+    """Correlation (na, na) of each measured velocity, a row, with each that positions give."""
+    x, y = by_position - by_position.mean(axis=0), measured - measured.mean(axis=0)
+    sizes = np.outer(np.linalg.norm(y, axis=0), np.linalg.norm(x, axis=0))
+    return np.divide(y.T @ x, sizes, out=np.zeros_like(sizes), where=sizes > 1e-12)
+
+
+def angle_unit(case: Case) -> Finding:
+    """Positions and velocities in degrees: by their ratio, and by the limits of the joints."""
+    name, found = "units of angles", rates(case)
+    if found is not None:
+        x, y = found
+        alike = np.abs(np.diag(correlations(x, y))) > ALIKE
+        if alike.any():
+            slope = np.abs(np.sum(x * y, axis=0) / np.maximum(np.sum(x * x, axis=0), 1e-12))
+            middle = float(np.median(slope[alike]))
+            for ratio, channel in ((1.0 / DEG, "velocity"), (DEG, "position")):
+                if ratio / NEAR < middle < ratio * NEAR:
+                    return _degrees(
+                        name, (channel,), f"velocities are {middle:.3g} of the positions' rates"
+                    )
+    limits = None if case.of is None else (case.of.robot.lower, case.of.robot.upper)
+    position = case.log.position
+    if limits is None or position is None:
+        return unknown(name, "no limits of joints to compare with", "--urdf")
+    low, high = np.nanmin(position, axis=0), np.nanmax(position, axis=0)
+    beyond = (low < limits[0] - BEYOND_RAD) | (high > limits[1] + BEYOND_RAD)
+    within = (low * DEG >= limits[0] - 0.1) & (high * DEG <= limits[1] + 0.1)
+    if beyond.any() and within.all():
+        worst = int(np.argmax(np.maximum(limits[0] - low, high - limits[1])))
+        text = f"{case.log.joints[worst]} goes from {low[worst]:.3g} to {high[worst]:.3g}, beyond its limits"
+        channels = ("position",) if case.log.velocity is None else ("position", "velocity")
+        return _degrees(name, channels, text)
+    if beyond.any():
+        joint = case.log.joints[int(np.argmax(beyond))]
+        return unknown(
+            name, f"{joint} is beyond its limits, but would be in degrees, too", "see zero offsets"
+        )
+    return fine(name, "positions are within the joints' limits, velocities are their rates")
+
+
+DEG = math.pi / 180.0
+
+
+def _degrees(name: str, channels: tuple[str, ...], why: str) -> Finding:
+    """Channels that count in degrees, and why that is known."""
+    return Finding(
+        name,
+        WRONG,
+        f"{' and '.join(channels)} in degrees ({why}), certain",
+        f"set the unit of {' and '.join(channels)} to deg in --map",
+        {"units": {channel: "deg" if channel == "position" else "deg/s" for channel in channels}},
+        gain=math.log(1.0 / DEG),
+    )
+
+
+def velocity_order(case: Case) -> Finding:
+    """Columns of positions and velocities that belong to other joints, by correlation."""
+    name, found = "order of joints", rates(case)
+    if found is None:
+        return unknown(name, "no velocities beside the positions", "measured velocities")
+    c = np.abs(correlations(*found))
+    for i in range(len(c)):
+        for j in range(i):
+            crossed, own = min(c[i, j], c[j, i]), max(c[i, i], c[j, j])
+            if crossed > ALIKE and own < crossed**2:
+                return _swapped(case, name, i, j, crossed)
+    return fine(name, "each velocity is the rate of the position of its own column")
+
+
+def _swapped(case: Case, name: str, i: int, j: int, crossed: float) -> Finding:
+    """Joints i and j, whose velocities are each the rate of the other one."""
+    a, b = case.log.joints[j], case.log.joints[i]
+    text = f"{a} and {b} are exchanged in position or velocity: the rate of one is the other's velocity (correlation {crossed:.2f}), certain"
+    return Finding(
+        name,
+        WRONG,
+        text,
+        f"exchange the columns of {a} and {b} in one of both channels in --map",
+        gain=5.0 * crossed,
+    )
+
+
+def velocity_scale(case: Case) -> Finding:
+    """Signs and gear ratios between positions and velocities."""
+    name, found = "sign and gear ratio of velocities", rates(case)
+    if found is None:
+        return unknown(name, "no velocities beside the positions", "measured velocities")
+    x, y = found
+    c = np.diag(correlations(x, y))
+    slope = np.sum(x * y, axis=0) / np.maximum(np.sum(x * x, axis=0), 1e-12)
+    alike = np.abs(c) > ALIKE
+    if not alike.any():
+        return unknown(name, "joints hardly move", "a motion of several degrees of each joint")
+    wrong = np.flatnonzero(alike & (c < 0.0))
+    if wrong.size:
+        return _turned(case, name, int(wrong[np.argmin(c[wrong])]), c, x, y)
+    middle = float(np.median(slope[alike]))
+    # What is not explained of a velocity may change its ratio by as much.
+    doubt = np.sqrt(1.0 / np.maximum(c, ALIKE) ** 2 - 1.0)
+    off = np.where(alike, np.abs(slope / middle - 1.0) - RATIO - doubt, -1.0)
+    k = int(np.argmax(off))
+    if off[k] > 0.0:
+        joint, factor = case.log.joints[k], float(slope[k] / middle)
+        fragment = _better(
+            case,
+            {"correct": {"position": {joint: {"times": factor}}}},
+            {"correct": {"velocity": {joint: {"times": 1.0 / factor}}}},
+        )
+        return Finding(
+            name,
+            WRONG,
+            f"velocity of {joint} is {factor:.3f} of the rate of its position, the others' {middle:.2f} (correlation {c[k]:.3f}), certain",
+            f"gear ratio of {joint}: {_say(fragment)}",
+            fragment,
+            abs(math.log(factor)) + 1.0,
+            _picture(case, k, x, y),
+        )
+    untold = [name for name, seen in zip(case.log.joints, alike) if not seen]
+    more = f"; {len(untold)} joints hardly move" if untold else ""
+    return fine(
+        name,
+        f"velocities are {middle:.2f} of the positions' rates in {int(alike.sum())} joints{more}",
+    )
+
+
+def _turned(case: Case, name: str, k: int, c: Array, x: Array, y: Array) -> Finding:
+    """A joint whose velocity is the rate of its position with the other sign."""
+    joint = case.log.joints[k]
+    fragment = _better(
+        case,
+        {"correct": {"position": {joint: {"times": -1.0}}}},
+        {"correct": {"velocity": {joint: {"times": -1.0}}}},
+    )
+    return Finding(
+        name,
+        WRONG,
+        f"velocity of {joint} has the other sign than the rate of its position (correlation {c[k]:.2f}), certain",
+        f"turn the sign: {_say(fragment)}",
+        fragment,
+        5.0,
+        _picture(case, k, x, y),
+    )
+
+
+def _better(
+    case: Case, position: dict[str, object], velocity: dict[str, object]
+) -> dict[str, object]:
+    """Which of two corrections the model agrees with; that of the velocity where it cannot tell."""
+    if case.cost is None:
+        return velocity
+    changed = case.with_correction(position).cost
+    return position if changed is not None and changed < case.cost else velocity
+
+
+def _say(fragment: object) -> str:
+    return f"{fragment}" if fragment else "in one of both channels"
+
+
+def _picture(case: Case, k: int, x: Array, y: Array) -> Picture:
+    time = case.samples.time[case.samples.good]
+    lines = {"rate of the position": x[:, k], "measured": y[:, k]}
+    return Picture(f"Velocity of {case.log.joints[k]}", "time, s", time, "rad/s", lines)
+
+
+def gravity_unit(case: Case) -> Finding:
+    """The accelerometer's unit and scale by gravity."""
+    name, imu = "unit of the accelerometer", case.log.imu
+    if imu is None:
+        return unknown(name, "no IMU", "an IMU in the log")
+    size = float(np.nanmedian(np.linalg.norm(imu.acceleration, axis=1)))
+    ratio = size / GRAVITY
+    for unit, factor in (("g", 1.0 / 9.80665), ("mg", 1e3 / 9.80665)):
+        if factor / NEAR < ratio < factor * NEAR:
+            return Finding(
+                name,
+                WRONG,
+                f"at rest it reads {size:.4g}: {unit} instead of m/s², certain",
+                f"set the unit of imu.acceleration to {unit!r} in --map",
+                {"units": {"imu.acceleration": 1.0 / factor}},
+                gain=3.0,
+            )
+    if ratio < 1.0 / (1.0 + 2.0 * GRAVITY_TOLERANCE) or ratio > 1.0 + 2.0 * GRAVITY_TOLERANCE:
+        text = f"at rest it reads {size:.4g} m/s² instead of {GRAVITY}, certain"
+        if size < 0.3 * GRAVITY:
+            text += ": gravity seems to be taken out"
+        return Finding(
+            name, WRONG, text, "scale it, or log the specific force with gravity", gain=2.0
+        )
+    return fine(name, f"{size:.2f} m/s² in the middle")
+
+
+def current_unit(case: Case) -> Finding:
+    """Currents in mA: against the commands, against what motors take, and against the model's torques."""
+    name, log = "unit of the currents", case.log
+    if log.current is None:
+        return unknown(name, "no currents", "motor currents in the log")
+    if log.commands.current is not None:
+        moving = np.nanstd(log.commands.current, axis=0) > 0.0
+        measured, wanted = np.nanstd(log.current, axis=0), np.nanstd(log.commands.current, axis=0)
+        ratio = float(np.median(measured[moving] / wanted[moving])) if moving.any() else 1.0
+        if 1e3 / 2.0 < ratio < 1e3 * 2.0:
+            return _milliamperes(name, f"they are {ratio:.4g} of the commanded ones")
+    largest = float(np.nanmax(np.abs(log.current)))
+    if case.fit is not None and case.motion is not None and case.motion.currents:
+        explained = case.fit.residual < 0.3 * np.std(case.motion.effort, axis=0)
+        gains = case.fit.gain[explained & (case.fit.gain > 0.0)]
+        if gains.size and 1.0 / float(np.median(gains)) < LEAST_NM_PER_A:
+            return _milliamperes(
+                name, f"joints would give {1.0 / np.median(gains):.2g} N·m per ampere"
+            )
+    if largest > MOST_AMPERES:
+        return _milliamperes(name, f"up to {largest:.4g}")
+    return fine(name, f"up to {largest:.3g} A")
+
+
+def _milliamperes(name: str, why: str) -> Finding:
+    """Currents that count in mA, and why that is known."""
+    return Finding(
+        name,
+        WRONG,
+        f"currents in mA ({why}), certain",
+        "set the unit of current to mA in --map",
+        {"units": {"current": "mA"}},
+        gain=7.0,
+    )
+
+
+def effort_unit(case: Case) -> Finding:
+    """Efforts that go with the model's torques, but at another scale in most joints: currents, motor torques, N·mm."""
+    name, motion, fit = "unit of the efforts", case.motion, case.fit
+    if motion is None or fit is None or motion.currents:
+        return unknown(name, "needs efforts of a fixed base, and a URDF", "efforts, and --urdf")
+    gains = np.full(len(case.log.joints), np.nan)
+    for j, torque in enumerate(fit.model_torque.T):
+        v = motion.v[:, j]
+        columns = np.column_stack(
+            [torque, np.tanh(v / FRICTION_SPEED), v, np.ones(len(v)), motion.a[:, j]]
+        )
+        values = np.linalg.lstsq(columns, motion.effort[:, j], rcond=None)[0]
+        left = motion.effort[:, j] - columns @ values
+        if abs(values[0]) * np.std(torque) > CLEAR * np.std(left):
+            gains[j] = values[0]
+    clear = np.isfinite(gains)
+    if not clear.any():
+        return unknown(
+            name,
+            "efforts hardly go with the model's torques",
+            "a motion that works against gravity",
+        )
+    middle = float(np.median(np.abs(gains[clear])))
+    if 1.0 / SCALE < middle < SCALE:
+        return fine(name, f"efforts are {middle:.2f} of the model's torques in the middle joint")
+    factors = {  # what is not known of a joint is taken from the others
+        joint: {"times": float(f"{1.0 / (gain if np.isfinite(gain) else middle):.4g}")}
+        for joint, gain in zip(case.log.joints, gains)
+    }
+    told = ", ".join(
+        f"{joint} {factors[joint]['times']:.3g}"
+        for joint, seen in zip(case.log.joints, clear)
+        if seen
+    )
+    return Finding(
+        name,
+        WRONG,
+        f"efforts are {middle:.3g} of the model's torques in the middle joint: currents or another unit, certain",
+        f"multiply them by N·m per unit: {told}",
+        {"correct": {"effort": factors}},
+        gain=abs(math.log(middle)),
+        ends=not clear.all(),
+    )

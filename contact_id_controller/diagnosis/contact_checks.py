@@ -1,0 +1,185 @@
+"""Forces of the feet: their unit and offset by the weight, and thresholds of contact by what feet carry."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from contact_id_controller.diagnosis import leg_judge
+from contact_id_controller.diagnosis.arm_faults import MASS
+from contact_id_controller.diagnosis.case import Case
+from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.hypotheses import CONVINCING
+
+UNIT = 3.0
+"""Forces that are off by this factor are not in newtons: no robot's mass is off so far."""
+
+EMPTY = 0.2
+"""Part of what a foot carries that its sensor may read in the air."""
+
+LIFTED = 0.6
+"""Part of what a foot carries below which it has been in the air; one that stands all the time carries more."""
+
+LATE = 0.33
+"""Part of what a foot carries above which a threshold finds contact late."""
+
+MOST_FEET = 4
+"""Of which all orders are tried."""
+
+NOISES = 3.0
+"""A threshold is so many times above what sensors read in the air."""
+
+
+def weight(case: Case) -> Finding:
+    """Mass of the model against what the feet carry on average: over a walk it is the weight."""
+    name, samples = "mass and payload", case.samples
+    if case.of is None or not samples.loads.shape[1] or len(case.of.feet) != len(samples.feet):
+        return unknown(
+            name, "no forces of the feet, or none of known feet", "forces of all feet, and --urdf"
+        )
+    carried, mass = _carried(case), case.of.robot.mass
+    ratio = carried / mass
+    total = samples.loads[samples.good].sum(axis=1)
+    picture = Picture(
+        "What the feet carry together",
+        "time, s",
+        samples.time[samples.good],
+        "N",
+        {"feet": total, "weight of the URDF": np.full(len(total), total.mean() / ratio)},
+    )
+    if not _newtons(ratio):
+        return unknown(
+            name,
+            f"the feet carry {ratio:.3g} of the weight together: the sensors count something else than newtons",
+            f"forces in N; if nothing else carries the robot, multiply them by {1.0 / max(ratio, 1e-9):.4g}",
+        )
+    if abs(ratio - 1.0) > MASS:
+        return Finding(
+            name,
+            WRONG,
+            f"the feet carry {carried:.2f} kg, the URDF weighs {mass:.2f} kg ({ratio:.3f}); likely",
+            f"multiply the masses of the URDF by {ratio:.3f}, or the forces by {1.0 / ratio:.3f}",
+            gain=abs(ratio - 1.0) / MASS,
+            picture=picture,
+        )
+    return fine(name, f"the feet carry {ratio:.3f} of the URDF's {mass:.1f} kg", picture)
+
+
+def _newtons(ratio: float) -> bool:
+    return abs(math.log(max(ratio, 1e-9))) < math.log(UNIT)
+
+
+def _carried(case: Case) -> float:
+    """What the feet carry on average, kg."""
+    samples = case.samples
+    felt = 9.81
+    if samples.accel is not None:
+        felt = float(np.linalg.norm(samples.accel[samples.good].mean(axis=0)))
+    return float(samples.loads[samples.good].sum(axis=1).mean()) / felt
+
+
+def sensors(case: Case) -> Finding:
+    """What the sensors read in the air, and which foot each belongs to."""
+    name, samples = "contact sensors", case.samples
+    if not samples.loads.shape[1]:
+        return unknown(name, "no forces of the feet", "forces of the feet in the log")
+    low = np.percentile(samples.loads, 2.0, axis=0)
+    top = np.percentile(samples.loads, 95.0, axis=0)
+    if np.any(top <= 0.0):
+        foot = samples.feet[int(np.argmin(top))]
+        return Finding(
+            name,
+            WRONG,
+            f"the sensor of {foot} reads nothing, certain",
+            "look at its cable",
+            gain=1.0,
+        )
+    lifted = low < LIFTED * top
+    share = np.where(lifted, np.abs(low) / top, 0.0)
+    worst = int(np.argmax(share))
+    if not lifted.any():
+        return unknown(name, "no foot leaves the ground", "steps")
+    newtons = case.of is not None and _newtons(_carried(case) / case.of.robot.mass)
+    if share[worst] > EMPTY and newtons:
+        return Finding(
+            name,
+            WRONG,
+            f"{samples.feet[worst]} reads {low[worst]:.3g} in the air, {100 * share[worst]:.0f} % of what it carries; likely",
+            "zero the sensors while the robot hangs",
+            gain=0.5,
+        )
+    return fine(name, f"feet read {100 * share.max():.1f} % or less of what they carry in the air")
+
+
+def best_feet(case: Case) -> tuple[tuple[str, ...], float] | None:
+    """The order of frames that agrees best with IMU and legs, and how much better than now; None: nothing tells."""
+    stance, of = case.stance, case.of
+    if stance is None or of is None or len(of.feet) > MOST_FEET:
+        return None
+    costs = []
+    for feet in itertools.permutations(of.feet):
+        changed = case.of_feet(feet)
+        if changed.stance is not None and changed.of is not None:
+            costs.append((leg_judge.cost(changed.stance, changed.of), feet))
+    least, best = min(costs)
+    return best, leg_judge.cost(stance, of) - least
+
+
+def order_of_feet(case: Case) -> Finding:
+    """Which foot of the robot each sensor belongs to: the one that stands when it is loaded."""
+    name, found = "order of feet", best_feet(case)
+    if found is None or case.of is None:
+        return unknown(name, "needs forces of the feet, an IMU and the URDF", "these in the log")
+    feet, gain = found
+    pairs = ", ".join(f"{log} is {frame}" for log, frame in zip(case.samples.feet, feet))
+    if gain > CONVINCING:
+        return Finding(
+            name,
+            WRONG,
+            f"the sensors belong to other feet: {pairs} (residuals fall to {100 * math.exp(-gain):.0f} %)",
+            "rename the forces in --map",
+            gain=gain,
+        )
+    return fine(
+        name, pairs if not case.of.feet_named else "each is loaded while its own foot stands"
+    )
+
+
+def thresholds(case: Case) -> Finding:
+    """The controller's threshold of contact against what feet carry and what sensors read in the air."""
+    name, samples = "contact thresholds", case.samples
+    settings = None if case.of is None else case.of.settings
+    if settings is None or not samples.loads.shape[1]:
+        return unknown(
+            name, "needs forces of the feet and a parameter file", "--config, forces of the feet"
+        )
+    if case.of is not None and not _newtons(_carried(case) / case.of.robot.mass):
+        return unknown(name, "the sensors count something else than newtons", "forces in N")
+    top = float(np.median(np.percentile(samples.loads, 95.0, axis=0)))
+    air = samples.loads[samples.loads < EMPTY * top]
+    noise = float(np.percentile(np.abs(air), 99.0)) if air.size else 0.0
+    on = settings.contact_force_on_n
+    good = max(EMPTY * top, min(NOISES * noise, LATE * top))
+    picture = Picture(
+        "Loads and the threshold",
+        "time, s",
+        samples.time,
+        "N",
+        {
+            **{foot: samples.loads[:, k] for k, foot in enumerate(samples.feet)},
+            "contact_force_on_n": np.full(len(samples.time), on),
+        },
+    )
+    if on > LATE * top or on < noise:
+        why = "contact is found late" if on > LATE * top else "noise counts as contact"
+        return Finding(
+            name,
+            WRONG,
+            f"contact_force_on_n is {on:.3g} N, {100 * on / top:.0f} % of the {top:.3g} N that a foot carries: {why}; likely",
+            f"set contact_force_on_n to {good:.2g}",
+            gain=0.5,
+            picture=picture,
+        )
+    return fine(name, f"{on:.3g} N is {100 * on / top:.0f} % of what a foot carries", picture)

@@ -1,0 +1,146 @@
+"""Every check of a log, the likeliest fault first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from contact_id_controller.diagnosis import (
+    channel_checks,
+    command_checks,
+    contact_checks,
+    friction_check,
+    model_checks,
+    stamp_checks,
+    value_checks,
+)
+from contact_id_controller.diagnosis.case import Case
+from contact_id_controller.diagnosis.finding import FINE, UNKNOWN, WRONG, Finding
+from contact_id_controller.diagnosis.robot_of_log import robot_of
+from contact_id_controller.logs.log import Log
+
+
+class Check(NamedTuple):
+    """One row: what it looks at, what it needs, and the function that looks at it.
+
+    floor: faults of a lower floor bring about those above it, and are told first.
+    """
+
+    what: str
+    needs: str
+    run: Callable[[Case], Finding]
+    floor: int
+
+
+CHECKS = (
+    Check("gaps, jitter and order of stamps", "time", stamp_checks.gaps, 0),
+    Check("messages that are missing or repeat", "time", stamp_checks.missing, 0),
+    Check("drift of clocks", "stamps of two clocks", stamp_checks.clocks, 0),
+    Check(
+        "limits of sensors and drives", "efforts, currents or an IMU", value_checks.saturation, 1
+    ),
+    Check("steps of positions", "positions", value_checks.quantisation, 1),
+    Check("degrees", "velocities or a URDF", channel_checks.angle_unit, 2),
+    Check("g", "an IMU", channel_checks.gravity_unit, 2),
+    Check("mA", "currents", channel_checks.current_unit, 2),
+    Check("columns of velocities", "velocities", channel_checks.velocity_order, 3),
+    Check("signs and ratios of velocities", "velocities", channel_checks.velocity_scale, 3),
+    Check("unit of efforts", "efforts of a fixed base, a URDF", channel_checks.effort_unit, 4),
+    Check("delay of commands", "commands", command_checks.loop_delay, 5),
+    Check("scale of drives", "commands", command_checks.drive_scale, 4),
+    Check("order of feet", "forces of feet, an IMU, a URDF", contact_checks.order_of_feet, 4),
+    Check("friction", "efforts or currents, a URDF", friction_check.friction, 6),
+    Check("weight", "forces of feet, a URDF", contact_checks.weight, 6),
+    Check("forces in the air", "forces of feet", contact_checks.sensors, 6),
+    Check(
+        "thresholds of contact", "forces of feet, a parameter file", contact_checks.thresholds, 7
+    ),
+    Check("tracking error by cause", "commanded positions", command_checks.tracking, 7),
+)
+MODEL_FLOOR = 5
+"""Of the faults that compete for the best agreement with the model."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """What came of a log.
+
+    Attributes:
+        findings: the likeliest fault first, then what is fine, then what the log cannot tell.
+        fragment: of a map of columns: corrects what a map can correct.
+    """
+
+    findings: tuple[Finding, ...]
+    fragment: dict[str, Any]
+
+    @property
+    def wrong(self) -> tuple[Finding, ...]:
+        """The faults, the likeliest first."""
+        return tuple(each for each in self.findings if each.verdict == WRONG)
+
+
+def diagnose(log: Log, urdf: str | Path | None = None, config: Path | None = None) -> Diagnosis:
+    """Look at a log, and at the robot's description against it.
+
+    What is wrong is corrected before what builds on it is looked at: a joint in degrees is not also one whose gear ratio
+    is wrong.
+
+    Args:
+        log: see ``logs.reader.read_log``.
+        urdf: of the robot; None: that of the parameter file.
+        config: the robot's parameter file; None: none.
+
+    Raises:
+        ContactIdError: a URDF or file that cannot be read, or a log without positions or of other joints.
+    """
+    case = Case(log, robot_of(log, urdf, config))
+    if case.of is not None and not case.of.feet_named:
+        best = contact_checks.best_feet(case)
+        case = case if best is None else case.of_feet(best[0])
+    found: list[tuple[int, Finding]] = []
+    fragment: dict[str, Any] = {}
+    for floor in sorted({each.floor for each in CHECKS} | {MODEL_FLOOR}):
+        if floor == MODEL_FLOOR:
+            own, case = model_checks.faults(case)
+            found += [(floor, each) for each in own]
+            for each in own:
+                fragment = merged(fragment, each.fragment)
+        for check in (each for each in CHECKS if each.floor == floor):
+            finding = check.run(case)
+            found.append((floor, finding))
+            if finding.verdict == WRONG and finding.fragment:
+                case = case.with_correction(finding.fragment)
+                fragment = merged(fragment, finding.fragment)
+        if any(each.ends for _, each in found):
+            break
+    return Diagnosis(_ranked(found), fragment)
+
+
+def _ranked(found: list[tuple[int, Finding]]) -> tuple[Finding, ...]:
+    """Faults by floor and gain, then what is fine, then what cannot be told; of one check the worst verdict once."""
+    order = {WRONG: 0, FINE: 1, UNKNOWN: 2}
+    ranked = sorted(found, key=lambda each: (order[each[1].verdict], each[0], -each[1].gain))
+    kept: dict[str, Finding] = {}
+    for _, finding in ranked:
+        known = kept.get(finding.check)
+        if known is None or (
+            known.verdict == WRONG == finding.verdict and known.text != finding.text
+        ):
+            kept[finding.check if known is None else f"{finding.check} {len(kept)}"] = finding
+    return tuple(kept.values())
+
+
+def merged(first: dict[str, Any], second: Any) -> dict[str, Any]:
+    """Two fragments of a map as one; factors of a joint that both change are multiplied."""
+    result = dict(first)
+    for key, value in second.items():
+        old = result.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            result[key] = merged(old, value)
+        elif key == "times" and old is not None:
+            result[key] = old * value
+        else:
+            result[key] = value
+    return result

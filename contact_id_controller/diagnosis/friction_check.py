@@ -1,0 +1,62 @@
+"""Friction that the efforts show against what the description states."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.diagnosis.case import Case
+from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+
+FACTOR = 1.6
+"""By which friction differs between a warm and a cold gear."""
+
+
+def friction(case: Case) -> Finding:
+    """Friction at the usual speed of each joint: fitted, and by the URDF or parameter file; the middle joint counts."""
+    name, motion, fit = "friction", case.motion, case.fit
+    if motion is None or fit is None or case.of is None:
+        return unknown(
+            name, "needs efforts or currents of a fixed base, and a URDF", "a log of a free motion"
+        )
+    speed = np.sqrt(np.mean(motion.v**2, axis=0))
+    scale = np.where(fit.gain > 0.0, fit.gain, np.nan) if motion.currents else np.ones(len(speed))
+    found = (fit.friction[:, 0] * np.tanh(speed / 0.03) + fit.friction[:, 1] * speed) / scale
+    stated = case.of.robot.motors.friction(speed)
+    clear = np.isfinite(found) & (
+        found * np.where(np.isfinite(scale), scale, 0.0) > 0.5 * fit.residual
+    )
+    clear &= np.std(fit.model_torque, axis=0) > 0.05 * np.max(np.std(fit.model_torque, axis=0))
+    values = ", ".join(
+        f"{joint} {value:.2g}" for joint, value in zip(case.log.joints, found) if np.isfinite(value)
+    )
+    both = clear & (stated > 0.0)
+    k = int(np.argmax(np.where(clear, found, 0.0)))
+    lines = {
+        "unexplained and friction": fit.unexplained[:, k]
+        + fit.friction[k, 0] * np.tanh(motion.v[:, k] / 0.03)
+    }
+    order = np.argsort(motion.v[:, k])
+    picture = Picture(
+        f"Friction of {case.log.joints[k]}",
+        "rad/s",
+        motion.v[order, k],
+        "effort",
+        {n: x[order] for n, x in lines.items()},
+    )
+    if not both.any():
+        return fine(
+            name,
+            f"the description states none; at their usual speeds joints take, N·m: {values}",
+            picture,
+        )
+    ratio = float(np.median(found[both] / stated[both]))
+    if not 1.0 / FACTOR < ratio < FACTOR:
+        return Finding(
+            name,
+            WRONG,
+            f"joints rub {ratio:.2f} times as much as the description states (the middle of {int(both.sum())} joints), likely",
+            f"multiply friction and damping by {ratio:.2f}; at their usual speeds joints take, N·m: {values}",
+            gain=abs(float(np.log(ratio))),
+            picture=picture,
+        )
+    return fine(name, f"{ratio:.2f} of what the description states", picture)

@@ -1,0 +1,81 @@
+"""What may be wrong, put to the test: how much better measurements and model agree without it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from scipy.optimize import minimize_scalar
+
+CONVINCING = 0.35
+"""Gain from which a change is believed: residuals fall together to .7 of what they were."""
+
+TRIALS = 14
+"""Of a search for one number."""
+
+PROBES = (-0.9, -0.35, -0.12, 0.12, 0.35, 0.9)
+"""Of half the range, at which a search begins."""
+
+NOTICED = 0.02
+"""Gain from which a search is worth its time."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypothesis:
+    """One thing that may be wrong.
+
+    Attributes:
+        check: that names it.
+        cost: with the best value, in powers of e.
+        value: the best one, in the unit of ``tolerance``; its sign matters not.
+        tolerance: what a good robot's model may be off by: below it nothing is wrong.
+        text: the value in words.  change: what to do.
+        fragment: of a map that mends it.
+    """
+
+    check: str
+    cost: float
+    value: float
+    tolerance: float
+    text: str
+    change: str
+    fragment: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def gain(self, before: float) -> float:
+        """How much the agreement gains; nothing where the value is within its tolerance."""
+        if not math.isfinite(self.cost) or abs(self.value) <= self.tolerance:
+            return 0.0
+        return before - self.cost
+
+
+def best_of(hypotheses: Sequence[Hypothesis], before: float) -> tuple[Hypothesis, float] | None:
+    """That with the largest gain, with it; None where none convinces."""
+    ranked = sorted(((each.gain(before), k) for k, each in enumerate(hypotheses)), reverse=True)
+    if not ranked or ranked[0][0] < CONVINCING:
+        return None
+    gain, k = ranked[0]
+    return hypotheses[k], gain
+
+
+def search(
+    cost: Callable[[float], float], low: float, high: float, before: float = math.inf
+) -> tuple[float, float]:
+    """The number between two with the least cost, and that cost.
+
+    Where none of a few probes costs less than ``before``, the best of them is the answer: what is right is not searched.
+    """
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    probes = [middle + half * each for each in PROBES]
+    costs = [cost(each) for each in probes]
+    k = min(range(len(probes)), key=lambda each: costs[each])
+    if costs[k] > before - NOTICED:
+        return probes[k], costs[k]
+    found = minimize_scalar(
+        cost,
+        bounds=(low if k == 0 else probes[k - 1], high if k + 1 == len(probes) else probes[k + 1]),
+        method="bounded",
+        options={"maxiter": TRIALS, "xatol": 1e-3},
+    )
+    return min((float(found.fun), float(found.x)), (costs[k], probes[k]))[::-1]

@@ -1,0 +1,138 @@
+"""What the model says of a log: the one thing that, once changed, makes it agree best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from contact_id_controller.diagnosis import arm_faults, leg_faults
+from contact_id_controller.diagnosis.case import Case
+from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.hypotheses import NOTICED, Hypothesis, best_of
+
+MOST_FAULTS = 3
+"""That are looked for one after the other."""
+
+ARM = (
+    "sign of joints",
+    "order of joints",
+    "zero offsets",
+    "gear ratios",
+    "torque constants",
+    "gravity",
+    "mass and payload",
+)
+LEGS = (
+    "IMU mounting",
+    "gyroscope",
+    "delay of the IMU",
+    "sign of joints",
+    "order of joints",
+    "zero offsets",
+    "gear ratios",
+    "foot radius",
+)
+NEEDS = {
+    "torque constants": "efforts, N·m, of a fixed base, or commands beside currents",
+    "gravity": "efforts or currents of a fixed base",
+    "mass and payload": "efforts of a fixed base, or forces of all feet",
+    "foot radius": "--config with round feet, their forces and an IMU",
+}
+FLAT = 0.1
+"""Gain that what is right would lose at least if it were changed, for the log to tell it."""
+
+
+def faults(case: Case) -> tuple[list[Finding], Case]:
+    """A finding for each thing that the model can tell, and the case with what was wrong corrected."""
+    found: list[Finding] = []
+    told: dict[str, list[Hypothesis]] = {}
+    for turn in range(MOST_FAULTS):
+        tested, cost = _tested(case), case.cost
+        if cost is None:
+            break
+        if turn == 0 or not told:
+            told = _by_check(tested)
+        best = best_of(tested, cost)
+        if best is None:
+            told = _by_check(tested)
+            break
+        hypothesis, gain = best
+        found.append(
+            Finding(
+                hypothesis.check,
+                WRONG,
+                f"{hypothesis.text}; residuals fall to {100 * math.exp(-gain / _parts(case)):.0f} %, "
+                f"{'certain' if gain > 1.0 else 'likely'}",
+                hypothesis.change,
+                hypothesis.fragment,
+                gain,
+                _picture(case),
+            )
+        )
+        if not hypothesis.fragment:
+            break
+        case = case.with_correction(hypothesis.fragment)
+    wrong = {each.check for each in found}
+    for check in dict.fromkeys((*ARM, *LEGS)):
+        if check in wrong:
+            continue
+        found.append(_rest(check, told.get(check, []), case))
+    return found, case
+
+
+def _parts(case: Case) -> int:
+    """Residuals that share a gain: joints of an arm, or one of legs."""
+    return 1 if case.motion is None else len(case.log.joints)
+
+
+def _tested(case: Case) -> list[Hypothesis]:
+    if case.motion is not None and case.fit is not None and case.of is not None:
+        return list(arm_faults.hypotheses(case.motion, case.of.robot, case.log.joints, case.fit))
+    if case.stance is not None and case.of is not None:
+        return list(leg_faults.hypotheses(case, case.stance, case.of))
+    return []
+
+
+def _by_check(tested: Sequence[Hypothesis]) -> dict[str, list[Hypothesis]]:
+    found: dict[str, list[Hypothesis]] = {}
+    for each in tested:
+        found.setdefault(each.check, []).append(each)
+    return found
+
+
+def _rest(check: str, tested: list[Hypothesis], case: Case) -> Finding:
+    """A verdict on what is not wrong: fine with its figure, or not to be told."""
+    cost = case.cost
+    if not tested or cost is None:
+        needs = NEEDS.get(
+            check,
+            "a URDF, and efforts or currents of an arm, or IMU and forces of the feet of a walk",
+        )
+        return unknown(check, "nothing to compare with", needs)
+    seen = [each for each in tested if abs(cost - each.cost) > FLAT or each.tolerance > 0.0]
+    if not seen:
+        return unknown(check, "no change of it would be noticed", "a motion of all joints")
+    numbers = [each for each in seen if each.tolerance > 0.0]
+    if numbers:
+        usual = max(numbers, key=lambda each: cost - each.cost)
+        if cost - usual.cost < NOTICED:
+            return fine(check, "no change agrees better")
+        return fine(check, f"best fit: {usual.text}; within tolerance or not convincing")
+    hidden = len(tested) - len(seen)
+    more = f"; {hidden} of {len(tested)} changes would not be noticed" if hidden else ""
+    return fine(check, f"no change agrees better{more}")
+
+
+def _picture(case: Case) -> Picture | None:
+    """The worst joint's effort, measured and by the model."""
+    if case.motion is None or case.fit is None:
+        return None
+    share = case.fit.residual / np.maximum(np.std(case.motion.effort, axis=0), 1e-9)
+    moved = np.std(case.fit.model_torque, axis=0)
+    k = int(np.argmax(share * moved))
+    measured = case.motion.effort[:, k]
+    rows = np.arange(len(measured), dtype=float)
+    lines = {"measured": measured, "explained": measured - case.fit.unexplained[:, k]}
+    return Picture(f"Effort of {case.log.joints[k]}", "sample", rows, "N·m or A", lines)

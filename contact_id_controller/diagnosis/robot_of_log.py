@@ -1,0 +1,150 @@
+"""The robot that a log is of: its joints, IMU and feet, found in the URDF and its parameter file."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.exceptions import RecordError, choices
+from contact_id_controller.logs.log import Array, Log
+from contact_id_controller.new_robot.anatomy import anatomy
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.parameter_file import load_settings
+
+FOOT_WORDS = ("sole", "foot", "toe", "contact", "ankle")
+
+
+@dataclasses.dataclass(frozen=True)
+class RobotOfLog:
+    """A model with the joints of a log; others are held at 0.
+
+    Attributes:
+        robot: in the order of the log; its base floats where the log has an IMU or feet.
+        settings: of its controller; None: no parameter file.
+        imu_rotation: (3, 3), the IMU's axes in the base.  imu_frame: its name; empty: the base's axes.
+        feet: frames of the feet, in the order of the log's; empty: none known.
+        feet_named: whether the names in the log say which is which.
+        soles: whether these are flat.
+        radius_m: of the feet; 0 where nothing says it.
+    """
+
+    robot: RobotModel
+    settings: ControllerSettings | None
+    imu_rotation: Array
+    imu_frame: str
+    feet: tuple[str, ...]
+    feet_named: bool
+    soles: bool
+    radius_m: float
+
+
+def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfLog | None:
+    """The robot; None without URDF and parameter file.
+
+    Raises:
+        ContactIdError: a URDF or file that cannot be read.
+        RecordError: the log and the URDF have no joint in common by name.
+    """
+    settings = None if config is None else load_settings(config)
+    where = urdf if urdf is not None else None if settings is None else settings.urdf
+    if where is None:
+        return None
+    floating = log.imu is not None or bool(log.feet)
+    full = RobotModel.from_urdf(where, floating)
+    lacking = [name for name in log.joints if name not in full.joint_names]
+    if lacking:
+        raise RecordError(
+            f"joint {lacking[0]!r} of the log is none of the robot, which has {choices(full.joint_names)}; "
+            "name the columns by 'joints' in --map"
+        )
+    held = {name: 0.0 for name in full.joint_names if name not in log.joints}
+    if settings is not None:
+        held |= {name: value for name, value in settings.locked.items() if name in held}
+    motors = () if settings is None else settings.motor_rows
+    robot = RobotModel.from_urdf(where, floating, log.joints, _within(full, held), motors)
+    frame = _imu_frame(robot, log)
+    legs = _feet(robot, settings) if floating else ()
+    soles = bool(legs) and (
+        bool(settings.soles) if settings is not None else anatomy(full.model).walks_on_soles
+    )
+    feet, named = _in_order(tuple(log.feet), legs)
+    radii = () if settings is None else tuple(np.atleast_1d(settings.contact_radii_m))
+    return RobotOfLog(
+        robot=robot,
+        settings=settings,
+        imu_rotation=_rotation(robot, frame),
+        imu_frame=frame,
+        feet=feet,
+        feet_named=named,
+        soles=soles,
+        radius_m=float(np.mean(radii)) if radii else 0.0,
+    )
+
+
+def _within(robot: RobotModel, held: dict[str, float]) -> dict[str, float]:
+    """Positions of held joints, brought within their limits."""
+    limits = {
+        name: (low, high) for name, low, high in zip(robot.joint_names, robot.lower, robot.upper)
+    }
+    return {name: float(np.clip(value, *limits[name])) for name, value in held.items()}
+
+
+def _imu_frame(robot: RobotModel, log: Log) -> str:
+    """The IMU's frame: as the log names it, or the frame of the base that is called so."""
+    names = [frame.name for frame in robot.model.frames]
+    if log.imu is None:
+        return ""
+    if log.imu.frame in names:
+        return log.imu.frame
+    on_base = [
+        frame.name
+        for frame in robot.model.frames
+        if "imu" in frame.name.lower()
+        and frame.parentJoint == 1
+        and frame.type == pin.FrameType.BODY
+    ]
+    return min(on_base, key=len, default="")
+
+
+def _rotation(robot: RobotModel, frame: str) -> Array:
+    if not frame:
+        return np.eye(3)
+    return np.array(robot.model.frames[robot.frame_id(frame)].placement.rotation)
+
+
+def _feet(robot: RobotModel, settings: ControllerSettings | None) -> tuple[str, ...]:
+    """Frames of the feet: those of the parameter file, or of the ends of the legs."""
+    if settings is not None:
+        return settings.foot_frames
+    model = robot.model
+    ends = []
+    for leg in anatomy(model).legs:
+        own = [
+            f.name
+            for f in model.frames
+            if f.parentJoint == leg[-1] and f.type == pin.FrameType.BODY
+        ]
+        named = [[name for name in own if word in name.lower()] for word in FOOT_WORDS]
+        ends.append(next((min(names, key=len) for names in named if names), own[-1] if own else ""))
+    return tuple(name for name in ends if name)
+
+
+def _in_order(feet: tuple[str, ...], frames: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+    """The frame of each foot of the log by its name; where names do not tell, frames as they are, and False."""
+    if len(feet) != len(frames) or not feet:
+        return (frames if not feet else ()), False
+    lower = [frame.lower() for frame in frames]
+    found = []
+    for foot in feet:
+        name = foot.lower()
+        fits = [k for k, frame in enumerate(lower) if name in frame or frame in name]
+        if not fits:
+            word = name.split("_")[0]
+            fits = [k for k, frame in enumerate(lower) if frame.split("_")[0] in (word, word[:1])]
+        found.append(fits[0] if len(fits) == 1 else -1)
+    named = sorted(found) == list(range(len(feet)))
+    return (tuple(frames[k] for k in found) if named else frames), named

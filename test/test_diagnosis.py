@@ -1,0 +1,263 @@
+"""Faults planted in logs of an arm and of a robot that stands on feet: the first finding names them, and nothing else is named."""
+
+import dataclasses
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from recorded_motion import swaying_solo
+from robots import SOLO_FEET
+
+from contact_id_controller import RobotModel
+from contact_id_controller.cli import run
+from contact_id_controller.diagnosis.case import in_order_of
+from contact_id_controller.diagnosis.diagnose import CHECKS, diagnose, merged
+from contact_id_controller.diagnosis.finding import FINE, UNKNOWN, WRONG
+from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL, REFUSED
+from contact_id_controller.logs.log import Commands, Imu, Log
+
+JOINTS = ("hip", "shoulder", "elbow", "wrist")
+MASSES = (4.0, 5.0, 3.0, 1.5)
+SOLO = "example-robot-data://solo_description/robots/solo12.urdf"
+
+
+def arm_urdf(masses=MASSES, friction=0.0, roll=0.0):
+    """Four joints, the first about the vertical, then two about y and one about x."""
+    text = f'<robot name="arm"><link name="world"/><link name="base"/><joint name="stand" type="fixed"><parent link="world"/><child link="base"/><origin rpy="{roll} 0 0"/></joint>'
+    parent, axes = "base", ("0 0 1", "0 1 0", "0 1 0", "1 0 0")
+    for name, mass, axis in zip(JOINTS, masses, axes):
+        text += (
+            f'<link name="{name}_link"><inertial><origin xyz="0.05 0.04 0.18"/><mass value="{mass}"/>'
+            f'<inertia ixx="{mass / 60}" iyy="{mass / 60}" izz="{mass / 200}" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+            f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{name}_link"/>'
+            f'<origin xyz="0 0 {0.1 if name == "hip" else 0.35}"/><axis xyz="{axis}"/>'
+            f'<limit lower="-3" upper="3" effort="200" velocity="5"/><dynamics damping="0" friction="{friction}"/></joint>'
+        )
+        parent = f"{name}_link"
+    return text + "</robot>"
+
+
+@pytest.fixture(scope="module")
+def urdf(tmp_path_factory):
+    path = tmp_path_factory.mktemp("arm") / "arm.urdf"
+    path.write_text(arm_urdf())
+    return path
+
+
+@pytest.fixture(scope="module")
+def arm(urdf):
+    """10 s of sines at 200 Hz: torques by Pinocchio, dry and viscous friction, and noise."""
+    random = np.random.default_rng(1)
+    t = 0.005 * np.arange(2000)
+    q, v, a = (np.zeros((len(t), 4)) for _ in range(3))
+    for k in range(4):
+        for size, rate in ((0.6, 1.1 + 0.3 * k), (0.25, 3.1 + 0.7 * k)):
+            phase = random.uniform(0.0, 6.0)
+            q[:, k] += size * np.sin(rate * t + phase)
+            v[:, k] += size * rate * np.cos(rate * t + phase)
+            a[:, k] -= size * rate**2 * np.sin(rate * t + phase)
+    model = pin.buildModelFromUrdf(str(urdf))
+    data = model.createData()
+    effort = np.array([pin.rnea(model, data, *row) for row in zip(q, v, a)])
+    wanted = effort + 0.8 * np.tanh(v / 0.03) + 0.5 * v
+    return Log(
+        time=t + random.normal(0.0, 1e-5, len(t)),
+        joints=JOINTS,
+        position=q + random.normal(0.0, 1e-5, q.shape),
+        velocity=v + random.normal(0.0, 2e-3, v.shape),
+        effort=wanted + random.normal(0.0, 0.1, q.shape),
+        commands=Commands(position=q, effort=wanted),
+        source="arm",
+    )
+
+
+def scaled(log, channels, factor, joint=None):
+    times = np.ones(len(log.joints))
+    times[slice(None) if joint is None else log.joints.index(joint)] = factor
+    return dataclasses.replace(log, **{name: getattr(log, name) * times for name in channels})
+
+
+def shifted(log, joint, by):
+    return dataclasses.replace(
+        log, position=log.position + by * np.array([n == joint for n in log.joints])
+    )
+
+
+def swapped(log, a, b):
+    names = tuple({a: b, b: a}.get(name, name) for name in log.joints)
+    return dataclasses.replace(in_order_of(log, names), joints=log.joints)
+
+
+def late_effort(log, seconds):
+    columns = [np.interp(log.time - seconds, log.time, column) for column in log.effort.T]
+    return dataclasses.replace(log, effort=np.column_stack(columns))
+
+
+MOTION = ("position", "velocity")
+MODEL_FAULTS = {
+    "order of joints": lambda log: swapped(log, "shoulder", "elbow"),
+    "sign of joints": lambda log: scaled(log, MOTION, -1.0, "elbow"),
+    "gear ratios": lambda log: scaled(log, MOTION, 1.3, "elbow"),
+    "torque constants": lambda log: scaled(
+        dataclasses.replace(log, commands=Commands()), ("effort",), 0.8, "elbow"
+    ),
+    "unit of the efforts": lambda log: scaled(
+        dataclasses.replace(log, commands=Commands()), ("effort",), 1e3
+    ),
+}
+LOG_FAULTS = {
+    "units of angles": lambda log: scaled(log, ("position",), 180.0 / np.pi),
+    "sign and gear ratio of velocities": lambda log: scaled(log, ("velocity",), -1.0, "wrist"),
+    "stamps": lambda log: log.rows((log.time < 4.0) | (log.time > 4.2)),
+    "dropped messages": lambda log: log.rows(np.random.default_rng(0).random(len(log.time)) > 0.07),
+    "saturation": lambda log: dataclasses.replace(log, effort=np.clip(log.effort, -15.0, 15.0)),
+    "quantisation": lambda log: dataclasses.replace(log, position=np.round(log.position, 2)),
+    "loop delay": lambda log: late_effort(log, 0.03),
+    "tracking error": lambda log: dataclasses.replace(
+        log, commands=Commands(position=log.position + 0.3 * np.tanh(log.velocity / 0.03))
+    ),
+}
+
+
+def test_nothing_is_named_in_a_log_without_fault(arm, urdf):
+    diagnosis = diagnose(arm, urdf)
+    assert not diagnosis.wrong and not diagnosis.fragment
+    verdicts = {each.check: each for each in diagnosis.findings}
+    assert verdicts["zero offsets"].verdict == FINE and verdicts["IMU mounting"].verdict == UNKNOWN
+    assert all(each.change for each in diagnosis.findings if each.verdict != FINE)
+    assert all("\n" not in str(each) for each in diagnosis.findings)
+
+
+@pytest.mark.parametrize("check", [*MODEL_FAULTS, *LOG_FAULTS])
+def test_a_fault_of_an_arm_is_named_first(arm, urdf, check):
+    """Those of the log alone also without a description."""
+    change = MODEL_FAULTS.get(check) or LOG_FAULTS[check]
+    wrong = diagnose(change(arm), urdf if check in MODEL_FAULTS else None).wrong
+    assert wrong and wrong[0].check == check, [str(each) for each in wrong]
+
+
+@pytest.mark.parametrize(
+    "check, changes",
+    [
+        ("mass and payload", {"masses": [1.12 * mass for mass in MASSES]}),
+        ("gravity", {"roll": np.pi / 2}),
+        ("friction", {"friction": 0.4}),
+    ],
+)
+def test_a_fault_of_the_description_is_named_first(arm, tmp_path, check, changes):
+    (tmp_path / "arm.urdf").write_text(arm_urdf(**changes))
+    wrong = diagnose(arm, tmp_path / "arm.urdf").wrong
+    assert wrong and wrong[0].check == check, [str(each) for each in wrong]
+
+
+def test_what_is_pasted_mends_the_log(arm, urdf):
+    """The values are those that were planted, and the corrected log has no fault."""
+    from contact_id_controller.logs.column_map import ColumnMap
+    from contact_id_controller.logs.reader import corrected
+
+    log = shifted(arm, "elbow", 0.1)
+    fragment = diagnose(log, urdf).fragment
+    assert fragment["correct"]["position"]["elbow"]["plus"] == pytest.approx(-0.1, abs=0.01)
+    assert not diagnose(corrected(log, ColumnMap({}, **fragment)), urdf).wrong
+
+
+def test_fragments_of_two_faults_are_one():
+    a = {"correct": {"effort": {"elbow": {"times": 2.0}}}}
+    b = {
+        "correct": {"effort": {"elbow": {"times": -1.0}, "hip": {"times": 3.0}}},
+        "units": {"time": "ms"},
+    }
+    assert merged(a, b) == {
+        "correct": {"effort": {"elbow": {"times": -2.0}, "hip": {"times": 3.0}}},
+        "units": {"time": "ms"},
+    }
+
+
+@pytest.fixture(scope="module")
+def legs():
+    """Solo12 sways on its feet with an IMU, which a planted truth of Pinocchio makes; one foot is lifted."""
+    random, dt, skip = np.random.default_rng(2), 1e-3, 4
+    robot = RobotModel.from_urdf(SOLO)
+    rows = int(0.9 * 3000)  # then it leaves the ground
+    motion = {name: values[:rows] for name, values in swaying_solo(robot, 3000, dt).items()}
+    q, v = motion["q"], motion["v"]
+    turns = np.array([pin.Quaternion(*row[[6, 3, 4, 5]]).toRotationMatrix() for row in q])
+    speed = np.einsum("nij,nj->ni", turns, v[:, :3])
+    force = np.gradient(speed, dt, axis=0) + [0.0, 0.0, 9.81]
+    loads = np.full((rows, 4), robot.weight / 4.0)
+    lifted = np.arange(rows) >= 1500
+    loads[lifted] = robot.weight / 3.0 * (np.arange(4) != 1)
+    loads += np.abs(random.normal(0.0, 0.05, loads.shape))
+    every = slice(0, rows, skip)
+    time = motion["time_s"][every]
+    imu = Imu(
+        time,
+        v[every, 3:6] + random.normal(0.0, 2e-3, (len(time), 3)),
+        np.einsum("nji,nj->ni", turns, force)[every] + random.normal(0.0, 0.05, (len(time), 3)),
+    )
+    return Log(
+        time=time - time[0],
+        joints=tuple(robot.joint_names),
+        position=robot.joints_of(q)[every],
+        velocity=v[every, 6:],
+        imu=dataclasses.replace(imu, time=time - time[0]),
+        feet={name: loads[every, k : k + 1] for k, name in enumerate(SOLO_FEET)},
+        source="legs",
+    )
+
+
+def with_imu(log, **changes):
+    return dataclasses.replace(log, imu=dataclasses.replace(log.imu, **changes))
+
+
+TURN = pin.rpy.rpyToMatrix(0.0, 0.0, np.pi / 2)
+LEG_FAULTS = {
+    "IMU mounting": lambda log: with_imu(
+        log, angular_velocity=log.imu.angular_velocity @ TURN, acceleration=log.imu.acceleration @ TURN
+    ),
+    "delay of the IMU": lambda log: with_imu(log, time=log.imu.time + 0.02),
+    "unit of the accelerometer": lambda log: with_imu(log, acceleration=log.imu.acceleration / 9.80665),
+    "sign of joints": lambda log: scaled(log, MOTION, -1.0, "FL_KFE"),
+    "order of feet": lambda log: dataclasses.replace(
+        log, feet=dict(zip(log.feet, [*log.feet.values()][::-1]))
+    ),
+    "contact sensors": lambda log: dataclasses.replace(
+        log, feet={**log.feet, "FR_FOOT": log.feet["FR_FOOT"] * 0.6 + 2.0}
+    ),
+}  # fmt: skip
+
+
+def test_nothing_is_named_in_legs_without_fault(legs):
+    wrong = diagnose(legs, SOLO).wrong
+    assert not wrong, [str(each) for each in wrong]
+
+
+@pytest.mark.parametrize("check", LEG_FAULTS)
+def test_a_fault_of_legs_is_named_first(legs, check):
+    wrong = diagnose(LEG_FAULTS[check](legs), SOLO).wrong
+    assert wrong and wrong[0].check == check, [str(each) for each in wrong]
+
+
+def test_the_command_prints_a_line_each_and_writes_page_and_fragment(arm, urdf, tmp_path, capsys):
+    log = shifted(arm, "elbow", 0.1)
+    np.savez(
+        tmp_path / "log.npz",
+        t=log.time,
+        names=np.array(JOINTS),
+        q=log.position,
+        v=log.velocity,
+        tau=log.effort,
+    )
+    page, fragment = tmp_path / "page.html", tmp_path / "map.yaml"
+    words = ["diagnose", str(tmp_path / "log.npz"), "--urdf", str(urdf)]
+    assert run([*words, "--page", str(page), "--fragment", str(fragment)]) == NOT_ALL_WELL
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("zero offsets: wrong: elbow is +5.")
+    assert "data:image/png" in page.read_text() and "zero offsets" in page.read_text()
+    assert run([*words, "--map", str(fragment), "--quiet"]) == DONE
+    assert capsys.readouterr().out == ""
+    assert run(["diagnose", str(page)]) == REFUSED
+
+
+def test_every_row_says_what_it_looks_at_and_needs():
+    assert all(each.what and each.needs for each in CHECKS) and WRONG != FINE
