@@ -285,30 +285,32 @@ private:
   bool floats_;
 };
 
-// Hands commands from one thread to another, the newest one only, without a lock.
+// Hands things from one thread to another, the newest one only, without a lock.
+template<class Thing>
 class Exchange
 {
 public:
-  explicit Exchange(const Reader & reader)
-  : commands_{reader.room(), reader.room(), reader.room()} {}
+  explicit Exchange(const Thing & room)
+  : things_{room, room, room} {}
 
-  Command & spare() {return commands_[back_];}
+  // Of the thread that gives.
+  Thing & spare() {return things_[back_];}
 
   void hand_over() {back_ = shared_.exchange(back_ | kNew, std::memory_order_acq_rel) & kPlace;}
 
-  // The newest command since the last call; null: there is none.
-  const Command * newest()
+  // Of the thread that takes: the newest since the last call; null: there is none.
+  const Thing * newest()
   {
     if ((shared_.load(std::memory_order_relaxed) & kNew) == 0) {return nullptr;}
     front_ = shared_.exchange(front_, std::memory_order_acq_rel) & kPlace;
-    return &commands_[front_];
+    return &things_[front_];
   }
 
-  const Command & held() const {return commands_[front_];}
+  const Thing & held() const {return things_[front_];}
 
 private:
   static constexpr unsigned kPlace = 3, kNew = 4;
-  Command commands_[3];
+  Thing things_[3];
   unsigned back_ = 0, front_ = 1;
   std::atomic<unsigned> shared_{2};
 };
@@ -319,7 +321,7 @@ class RobotSide
 public:
   // Throws std::invalid_argument, which names the value, for settings that are none.
   explicit RobotSide(const Settings & settings)
-  : settings_(checked(settings)), reader_(settings), exchange_(reader_),
+  : settings_(checked(settings)), reader_(settings), exchange_(reader_.room()),
     motions_(joints() + (settings.floating_base ? kBaseMotion : 0)), away_(2 * motions_),
     sent_(joints()), wanted_(joints()) {}
 
@@ -518,7 +520,7 @@ private:
 
   Settings settings_;
   Reader reader_;
-  Exchange exchange_;
+  Exchange<Command> exchange_;
   std::size_t motions_;
   std::vector<double> away_, sent_, wanted_;
   std::atomic<State> state_{State::kWaiting};
