@@ -7,6 +7,7 @@ from paths import CONFIG
 from contact_id_controller.settings.parameter_file import load_settings
 
 IN_PROCESS, TRAJECTORY, LINEAR = "_in_process", "_joint_trajectory", "_linear_feedback"
+ROBOT_SIDE = "_robot_side"
 FILES = sorted((CONFIG / "ros2_control").glob("*.yaml"))
 
 
@@ -17,7 +18,7 @@ def _sections(file):
 
 def _settings(file):
     robot = file.stem
-    for kind in (IN_PROCESS, TRAJECTORY, LINEAR):
+    for kind in (IN_PROCESS, TRAJECTORY, LINEAR, ROBOT_SIDE):
         robot = robot.removesuffix(kind)
     return load_settings(CONFIG / f"{robot}.yaml")
 
@@ -44,7 +45,11 @@ def test_every_section_belongs_to_a_controller_that_is_started(file):
 
 @pytest.mark.parametrize(
     "file",
-    [file for file in FILES if not file.stem.endswith((IN_PROCESS, TRAJECTORY, LINEAR))],
+    [
+        file
+        for file in FILES
+        if not file.stem.endswith((IN_PROCESS, TRAJECTORY, LINEAR, ROBOT_SIDE))
+    ],
     ids=lambda file: file.stem,
 )
 def test_the_group_controller_takes_the_joints_in_the_order_of_the_command(file):

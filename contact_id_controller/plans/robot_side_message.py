@@ -29,6 +29,8 @@ VERSION = 1.0
 TRAJECTORY, FEEDBACK, STOP = 1.0, 2.0, 3.0
 HEADER, BASE = 8, 13
 MOST_POINTS = 64
+GREATEST_GAIN = 1e5
+"""What the plugin takes of points and gains, as `settings.shared_rows` has it for the robot's side."""
 
 _NANO = 1_000_000_000
 
@@ -90,6 +92,54 @@ def unpacked_trajectory(numbers: np.ndarray, joint_names: Sequence[str]) -> Effo
     out.start_s = numbers[4] + numbers[5] / _NANO
     out.times_s[:], out.values[:] = times, body[points:].reshape(points, 4, n)
     return out
+
+
+def unpacked_feedback(numbers: np.ndarray, robot: RobotModel) -> StateFeedback:
+    """The feedback of a robot in a row of numbers.
+
+    Raises:
+        StateError: there is none, or it is of other joints or coordinates.
+    """
+    from contact_id_controller.plans.state_feedback import StateFeedback
+
+    nv, n = _checked(numbers, FEEDBACK, robot.joint_names), robot.na
+    base = BASE if robot.floating_base else 0
+    if nv != robot.nv or numbers.size != HEADER + base + 3 * n + 2 * n * nv:
+        raise StateError(f"a feedback of {nv} coordinates has {numbers.size} numbers")
+    out, body = StateFeedback(robot), numbers[HEADER:]
+    out.time_s = numbers[4] + numbers[5] / _NANO
+    if base:
+        out.q[:7], out.v[:6] = body[:7], body[7:BASE]
+        norm = np.linalg.norm(out.q[3:7])
+        if not abs(norm - 1.0) <= 1e-3:
+            raise StateError(f"the base's quaternion has norm {norm:.6g}, must be 1")
+    position, velocity, effort = body[base : base + 3 * n].reshape(3, n)
+    robot.put_joints(out.q, position)
+    out.v[robot.actuated], out.effort[:] = velocity, effort
+    gain = body[base + 3 * n :].reshape(n, 2 * nv)
+    greatest = np.abs(gain).max(initial=0.0)
+    if greatest > GREATEST_GAIN:
+        raise StateError(f"a gain is {greatest:.3g}, must be at most {GREATEST_GAIN:g}")
+    order = coordinates(robot)
+    out.gain[:, np.concatenate([order, nv + order])] = gain
+    return out
+
+
+def efforts_of(numbers: np.ndarray, joint_names: Sequence[str]) -> np.ndarray:
+    """The efforts (p, n) in a row of numbers of these joints, a view: of a feedback at one time.
+
+    Raises:
+        StateError: no command of these joints.
+    """
+    n = len(joint_names)
+    if numbers.size > 2 and numbers[2] == FEEDBACK:
+        nv = _checked(numbers, FEEDBACK, joint_names)
+        base = numbers.size - HEADER - 3 * n - 2 * n * nv
+        if base not in (0, BASE) or nv < n:
+            raise StateError(f"a feedback of {nv} coordinates has {numbers.size} numbers")
+        return numbers[HEADER + base + 2 * n : HEADER + base + 3 * n].reshape(1, n)
+    points = len(unpacked_trajectory(numbers, joint_names).times_s)
+    return numbers[HEADER + points :].reshape(points, 4, n)[:, 3]
 
 
 def coordinates(robot: RobotModel) -> np.ndarray:

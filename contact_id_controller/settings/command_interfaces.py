@@ -100,6 +100,13 @@ class CommandInterface:
         return self.message.partition("/")[0]
 
 
+_PLUGIN = Host(
+    ("contact_id_ros2_control/RobotSideController",),
+    "commands",
+    order=COMMAND,
+    checks="check.robot_side:check_robot_side",
+)
+
 INTERFACES = {
     row.name: row
     for row in (
@@ -187,6 +194,35 @@ INTERFACES = {
                 ),
                 checks="check.linear_feedback:check_linear_feedback",
             ),
+            recorded=False,
+            steps="control.linear_feedback:LinearSteps",
+            robot_side="plans.state_feedback:LinearFeedback",
+            needs_derivative=True,
+        ),
+        CommandInterface(
+            "robot_side_trajectory",
+            "what joint_trajectory commands, for the plugin contact_id_ros2_control, which damps when it ends",
+            "the same",
+            topic="robot_side_trajectory",
+            message="std_msgs/msg/Float64MultiArray",
+            messages="ros.robot_side_messages:RobotSideTrajectories",
+            unread="not_a_good_trajectory",
+            host=_PLUGIN,
+            recorded=False,
+            steps="control.torques_ahead:TorquesAhead",
+            robot_side="plans.effort_trajectory:LocalFeedback",
+            has_joint_gains=True,
+            has_horizon=True,
+        ),
+        CommandInterface(
+            "robot_side_feedback",
+            "what linear_feedback commands, for the same plugin",
+            "the same",
+            topic="robot_side_feedback",
+            message="std_msgs/msg/Float64MultiArray",
+            messages="ros.robot_side_messages:RobotSideFeedbacks",
+            unread="not_a_good_feedback",
+            host=_PLUGIN,
             recorded=False,
             steps="control.linear_feedback:LinearSteps",
             robot_side="plans.state_feedback:LinearFeedback",

@@ -197,6 +197,24 @@ RobotSideController::on_export_state_interfaces_list()
 
 RobotSideController::CallbackReturn RobotSideController::on_activate(const rclcpp_lifecycle::State &)
 {
+  // By number from here on: another order would drive other joints.
+  const auto commanded = command_interface_configuration().names;
+  const auto measured = state_interface_configuration().names;
+  bool in_order = command_interfaces_.size() == commanded.size() &&
+    state_interfaces_.size() == measured.size();
+  for (std::size_t k = 0; in_order && k < commanded.size(); ++k) {
+    in_order = command_interfaces_[k].get_name() == commanded[k];
+  }
+  for (std::size_t k = 0; in_order && k < measured.size(); ++k) {
+    in_order = state_interfaces_[k].get_name() == measured[k];
+  }
+  if (!in_order) {
+    RCLCPP_ERROR(
+      get_node()->get_logger(), "not activated: got %zu command and %zu state interfaces, not in the order of "
+      "%zu and %zu asked for", command_interfaces_.size(), state_interfaces_.size(), commanded.size(),
+      measured.size());
+    return CallbackReturn::ERROR;
+  }
   side_->activate();
   return CallbackReturn::SUCCESS;
 }

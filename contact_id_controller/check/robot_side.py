@@ -1,0 +1,60 @@
+"""Whether the section of our own plugin has the gains and limits that our commands are made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from contact_id_controller.check.findings import Finding, error
+from contact_id_controller.check.local_feedback import compare_gains
+from contact_id_controller.control.torques_ahead import local_gains
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.controller import ControllerSettings
+
+SUBJECT = "ros2_control"
+_GAINS = ("position_gain", "velocity_gain")
+_LISTS = (*_GAINS, "damping_nm_s_rad", "effort_limits_nm")
+
+
+def check_robot_side(
+    name: str,
+    section: Mapping[str, Any],
+    robot: RobotModel,
+    settings: ControllerSettings,
+    posture: np.ndarray,
+) -> list[Finding]:
+    """What is wrong with the section of a controller of this name, for a posture (na,)."""
+    findings, given = [], {}
+    for each in _LISTS:
+        values = section.get(each, [])
+        numbers = isinstance(values, list) and all(type(value) is float for value in values)
+        if not numbers or len(values) not in (1, robot.na):
+            findings.append(
+                error(
+                    SUBJECT,
+                    f"{name}.{each} is {values!r}, must be 1 number with a decimal point or {robot.na}",
+                )
+            )
+        else:
+            given[each] = np.broadcast_to(np.array(values), (robot.na,))
+    floats = section.get("floating_base", False)
+    if settings.interface.needs_derivative and floats is not robot.floating_base:
+        findings.append(
+            error(SUBJECT, f"{name}.floating_base is {floats!r}, must be {robot.floating_base!r}")
+        )
+    timeout_s = section.get("timeout_s", 0.05)
+    if not isinstance(timeout_s, float) or timeout_s <= settings.period_s:
+        findings.append(
+            error(
+                SUBJECT,
+                f"{name}.timeout_s is {timeout_s!r}, must be above period_s {settings.period_s:g}",
+            )
+        )
+    if not findings and settings.interface.has_joint_gains:
+        q = robot.neutral()
+        robot.put_joints(q, posture)
+        for each, fits in zip(_GAINS, local_gains(robot, settings, q)):
+            findings.append(compare_gains(f"{name}.{each}", given[each], fits, robot.joint_names))
+    return findings
