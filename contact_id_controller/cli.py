@@ -25,6 +25,7 @@ COMMANDS = {
     "plan": "plan the motion of a whole robot over stones, with its forces, and let it follow",
     "replay": "compute the torques of a recorded run again, with its settings and with others",
     "report": "draw the report of a run from its folder or its bag, also of one that was interrupted",
+    "identify": "find inertias, friction, rotors and torque constants of a robot from a log",
     "label": "label recorded motions: torques, contact forces, residual and slip of every frame",
     "diagnose": "find what is wrong with a log of a real robot, or with the description of that robot",
     "robustness": "find what a robot bears that is not as its controller believes",

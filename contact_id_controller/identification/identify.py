@@ -1,0 +1,332 @@
+"""From a log and a description to what the log says of the robot, judged on a part that was not fitted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contact_id_controller.exceptions import RecordError, UnknownJointError, choices
+from contact_id_controller.identification.model_fit import (
+    Belief,
+    Fit,
+    Rows,
+    belief_of,
+    drives_of,
+    explained_freely,
+    fit,
+)
+from contact_id_controller.identification.regressor import DryFriction, stated_parameters
+from contact_id_controller.identification.smoothing import (
+    POSITION,
+    Motion,
+    Samples,
+    cutoffs_hz,
+    edge_s,
+    moving,
+    pieces,
+    smoothed,
+    sources,
+)
+from contact_id_controller.logs.log import Log
+from contact_id_controller.robot import FRICTION_SPEED, RobotModel, resolve_urdf
+
+Array = NDArray[np.float64]
+
+HELD_OUT = 0.3
+"""Share of the time, at the end, on which the fit is judged."""
+
+MOST_ROWS, TRIED_ROWS = 12_000, 2_000
+"""Of a fit, and of a choice of the filter."""
+
+SPEEDS = (0.1, 1.0 / 3.0, 1.0, 3.0)
+TRAVELS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+"""Widths of dry friction that are tried, of `FRICTION_SPEED` and of the span of the joint's motion."""
+
+EDGES = 0.2
+"""Share of the longest part of a log that is left out at either end, at most."""
+
+BETTER = 0.98
+"""Residual of another kind of dry friction, of the usual one's, from which on it is taken."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """Residuals on rows that no fit has seen, where joints move; (na,) each, N·m or A.
+
+    Attributes:
+        before: rms, of the description with dry and viscous friction, an offset and, for currents, a torque constant,
+            all fitted.  after: of what was identified.
+        spread: standard deviation of what was measured.
+        everywhere: rms after, with the rows in which joints stand.  spread_everywhere: likewise.
+    """
+
+    before: Array
+    after: Array
+    spread: Array
+    everywhere: Array
+    spread_everywhere: Array
+
+    @property
+    def explained(self) -> Array:
+        """R² after, (na,)."""
+        return 1.0 - (self.after / np.maximum(self.spread, 1e-12)) ** 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Identified:
+    """What a log says of a robot.
+
+    Attributes:
+        robot: of the description, with the joints of the log; others are held.
+        fit: see `model_fit.Fit`.  dry: of each joint.
+        source, cutoff_hz: of what the motion was made, and below which frequency.
+        judged: on the held-out part, or on another log; None: nothing was held out.
+        fitted_s, judged_s: time of both parts.
+        left_out: joints of the log that the description lacks.
+        in_amperes: currents were fitted, not torques.
+        measured_constants: N·m/A of each joint (na,) where a log has both; else None.
+    """
+
+    robot: RobotModel
+    fit: Fit
+    dry: tuple[DryFriction, ...]
+    source: str
+    cutoff_hz: float
+    judged: Judged | None
+    fitted_s: float
+    judged_s: float
+    left_out: tuple[str, ...]
+    in_amperes: bool
+    measured_constants: Array | None
+
+
+def robot_of(urdf: str, joints: Sequence[str]) -> RobotModel:
+    """The described robot, bolted down, with the joints of a log; the others are held where 0 or their limit is.
+
+    Raises:
+        RobotDescriptionError: no such file.  UnknownJointError: it has none of these joints.
+    """
+    whole = RobotModel.from_urdf(resolve_urdf(urdf), floating_base=False)
+    common = [name for name in joints if name in whole.joint_names]
+    if not common:
+        raise UnknownJointError(
+            f"no joint of the log ({', '.join(joints)}) is in {urdf!r}, which has {choices(whole.joint_names)}; "
+            "name the log's columns with --map"
+        )
+    held = {
+        name: float(np.clip(0.0, low, high))
+        for name, low, high in zip(whole.joint_names, whole.lower, whole.upper)
+        if name not in common
+    }
+    return RobotModel.from_urdf(resolve_urdf(urdf), False, common, held)
+
+
+def samples_of(robot: RobotModel, log: Log) -> tuple[tuple[Samples, ...], bool]:
+    """The parts of a log, joints in the robot's order, and whether torques are currents, A.
+
+    Raises:
+        RecordError: no positions, or neither efforts nor currents.
+    """
+    if log.position is None:
+        raise RecordError(f"the log {log.source!r} has no positions; name their columns with --map")
+    columns = [log.joints.index(name) for name in robot.joint_names]
+    torque, in_amperes = log.effort, False
+    if not _says_something(torque):
+        torque, in_amperes = log.current, True
+    if torque is None or not _says_something(torque):
+        raise RecordError(
+            f"the log {log.source!r} has neither efforts nor currents that change; name their columns with --map"
+        )
+    q, torque = log.position[:, columns], torque[:, columns]
+    v, a = (None if each is None else each[:, columns] for each in (log.velocity, log.acceleration))
+    return pieces(log.time, q, v, a, torque), in_amperes
+
+
+def _says_something(channel: Array | None) -> bool:
+    return (
+        channel is not None
+        and bool(np.isfinite(channel).any())
+        and bool(np.nanstd(channel, axis=0).any())
+    )
+
+
+def identify(
+    log: Log, urdf: str, held_out: float = HELD_OUT, judge: Log | None = None
+) -> Identified:
+    """Fit a description to a log, and judge it.
+
+    Args:
+        log: of a robot whose base is held and that touches nothing.
+        urdf: as `robot.resolve_urdf` takes it.
+        held_out: share of the time, at the end, that is not fitted.
+        judge: another log to judge on, instead.
+
+    Raises:
+        RecordError: too few rows, or channels missing.
+        RobotDescriptionError, UnknownJointError: see `robot_of`.
+    """
+    robot = robot_of(urdf, log.joints)
+    samples, in_amperes = samples_of(robot, log)
+    if judge is None:
+        fitted, kept = split(samples, held_out)
+    else:
+        fitted, (kept, _) = samples, samples_of(robot, judge)
+    source, cutoff = chosen_filter(robot, fitted)
+    motion = smoothed(fitted, cutoff, source).thinned(MOST_ROWS)
+    usual = [DryFriction(FRICTION_SPEED)] * robot.na
+    which = moving(motion)
+    rows = Rows.of(robot, motion, usual).only(which)
+    dry = chosen_friction(rows, motion)
+    belief = belief_of(robot, motion, in_amperes)
+    begun = rows
+    rows = dataclasses.replace(rows, drives=drives_of(motion, dry))
+    found = fit(rows, belief)
+    judged = None
+    if kept:
+        seen = smoothed(kept, cutoff, source).thinned(MOST_ROWS)
+        judged = _judged(robot, found, begun, seen, dry)
+    return Identified(
+        robot,
+        found,
+        tuple(dry),
+        source,
+        cutoff,
+        judged,
+        _duration(fitted),
+        _duration(kept),
+        tuple(name for name in log.joints if name not in robot.joint_names),
+        in_amperes,
+        None if in_amperes else measured_constants(robot, log),
+    )
+
+
+def split(
+    samples: Sequence[Samples], held_out: float
+) -> tuple[tuple[Samples, ...], tuple[Samples, ...]]:
+    """Parts before and after a time, so that a share of the rows is after it.
+
+    Raises:
+        RecordError: too little is left to fit.
+    """
+    from contact_id_controller.identification.smoothing import FEWEST_ROWS
+
+    times = np.concatenate([each.time for each in samples])
+    at = float(times[min(int((1.0 - held_out) * len(times)), len(times) - 1)])
+    if held_out == 0.0:
+        return tuple(samples), ()
+    before = [each.part(-np.inf, at) for each in samples]
+    after = [each.part(at, np.inf) for each in samples]
+    enough = [[each for each in side if len(each.time) >= FEWEST_ROWS] for side in (before, after)]
+    if not all(enough):
+        raise RecordError(
+            f"{held_out:g} of {len(times)} rows held out leaves less than {FEWEST_ROWS} rows on one side; choose another share"
+        )
+    return tuple(enough[0]), tuple(enough[1])
+
+
+def chosen_filter(robot: RobotModel, samples: Sequence[Samples]) -> tuple[str, float]:
+    """Channel and cut-off, Hz, with which torques are explained best, without any belief about parameters."""
+    usual = [DryFriction(FRICTION_SPEED)] * robot.na
+    cutoffs = cutoffs_hz(samples)
+    longest = max(each.time[-1] - each.time[0] for each in samples)
+    cutoffs = [each for each in cutoffs if edge_s(each) < EDGES * longest] or cutoffs[:1]
+    best, least = (POSITION, cutoffs[0]), np.inf
+    for source in sources(samples):
+        for cutoff in cutoffs:  # all are judged on the same rows
+            motion = smoothed(samples, cutoff, source, edge_s(cutoffs[-1])).thinned(TRIED_ROWS)
+            rows = Rows.of(robot, motion, usual).only(moving(motion))
+            noise = _rms(rows.measured - explained_freely(rows))
+            score = float(np.nanmean(np.log(np.maximum(noise, 1e-12))))
+            if score < least:
+                best, least = (source, cutoff), score
+    return best
+
+
+def chosen_friction(rows: Rows, motion: Motion) -> list[DryFriction]:
+    """Dry friction of each joint that explains its torques best."""
+    span = np.ptp(motion.q, axis=0)
+    span = np.maximum(span, 1e-3 * span.max())
+    na = len(span)
+    candidates = [[DryFriction(FRICTION_SPEED)] * na]
+    candidates += [[DryFriction(share * FRICTION_SPEED)] * na for share in SPEEDS]
+    candidates += [[DryFriction(share * each, True) for each in span] for share in TRAVELS]
+    left = np.array(
+        [
+            _rms(each.measured - explained_freely(each))
+            for each in (
+                dataclasses.replace(rows, drives=drives_of(motion, dry)) for dry in candidates
+            )
+        ]
+    )
+    left = np.where(np.isfinite(left), left, np.inf)
+    best = np.argmin(left, axis=0)
+    best = np.where(left.min(axis=0) < BETTER * left[0], best, 0)
+    return [candidates[k][j] for j, k in enumerate(best)]
+
+
+def _judged(
+    robot: RobotModel, found: Fit, begun: Rows, motion: Motion, dry: Sequence[DryFriction]
+) -> Judged:
+    """Residuals of a motion that was not fitted; ``begun``: rows of that which was, with the usual friction."""
+    usual = Rows.of(robot, motion, [DryFriction(FRICTION_SPEED)] * robot.na)
+    rows = dataclasses.replace(usual, drives=drives_of(motion, dry))
+    which = moving(motion)
+    simple = described_with_friction(robot, begun, usual, found.belief)
+    measured = rows.only(which).measured
+    predicted = rows.predicted(found.parameters)
+    return Judged(
+        _rms(measured - simple),
+        _rms(measured - predicted),
+        np.nanstd(measured, axis=0),
+        _rms(rows.measured - predicted),
+        np.nanstd(rows.measured, axis=0),
+    )
+
+
+def described_with_friction(robot: RobotModel, fitted: Rows, judged: Rows, belief: Belief) -> Array:
+    """What the description predicts (n, na), with friction, offset and, for currents, a torque constant fitted."""
+    stated = stated_parameters(robot).ravel()
+    found = np.full(judged.measured.shape, np.nan)
+    for j in range(robot.na):
+        measured = fitted.measured[:, j]
+        valid = np.isfinite(measured)
+        if not valid.any():
+            continue
+        links = [rows.links[:, j] @ stated for rows in (fitted, judged)]
+        friction = [rows.drives[j, :, 1:] for rows in (fitted, judged)]
+        known = 0.0 if belief.in_amperes else links[0]
+        if belief.in_amperes:
+            friction = [np.column_stack(pair) for pair in zip(friction, links)]
+        weights = np.linalg.lstsq(friction[0][valid], (measured - known)[valid], rcond=None)[0]
+        found[:, j] = friction[1] @ weights + (0.0 if belief.in_amperes else links[1])
+    return found
+
+
+def measured_constants(robot: RobotModel, log: Log) -> Array | None:
+    """N·m/A of each joint (na,), from a log with efforts and currents; what is not a number could not be found."""
+    if log.effort is None or not _says_something(log.current):
+        return None
+    assert log.current is not None
+    found = np.full(robot.na, np.nan)
+    for j, name in enumerate(robot.joint_names):
+        column = log.joints.index(name)
+        pair = np.column_stack([log.current[:, column], log.effort[:, column]])
+        pair = pair[np.isfinite(pair).all(axis=1)]
+        if len(pair) > 20 and np.ptp(pair[:, 0]) > 0.0:
+            found[j] = np.polyfit(pair[:, 0], pair[:, 1], 1)[0]
+    return found
+
+
+def _rms(residual: Array) -> Array:
+    """Root of the mean square of each column; not a number where there is none."""
+    valid = np.isfinite(residual)
+    squares = np.where(valid, residual, 0.0) ** 2
+    count = valid.sum(axis=0)
+    return np.sqrt(squares.sum(axis=0) / np.where(count > 0, count, np.nan))
+
+
+def _duration(samples: Sequence[Samples]) -> float:
+    return float(sum(each.time[-1] - each.time[0] for each in samples))

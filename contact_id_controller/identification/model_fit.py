@@ -1,0 +1,415 @@
+"""One weighted robust fit of inertial parameters, drives and torque constants to measured torques.
+
+    minimise  sum_j sum_k w_jk (y_jk - g_j (Y_jk theta(x) + F_jk phi_j))^2 + |belief|^2
+
+y: torques, N·m, with g = 1, or motor currents, A, with g = 1 / torque per ampere. theta(x): parameters of bodies that can
+exist (`pseudo_inertia`). phi_j: rotor, friction and offset of the joint (`regressor.DRIVE`). Weights are Huber's over the
+joint's noise and over the time for which its residual stays what it is, so that 1,000 rows of one error count as one. As
+the model is linear in theta and phi, each joint's rows are reduced once to a triangle, and a step costs nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from contact_id_controller.identification.pseudo_inertia import COORDINATES, Bodies, believed
+from contact_id_controller.identification.regressor import (
+    DRIVE,
+    DryFriction,
+    drive_regressor,
+    link_regressor,
+    stated_parameters,
+)
+from contact_id_controller.identification.smoothing import Motion, still
+from contact_id_controller.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+HUBER = 1.345
+"""Residual over noise from which on rows count less: 95 % efficient for normal noise."""
+
+ROUNDS, SETTLED = 12, 0.05
+"""Of weights and trust, at most; relative change of the trust at which they are done."""
+
+TOLERANCE, MOST_STEPS = 1e-7, 60
+"""Of a step and of the sum of squares, relative, and steps, at most, between two sets of weights."""
+
+RANK = 1e-6
+"""Singular values below this share of the largest are 0."""
+
+TRUST, MOST_TRUST, LEAST_TRUST = 0.3, 0.1, 3.0
+"""Standard deviation of a body's coordinates about the description, to begin with; bounds of what the log makes of it. A
+mass that is off by a tenth is .1 away."""
+
+STUBBORN = 5.0
+"""Coordinates that the log must tell of a body before it counts as much as what the trust began with."""
+
+SURE = 3.0
+"""Standard deviations from 0 at which a slope and its sign are believed."""
+
+ASYMMETRY = 0.3
+"""Standard deviation of the difference of viscous friction forwards and backwards, and of the offset, as a share of that
+of friction."""
+
+GAIN, DESCRIBED = 0.5, 0.1
+"""Standard deviation of the logarithm of a torque constant that the description does not explain, and the least one of
+that which it does: currents tell no scale, so masses of the description do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """A motion as linear equations.
+
+    Attributes:
+        links (n, na, 10 nb), drives (na, n, 5): regressors.  measured (n, na): N·m or A; what is not a number does
+        not count.
+    """
+
+    links: Array
+    drives: Array
+    measured: Array
+
+    @classmethod
+    def of(cls, robot: RobotModel, motion: Motion, dry: Sequence[DryFriction]) -> Rows:
+        """The equations of a motion; ``dry``: of each joint."""
+        links = link_regressor(robot, motion.q, motion.v, motion.a)
+        return cls(links, drives_of(motion, dry), motion.torque)
+
+    def only(self, which: NDArray[np.bool_]) -> Rows:
+        """The same, of which only measurements at ``which`` (n, na) count."""
+        return dataclasses.replace(self, measured=np.where(which, self.measured, np.nan))
+
+    def predicted(self, model: Parameters) -> Array:
+        """Torques, or currents, (n, na)."""
+        torque = self.links @ model.bodies
+        torque += np.einsum("jnk,jk->nj", self.drives, model.drives)
+        return torque * model.gains
+
+
+def drives_of(motion: Motion, dry: Sequence[DryFriction]) -> Array:
+    """Regressors of all drives, (na, n, 5)."""
+    channels = zip(motion.q.T, motion.v.T, motion.a.T, dry)
+    found = np.array([drive_regressor(*each) for each in channels])
+    found[still(motion), :, :-1] = 0.0  # noise of a speed tells nothing of friction
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """What explains torques.
+
+    Attributes:
+        bodies: (10 nb,), Pinocchio's order.  drives: (na, 5), see `DRIVE`.  gains: (na,), measured unit per N·m.
+    """
+
+    bodies: Array
+    drives: Array
+    gains: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Belief:
+    """What is known without the log, with standard deviations.
+
+    Attributes:
+        bodies: of the description.  body_sd (nb,): of each coordinate of a body, relative (`pseudo_inertia`).
+        drives, drive_sd: (na, 5), in units of the measurement, so that rotors and friction say nothing of the gains.  log_gains, log_gain_sd: (na,).
+        signs: (na,), of the gains: drives may count the other way round.  in_amperes: whether gains are fitted.
+    """
+
+    bodies: Bodies
+    body_sd: Array
+    drives: Array
+    drive_sd: Array
+    log_gains: Array
+    log_gain_sd: Array
+    signs: Array
+    in_amperes: bool
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return self.bodies.size + self.drives.size + self.in_amperes * len(self.drives)
+
+    def parameters(self, unknown: Array) -> Parameters:
+        """What unknowns (size,) stand for."""
+        x, drives, log_gains = self.split(unknown)
+        gains = np.exp(log_gains)
+        drives /= gains[:, None]
+        return Parameters(self.bodies.parameters(x), drives, self.signs * gains)
+
+    def split(self, unknown: Array) -> tuple[Array, Array, Array]:
+        """Coordinates of bodies (10 nb,), drives (na, 5) in their units, logarithms of gains (na,)."""
+        nb, nd = self.bodies.size, self.drives.size
+        drives = self.drives + self.drive_sd * unknown[nb : nb + nd].reshape(self.drives.shape)
+        log_gains = self.log_gains
+        if self.in_amperes:
+            log_gains = log_gains + self.log_gain_sd * unknown[nb + nd :]
+        return unknown[:nb] * np.repeat(self.body_sd, COORDINATES), drives, log_gains
+
+
+def belief_of(robot: RobotModel, motion: Motion, in_amperes: bool) -> Belief:
+    """What the description states, and how large friction and rotors may be where it states nothing.
+
+    Scales are those of the log: friction and offset of a joint by its torques, viscous friction by its speeds too, rotors
+    by its accelerations.
+    """
+    stated = stated_parameters(robot)
+    pseudo = believed(stated, _radius(robot))
+    bodies = Bodies(pseudo)
+    rows = Rows.of(robot, motion, [DryFriction(w) for w in robot.motors.friction_speed_rad_s])
+    log_gains, log_gain_sd, signs = np.zeros(robot.na), np.ones(robot.na), np.ones(robot.na)
+    if in_amperes:
+        torque = rows.links @ bodies.parameters(np.zeros(bodies.size))
+        log_gains, log_gain_sd, signs = _believed_gains(rows, torque)
+    size = np.sqrt(np.nanmean(motion.torque**2, axis=0))
+    size = np.where(np.isfinite(size) & (size > 0.0), size, np.nanmax([*size, 1e-9]))
+    speed, change = (np.sqrt(np.mean(each**2, axis=0)) for each in (motion.v, motion.a))
+    speed, change = (np.maximum(each, 1e-3 * max(each.max(), 1e-9)) for each in (speed, change))
+    gains, motors = np.exp(log_gains), robot.motors
+    viscous = motors.viscous_friction_nm_s_rad * gains
+    rotor, dry = motors.rotor_inertia_kg_m2 * gains, motors.dry_friction_nm * gains
+    drives = np.column_stack([rotor, dry, viscous, viscous, 0.0 * viscous])
+    spread = np.column_stack([size / change, size, size / speed, size / speed, ASYMMETRY * size])
+    body_sd = np.full(len(stated), TRUST)
+    return Belief(bodies, body_sd, drives, spread, log_gains, log_gain_sd, signs, in_amperes)
+
+
+def _believed_gains(rows: Rows, torque: Array) -> tuple[Array, Array, Array]:
+    """Logarithms of currents over torques that a description expects, their standard deviations and signs, (na,) each.
+
+    Each joint's slope, beside friction of its own, is believed as far as its residuals allow; a joint whose torques
+    the description hardly explains has the typical one.
+    """
+    slopes, errors = described_slopes(rows, torque)
+    signs = np.where(slopes < -SURE * errors, -1.0, 1.0)
+    slopes = signs * slopes
+    sound = np.isfinite(slopes) & (slopes > SURE * errors)
+    typical = float(np.exp(np.mean(np.log(slopes[sound])))) if sound.any() else 1.0
+    relative = np.where(sound, errors / np.where(sound, slopes, 1.0), GAIN)
+    return np.log(np.where(sound, slopes, typical)), np.hypot(DESCRIBED, relative), signs
+
+
+def described_slopes(rows: Rows, torque: Array) -> tuple[Array, Array]:
+    """Measured over described torques (n, na), beside friction, and standard deviations, (na,) each."""
+    slopes, errors = np.full(torque.shape[1], np.nan), np.full(torque.shape[1], np.nan)
+    for j, measured in enumerate(rows.measured.T):
+        valid = np.isfinite(measured)
+        if valid.sum() < 20:
+            continue
+        columns = np.column_stack([torque[:, j], rows.drives[j]])[valid]
+        weights = np.linalg.lstsq(columns, measured[valid], rcond=None)[0]
+        residual = measured[valid] - columns @ weights
+        variance = np.var(residual) * _persistence(residual)
+        slopes[j] = weights[0]
+        errors[j] = np.sqrt(variance * np.linalg.pinv(columns.T @ columns)[0, 0])
+    return slopes, errors
+
+
+def _radius(robot: RobotModel) -> float:
+    """A tenth of the mean distance between joints, m: of links of which no inertia is stated."""
+    lengths = [np.linalg.norm(place.translation) for place in list(robot.model.jointPlacements)[1:]]
+    return 0.1 * max(float(np.mean(lengths)), 1e-3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """What a fit found.
+
+    Attributes:
+        parameters: see `Parameters`.  belief: that it began with.  unknown: (size,), in standard deviations of the belief.
+        information: (size, size), of the log alone, about the unknowns.  noise: (na,), unit of the measurement.
+        persistence: (na,), rows for which a residual stays what it is.
+        scale: (na,), measured torques over those that the description explains beside friction; not a number where it
+            explains nothing.
+    """
+
+    parameters: Parameters
+    belief: Belief
+    unknown: Array
+    information: Array
+    noise: Array
+    persistence: Array
+    scale: Array
+
+    @property
+    def covariance(self) -> Array:
+        """Of the unknowns, log and belief together, (size, size)."""
+        prior = _prior(self.belief)
+        return np.asarray(np.linalg.inv(self.information + prior.T @ prior), dtype=np.float64)
+
+
+def _prior(belief: Belief) -> Array:
+    """Rows (m, size) whose sum of squares is what the belief costs."""
+    extra = []
+    start, per = belief.bodies.size, len(DRIVE)
+    for j in range(len(belief.drives)):
+        row = np.zeros(belief.size)
+        row[start + per * j + 2], row[start + per * j + 3] = 1.0 / ASYMMETRY, -1.0 / ASYMMETRY
+        extra.append(row)
+    return np.vstack([np.eye(belief.size), *extra])
+
+
+def fit(rows: Rows, belief: Belief) -> Fit:
+    """The parameters that explain measurements best, none of which is impossible.
+
+    A joint without measurements keeps what was believed of it.
+    """
+    rows = dataclasses.replace(rows, measured=belief.signs * rows.measured)
+    valid = np.isfinite(rows.measured)
+    free = rows.measured - explained_freely(rows)
+    noise = _noise(free, np.ones(free.shape[1]))
+    persistence = np.array([_persistence(each) for each in free.T])
+    weights, unknown = np.ones(valid.shape), np.zeros(belief.size)
+    for _ in range(ROUNDS):
+        triangles = reduced(rows, np.where(valid, weights / (noise**2 * persistence), 0.0))
+        unknown = _least_squares(triangles, belief, unknown)
+        residual = rows.measured - belief.signs * rows.predicted(belief.parameters(unknown))
+        scale = _noise(residual, noise)
+        size = np.abs(np.where(valid, residual, 0.0)) / scale
+        weights = np.where(size > HUBER, HUBER / np.maximum(size, HUBER), 1.0)
+        before = belief.body_sd
+        belief, unknown = _trusted(belief, unknown, _data_jacobian(triangles, belief, unknown))
+        if np.abs(np.log(belief.body_sd / before)).max() < SETTLED:
+            break
+    persistence = np.array([_persistence(each) for each in residual.T])
+    triangles = reduced(rows, np.where(valid, weights / (scale**2 * persistence), 0.0))
+    jacobian = _data_jacobian(triangles, belief, unknown)
+    parameters = belief.parameters(unknown)
+    described = rows.links @ belief.bodies.parameters(np.zeros(belief.bodies.size))
+    slopes, errors = described_slopes(rows, described)
+    slopes = np.where(np.abs(slopes) > SURE * errors, belief.signs * slopes, np.nan)
+    return Fit(parameters, belief, unknown, jacobian.T @ jacobian, scale, persistence, slopes)
+
+
+def explained_freely(rows: Rows) -> Array:
+    """What each joint's regressors explain of its measurements alone, without any belief, (n, na)."""
+    found = np.full(rows.measured.shape, np.nan)
+    for j, measured in enumerate(rows.measured.T):
+        valid = np.isfinite(measured)
+        columns = np.column_stack([rows.links[:, j], rows.drives[j]])
+        columns /= np.maximum(np.linalg.norm(columns, axis=0), 1e-12)
+        if valid.any():
+            weights = np.linalg.lstsq(columns[valid], measured[valid], rcond=RANK)[0]
+            found[:, j] = columns @ weights
+    return found
+
+
+def _trusted(belief: Belief, unknown: Array, jacobian: Array) -> tuple[Belief, Array]:
+    """How far each body of the description is trusted, by how far the log takes it from there (MacKay's evidence).
+
+    Returns:
+        The belief with other standard deviations, and the same unknowns in their units.
+    """
+    prior = _prior(belief)
+    covariance = np.linalg.inv(jacobian.T @ jacobian + prior.T @ prior)
+    nb = belief.bodies.size
+    told = 1.0 - np.diag(covariance)[:nb].reshape(-1, COORDINATES)
+    moved = unknown[:nb].reshape(-1, COORDINATES)
+    size = np.sum((moved * belief.body_sd[:, None]) ** 2, axis=1) + STUBBORN * TRUST**2
+    body_sd = np.sqrt(size / (np.sum(told, axis=1) + STUBBORN))
+    body_sd = np.clip(body_sd, MOST_TRUST, LEAST_TRUST)
+    unknown = unknown.copy()
+    unknown[:nb] *= np.repeat(belief.body_sd / body_sd, COORDINATES)
+    return dataclasses.replace(belief, body_sd=body_sd), unknown
+
+
+def reduced(rows: Rows, weights: Array) -> list[Array]:
+    """For each joint a triangle with the sums of squares of its weighted rows (links, drive, measured)."""
+    found = []
+    for j in range(rows.measured.shape[1]):
+        used = weights[:, j] > 0.0
+        columns = np.column_stack(
+            [rows.links[used, j], rows.drives[j, used], rows.measured[used, j]]
+        )
+        columns *= np.sqrt(weights[used, j])[:, None]
+        found.append(np.asarray(np.linalg.qr(columns, mode="r"), dtype=np.float64))
+    return found
+
+
+def _least_squares(triangles: Sequence[Array], belief: Belief, start: Array) -> Array:
+    """Unknowns (size,) with the least sum of squares, friction and rotors not negative."""
+    prior = _prior(belief)
+    low = np.full(belief.size, -np.inf)
+    nb, nd = belief.bodies.size, belief.drives.size
+    # A rounding step below, so that what is believed to be 0 is inside.
+    bound = -belief.drives / belief.drive_sd - 1e-9
+    bound[:, -1] = -np.inf
+    low[nb : nb + nd] = bound.ravel()
+
+    def residuals(unknown: Array) -> Array:
+        found = belief.parameters(unknown)
+        parts = []
+        for j, triangle in enumerate(triangles):
+            torque = np.concatenate([found.bodies, found.drives[j]])
+            parts.append(triangle @ np.append(abs(found.gains[j]) * torque, -1.0))
+        return np.concatenate([*parts, prior @ unknown])
+
+    def jacobian(unknown: Array) -> Array:
+        return np.vstack([_data_jacobian(triangles, belief, unknown), prior])
+
+    begin = np.maximum(start, low + 1e-10)
+    result = least_squares(
+        residuals,
+        begin,
+        jacobian,
+        bounds=(low, np.inf),
+        xtol=TOLERANCE,
+        ftol=TOLERANCE,
+        max_nfev=MOST_STEPS,
+    )
+    return np.asarray(result.x)
+
+
+def _data_jacobian(triangles: Sequence[Array], belief: Belief, unknown: Array) -> Array:
+    """Derivatives of the reduced rows of the log by the unknowns."""
+    x, _, log_gains = belief.split(unknown)
+    by_x = belief.bodies.jacobian(x) * np.repeat(belief.body_sd, COORDINATES)
+    bodies, gains = belief.bodies.parameters(x), np.exp(log_gains)
+    nb, nd, per = belief.bodies.size, belief.drives.size, len(DRIVE)
+    blocks = []
+    for j, triangle in enumerate(triangles):
+        block = np.zeros((len(triangle), belief.size))
+        block[:, :nb] = gains[j] * triangle[:, :nb] @ by_x
+        own = slice(nb + per * j, nb + per * (j + 1))
+        block[:, own] = triangle[:, nb : nb + per] * belief.drive_sd[j]
+        if belief.in_amperes:
+            block[:, nb + nd + j] = belief.log_gain_sd[j] * gains[j] * triangle[:, :nb] @ bodies
+        blocks.append(block)
+    return np.vstack(blocks)
+
+
+def reduced_information(fit: Fit, rows: Rows) -> Array:
+    """Information (size, size) of rows without measurements about the unknowns, with the noise of a fit."""
+    weights = np.broadcast_to(1.0 / (fit.noise**2 * fit.persistence), rows.measured.shape)
+    jacobian = _data_jacobian(reduced(rows, weights), fit.belief, fit.unknown)
+    information: Array = jacobian.T @ jacobian
+    return information
+
+
+def _noise(residual: Array, otherwise: Array) -> Array:
+    """Robust standard deviation of residuals (n, na); what it was, where a joint has none."""
+    found = np.array(otherwise)
+    for j, column in enumerate(residual.T):
+        sound = column[np.isfinite(column)]
+        if sound.size:
+            found[j] = max(1.4826 * np.median(np.abs(sound)), 1e-12)
+    return found
+
+
+def _persistence(residual: Array) -> float:
+    """Rows after which a residual has forgotten itself: 1 + 2 sum of its correlations, until they end."""
+    sound = residual[np.isfinite(residual)]
+    if len(sound) < 20 or not sound.any():
+        return 1.0
+    sound = sound - sound.mean()
+    power = np.abs(np.fft.rfft(sound, 2 * len(sound))) ** 2
+    correlation = np.fft.irfft(power)[: len(sound) // 4]
+    correlation /= correlation[0]
+    ended = np.flatnonzero(correlation < 0.05)
+    return float(1.0 + 2.0 * correlation[1 : ended[0] if ended.size else None].sum())
