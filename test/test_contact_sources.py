@@ -75,7 +75,7 @@ def test_all_sources_named_must_agree(sources, expected):
         (["geometry", "geometry"], "one source or two"),
         (["geometry", "schedule", "force"], "one source or two"),
         (["force", "state"], "one source or two"),
-        (["measured"], "must be one of 'force', 'geometry', 'schedule', 'state'"),
+        (["measured"], "must be one of 'estimate', 'force', 'geometry', 'schedule', 'state'"),
     ],
 )
 def test_bad_sources_are_refused(sources, message):

@@ -12,11 +12,12 @@ from contact_id_controller.control.step_kernels import (
 )
 from contact_id_controller.estimation.contact_detector import ContactDetector
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.controller_rows import MEASURED
+from contact_id_controller.settings.controller_rows import ESTIMATE, MEASURED
 
 BITS = {
     "geometry": BY_GEOMETRY,
     "schedule": BY_SCHEDULE,
+    ESTIMATE: BY_GEOMETRY | BY_SCHEDULE,
     **dict.fromkeys(MEASURED, BY_MEASUREMENT),
 }
 NO_FEET = np.zeros(0, dtype=bool)

@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.control.balance import Balance
+from contact_id_controller.control.contact_estimate import contact_room
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
 from contact_id_controller.control.disturbance import NOT_SEEN, Disturbance, bounds, room
@@ -34,6 +35,7 @@ from contact_id_controller.plans.trajectories import Reference
 from contact_id_controller.problem import compute_dynamics
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.controller_rows import ESTIMATE
 from contact_id_controller.solution import RELAXED, SOLVED, Solution
 from contact_id_controller.state import RobotState
 
@@ -158,12 +160,15 @@ class Controller:
         forces = np.zeros((settings.sensed_delay, len(feet), 3))
         course, pending = Course(robot, len(feet)), PendingCommands(robot.nv)
         self.memory = Memory(self.period, course, self.sources, forces, pending)
-        self._observes = bool(self.period.settings.bounds.any())
-        self._disturbance = Disturbance(robot, self.period) if self._observes else None
+        bounded = bool(self.period.settings.bounds.any())
+        self._observes = bounded or self.period.settings.estimates
+        self._disturbance = Disturbance(robot, self.period) if bounded else None
         push_n = self.period.settings.push_n
         if push_n.any() and not robot.floating_base and not self.pid:
             self.memory.touch = Touch(robot, feet, push_n)
         self._by_measurement = bool(settings.measured)
+        if self.period.settings.estimates:
+            feet.level = False
         self._solver: StepSolver | None = None
         if not self.pid:
             self._solver = StepSolver(robot, feet, settings, self.row, self.period, self.limits)
@@ -192,6 +197,7 @@ class Controller:
             v=np.zeros(robot.nv),
             **self._views(),
             **room(robot, count),
+            **contact_room(count),
             reference=np.zeros((3, robot.na)),
             base_goal=np.zeros(BASE_NUMBERS),
             points=feet.points,
@@ -217,11 +223,28 @@ class Controller:
         """Whether there is a base that disturbances can move, and forces to tell them from."""
         return self.robot.floating_base and not self.pid and self.row.predicts_forces
 
+    def _can_estimate(self, corners: np.ndarray) -> bool:
+        """Whether contact is estimated: by settings, and of round feet whose legs feel what stops them."""
+        return (
+            ESTIMATE in self.settings.contact_sources
+            and self._can_observe()
+            and not self.sensed
+            and bool((corners == 1).all())
+            and not self._deadbeat
+        )
+
     def _make_settings(self) -> PeriodSettings:
         """What the compiled step reads and never changes: indices, thresholds of contact, gains, limits."""
         robot, feet, settings = self.robot, self.feet, self.settings
         corners = np.bincount(feet.foot)[feet.foot]  # of the foot that each contact is part of
         self._part_of_foot = (1.0 / corners)[:, None]
+        # Contact that stops a foot within the period foresees impacts; slower contact does not, and
+        # feet that land early are better left to their feedback. They must be able to part again.
+        self._deadbeat = (
+            settings.contact_time_constant_s == settings.period_s
+            and self.row.predicts_forces
+            and not self.row.holds_touching
+        )
         sole_landed_m = SOLE_LANDED_M if self._balance is None else PRESSED_M
         kp, kd, ki = (
             np.full(robot.na, gain)
@@ -239,16 +262,15 @@ class Controller:
             links=feet.links,
             foot=feet.foot,
             landed_m=np.where(corners > 1, sole_landed_m, LANDED_M),
+            radii=np.array([foot.radius_m for foot in feet.feet], dtype=float),
+            share_n=robot.weight / max(1, len(feet)),
+            estimates=self._can_estimate(corners),
             push_n=settings.spread_over_contacts("least_normal_force_n") / corners,
             sources=self.sources.bits,
             has_base=robot.floating_base,
             sensed=self.sensed,
             soles=bool((corners > 1).any()),
-            # Contact that stops a foot within the period foresees impacts; slower contact does not, and
-            # feet that land early are better left to their feedback. They must be able to part again.
-            deadbeat=settings.contact_time_constant_s == settings.period_s
-            and self.row.predicts_forces
-            and not self.row.holds_touching,
+            deadbeat=self._deadbeat,
             torques_only=self.pid,
             balanced=self._balance is not None,
             period_s=float(settings.period_s),
@@ -277,7 +299,7 @@ class Controller:
         """
         memory, period = self.memory, self.period
         self._plan_changed()
-        memory.forget()
+        memory.forget(keep_ground=keep_upright)
         memory.course.hold(state.q)
         period.position[:], period.q[:] = memory.course.posture, state.q
         if self.robot.floating_base and (memory.up_in_base is None or not keep_upright):
@@ -500,6 +522,11 @@ class Controller:
     def touching(self) -> np.ndarray:
         """Which contacts stand where they should, (n,) bool; overwritten by the next step."""
         return self.period.touching
+
+    @property
+    def felt_contacts(self) -> np.ndarray | None:
+        """Which contacts are felt to stand, (n,) bool, a copy; None where contact is not estimated."""
+        return self.period.stands.copy() if self.period.settings.estimates else None
 
     @property
     def joint_errors(self) -> np.ndarray:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from contact_id_controller.control.contact_estimate import forget_contacts
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
 from contact_id_controller.control.disturbance import forget
@@ -18,6 +19,20 @@ from contact_id_controller.control.pending_commands import PendingCommands
 from contact_id_controller.control.period import Period
 from contact_id_controller.control.touch import Touch
 from contact_id_controller.solution import Solution
+
+ESTIMATED = (
+    "pressure",
+    "odds",
+    "rise",
+    "touchdowns",
+    "stands",
+    "caught",
+    "missed",
+    "left",
+    "lack",
+    "changed_s",
+)
+"""Those of ``contact_estimate``."""
 
 REMEMBERED = (
     "q",
@@ -35,6 +50,7 @@ REMEMBERED = (
     "seen_s",
     "external",
     "load",
+    *ESTIMATED,
 )
 """Fields of the ``Period`` that the next period goes on from."""
 
@@ -77,10 +93,11 @@ class Memory:
             touch=None if self.touch is None else self.touch.copy(),
         )
 
-    def forget(self) -> None:
+    def forget(self, keep_ground: bool = False) -> None:
         """All but the course, what was given last and what was measured of contacts.
 
-        The contacts of the next period are old ones: their load is not ramped.
+        The contacts of the next period are old ones: their load is not ramped. keep_ground: what is known of it and
+        of who stands there is kept too.
         """
         period = self.period
         self.forces[:] = 0.0
@@ -91,6 +108,8 @@ class Memory:
         self.sources.begin()
         self.pending.forget()
         forget(period)
+        if not keep_ground:
+            forget_contacts(period)
         self.solution = None
         if self.touch is not None:
             self.touch.forget()

@@ -27,6 +27,7 @@ class PeriodSettings(Struct):
             the tree as in ``RobotModel``.
         links, foot: (n,) joints that carry the contacts, and their feet.
         landed_m: (n,) m, gap at which a contact has landed.
+        radii: (n,) m, of the contacts' balls.  share_n: even share of the weight, N.  estimates: see ``contact_estimate``.
         push_n: (n,) N, what is asked to be pressed on with, besides the model's forces.
         sources: bits of the sources that must agree on a contact.
         has_base: the base floats.
@@ -54,6 +55,9 @@ class PeriodSettings(Struct):
     links: Places
     foot: Places
     landed_m: Numbers
+    radii: Numbers
+    share_n: float
+    estimates: bool
     push_n: Numbers
     sources: int
     has_base: bool
@@ -127,6 +131,11 @@ class Period(Struct):
         external* (nv,): generalized force that is fed forward; the first six are the disturbance of the base, force,
             N, and moment about its origin, N·m, in its frame.  load* (6,): its slow part.
         rest (nv,), axes (3n, nv), gram (3n, 3n), felt (3n,): room of ``disturbance``.
+        pressure* (n,) N, odds* (n,): what is felt along the normal, and how likely a contact is.  rise* (n,) m: of the
+            ground above what is believed.  touchdowns* (n, 3) m: x, y and rise of each foot's last one.
+        stands*, caught*, missed*, left* (n,) bool: felt to stand; before it was to; should and does not; has left the
+            ground in swing.  lack* (n,) s: for how long force is missing.
+        changed_s* (n, 2) s: last touchdown and lift-off.  foot_speed (n, 2) m/s: and as planned, downwards.
         pressed (n,) N: what touching contacts are pressed on with now, besides the model's forces.
     """
 
@@ -177,6 +186,19 @@ class Period(Struct):
     axes: Numbers
     gram: Numbers
     felt: Numbers
+    pressure: Numbers
+    odds: Numbers
+    rise: Numbers
+    touchdowns: Numbers
+    stands: Flags
+    caught: Flags
+    began: Flags
+    ended: Flags
+    missed: Flags
+    left: Flags
+    lack: Numbers
+    changed_s: Numbers
+    foot_speed: Numbers
     pressed: Numbers
 
 

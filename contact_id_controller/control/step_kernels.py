@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from contact_id_controller.control.contact_estimate import estimate_contacts
 from contact_id_controller.control.disturbance import observe
 from contact_id_controller.control.feedback import (
     BASE_WEIGHT,
@@ -80,6 +81,17 @@ def _touch(period, settings):
 
 
 @kernel
+def _take_estimate(period):
+    """Feet that are felt stand, those that are missed do not."""
+    contact, touching = period.contact, period.touching
+    for i in range(contact.shape[0]):
+        if period.missed[i]:
+            contact[i] = touching[i] = False
+        elif period.caught[i] or (period.stands[i] and period.rise[i] != 0.0):
+            contact[i] = touching[i] = True
+
+
+@kernel
 def _find_early(period, settings):
     """Feet in swing that meet the ground within this period or have met it.
 
@@ -108,6 +120,8 @@ def _find_early(period, settings):
 def _find_contacts(time_s, lands, period, settings):
     """Contacts, and those that stand, come down or come too early; whether any comes too early."""
     gaps, planned, contact = period.gaps, period.planned, period.contact
+    if settings.estimates:
+        estimate_contacts(time_s, lands, period)
     agreed_contacts(
         gaps,
         settings.contact_gap_m,
@@ -125,6 +139,8 @@ def _find_contacts(time_s, lands, period, settings):
     if settings.sensed:
         fill(contact, True)
     _touch(period, settings)
+    if settings.estimates:
+        _take_estimate(period)
     touching, landing, early = period.touching, period.landing, period.early
     if settings.deadbeat:
         _find_early(period, settings)

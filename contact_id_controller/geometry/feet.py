@@ -151,7 +151,7 @@ class FootContacts:
         self.foot = np.array(
             [numbers.setdefault(foot.frame, len(numbers)) for foot in self.feet], dtype=np.int64
         )
-        self._level = True  # one normal everywhere
+        self.level = True
         self._radii = np.array([foot.radius_m for foot in self.feet], dtype=float)
         self._placements = Placements()
         frames = [foot.frame for foot in self.feet]
@@ -186,6 +186,8 @@ class FootContacts:
             self.points,
             self.gaps,
         )
+        if not self.level:
+            self.normals[:] = self.up
 
     def select(
         self, mask: NDArray[np.bool_], load_share: NDArray[np.float64] | None = None
@@ -202,7 +204,7 @@ class FootContacts:
         return base.at(
             points,
             self.gaps.take(rows),
-            None if self._level else self.normals.take(rows, 0),
+            None if self.level else self.normals.take(rows, 0),
             None if load_share is None else load_share.take(rows),
             None if self._friction is None else self._friction(points),
         )

@@ -48,7 +48,7 @@ class TerrainFeet(FootContacts):
         viscosity: Any = 0.0,
     ) -> None:
         super().__init__(robot, feet, terrain, friction, viscosity)
-        self.terrain, self._level = terrain, False
+        self.terrain, self.level = terrain, False
         n = len(self.feet)
         self._centers = np.zeros((n, 3))
         self._many = np.zeros((n, MOST, 3))

@@ -193,7 +193,10 @@ class InProcessRun:
             frames = list(settings.contact_frames)
             self._feet = [frames.index(foot) for foot in self.planner.settings.feet]
             self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
-        self._contact: np.ndarray | None = None
+        # At first what is to stand does, for the controller's estimate of contact too.
+        self._contact = self.controller.felt_contacts
+        if self._contact is not None:
+            self._contact[:] = True
         self._plan, self._periods, self._planned = plan, 0, -1
         self.error: str | None = None
         if start is None:
@@ -228,7 +231,9 @@ class InProcessRun:
         self.state = self.believed = self.world.step(result.torques)
         forces = self.world.contact_forces()
         if self._estimator is None:
-            self._contact = np.linalg.norm(forces, axis=1) > TOUCHES * self.robot.weight
+            self._contact = self.controller.felt_contacts
+            if self._contact is None:
+                self._contact = np.linalg.norm(forces, axis=1) > TOUCHES * self.robot.weight
             self.controller.measure(forces)
             estimated = None
         else:

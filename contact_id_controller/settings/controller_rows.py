@@ -32,13 +32,18 @@ def _positive(values: tuple[float, ...]) -> str:
     return "" if all(value > 0.0 for value in values) else "be positive"
 
 
+ESTIMATE = "estimate"
+"""The source of contact that adds up plan, distance and what legs feel."""
+
 MEASURED = ("force", "state")
 """Sources of contact that come on topics; one of them at most."""
 
 
 def _one_or_two(values: tuple[str, ...]) -> str:
     different = len(set(values)) == len(values) and not set(values).issuperset(MEASURED)
-    return "" if different and 1 <= len(values) <= 2 else "name one source or two different ones"
+    alone = ESTIMATE not in values or len(values) == 1
+    good = different and alone and 1 <= len(values) <= 2
+    return "" if good else "name one source or two different ones, estimate alone"
 
 
 def _known_pairs() -> str:
@@ -186,15 +191,16 @@ class ContactSettings:
         live=True,
     )
     contact_sources: tuple[str, ...] = parameter(
-        ("geometry", "schedule"),
-        """Sources for a frame being in contact, one source or two that must agree. geometry: the
-        frame is within contact_gap_m of the ground plane. schedule: it stands in the plan
+        (ESTIMATE,),
+        """Sources for a frame being in contact, one source or two that must agree. estimate: plan, distance and
+        the force that the leg's joints feel, of round feet under a floating base; touchdowns correct the
+        ground, and where it is as believed, or feet are flat, it is geometry and schedule. geometry: the frame is within contact_gap_m of the ground plane. schedule: it stands in the plan
         (without a plan: always). force: ground_reaction/<frame> (WrenchStamped, world frame or any frame
         whose force has the size of the contact force). state: contact_states (JointState: names are frames,
         position 1 is contact, 0 is none).""",
-        when="""Add what your sensors publish, force or state, where ground is not where it is expected;
-        schedule alone where odometry drifts.""",
-        choices=("geometry", "schedule", *MEASURED),
+        when="""geometry, schedule and what your sensors publish, force or state, for experiments or where
+        joint torques say little; schedule alone where odometry drifts.""",
+        choices=(ESTIMATE, "geometry", "schedule", *MEASURED),
         validator=_one_or_two,
         live=True,
     )

@@ -53,7 +53,7 @@ class GaitSettings(Settings):
     )
     ground: str = parameter(
         "level",
-        """level: of ground_height_m everywhere. felt: every foot is expected to land as high as it
+        """level: of ground_height_m, but where feet touch it elsewhere. felt: every foot is expected to land as high as it
         stood last, plus what the plane through the last footholds rises on the way; one that meets
         the ground early stands there, one that misses it comes down. map: known from a height map;
         footholds lie on its surface and swings pass over what lies between. With felt and map

@@ -82,11 +82,11 @@ class Footsteps:
         # When the stance began in which each foot last met the ground; infinite: in none yet.
         self._met_s = np.full(len(self._home), np.inf)
 
-    def begin(self, start_s: float, centers: np.ndarray) -> None:
-        """Stand with all feet where they are, (L, 3) m, and forget the gait."""
+    def begin(self, start_s: float, centers: np.ndarray, contact: np.ndarray | None = None) -> None:
+        """Stand with all feet where they are, (L, 3) m, and forget the gait; contact (L,) bool: where known."""
         self.clock = self._idle_since_s = None
         self._met_s[:] = np.inf
-        self._ground.begin(centers)
+        self._ground.begin(centers, np.zeros(len(centers), bool) if contact is None else contact)
         self.paths = [
             FootPath([self._settle(foot, start_s, center, center, np.zeros(3), -np.inf)])
             for foot, center in enumerate(centers)
@@ -183,7 +183,7 @@ class Footsteps:
                 rate, place = active.at(np.array([start_s]))[1][0], measured.centers[foot]
                 self._met_s[foot] = start_s
                 segments: list[Stance | Swing] = [
-                    self._settle(foot, start_s, planned[foot], place, rate, start_s)
+                    self._settle(foot, start_s, planned[foot], place, rate, start_s, touches=True)
                 ]
             elif isinstance(active, Swing):
                 if start_s < active.begin_s + AIM_UNTIL * (active.end_s - active.begin_s):
@@ -203,7 +203,16 @@ class Footsteps:
                 # One that has met the ground may carry nothing for a while, and stands there still.
                 hangs = stood and touches is False and self._met_s[foot] != active.landed_s
                 segments = [
-                    self._settle(foot, start_s, planned[foot], place, rate, active.landed_s, hangs)
+                    self._settle(
+                        foot,
+                        start_s,
+                        planned[foot],
+                        place,
+                        rate,
+                        active.landed_s,
+                        hangs,
+                        stood and touches is True,
+                    )
                 ]
             self._add_swings(foot, segments, end_s, base, shift)
             paths.append(FootPath(segments))
@@ -279,13 +288,14 @@ class Footsteps:
         rate: np.ndarray,
         landed_s: float,
         hangs: bool = False,
+        touches: bool = False,
     ) -> Stance:
         """A stance that fades from a centre (3,), moving at a rate, to the ground at a place.
 
-        hangs: the foot is there, but has not met the ground.
+        hangs: the foot is there, but has not met the ground.  touches: it is felt there.
         """
         if not hangs:
-            self._ground.feel(foot, place)
+            self._ground.feel(foot, place, touches)
         height = self._ground.stands(foot, place)
         if hangs and self._ground.follows:
             height = min(height, place[2] - SINK_M)

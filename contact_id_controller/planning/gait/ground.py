@@ -25,6 +25,9 @@ DIRECTIONS = np.exp(0.25j * np.pi * np.arange(8))
 ROUGH_RADII = 2.0
 """Radius around a foothold, in radii of the foot, within which its ground should be even."""
 
+AS_BELIEVED_M = 1e-3
+"""Level ground that a foot touches within this of the height believed is as believed."""
+
 LEAST_REACH_M = 5e-3
 """Radius of that circle where feet are points."""
 
@@ -39,14 +42,15 @@ class Surface(Protocol):
 class Ground(Protocol):
     """What `Footsteps` asks of the ground."""
 
-    follows: bool
-    """Whether the base's height, roll and pitch follow the feet."""
+    @property
+    def follows(self) -> bool:
+        """Whether the base's height, roll and pitch follow the feet."""
 
-    def begin(self, centers: np.ndarray) -> None:
-        """All feet stand, with their centres at (L, 3)."""
+    def begin(self, centers: np.ndarray, touches: np.ndarray) -> None:
+        """All feet are to stand, with their centres at (L, 3); touches (L,) bool: those that are felt to."""
 
-    def feel(self, foot: int, center: np.ndarray) -> None:
-        """A foot stands with its centre at (3,)."""
+    def feel(self, foot: int, center: np.ndarray, touches: bool) -> None:
+        """A foot is to stand with its centre at (3,); touches: it was felt to."""
 
     def stands(self, foot: int, center: np.ndarray) -> float:
         """Planned height of a foot that stands with its centre measured at (3,)."""
@@ -65,52 +69,81 @@ class Ground(Protocol):
 
 
 class LevelGround:
-    """Level ground of a known height."""
+    """Level ground of a known height, corrected where feet touch it elsewhere.
 
-    follows = False
+    A foot that touches within `AS_BELIEVED_M` of that height leaves it exactly as it is. Else it stands where it
+    touches, and what the ground rises there and at the other feet's last touchdowns is expected, as a plane, where
+    they land next.
+    """
 
-    def __init__(self, height_m: float):
+    def __init__(self, height_m: float, count: int):
         self._height_m = height_m
+        self._felt = np.zeros((count, 3))
 
-    def begin(self, centers: np.ndarray) -> None:
-        """Nothing to learn."""
+    @property
+    def follows(self) -> bool:
+        """Whether a foot has touched elsewhere."""
+        return bool(self._felt[:, 2].any())
 
-    def feel(self, foot: int, center: np.ndarray) -> None:
-        """Nothing to learn."""
+    def begin(self, centers: np.ndarray, touches: np.ndarray) -> None:
+        """All feet are to stand, with their centres at (L, 3); touches (L,) bool: where one is felt to."""
+        self._felt = np.array(centers, dtype=float)
+        self._felt[:, 2] = 0.0
+        for foot, center in enumerate(centers):
+            self.feel(foot, center, bool(touches[foot]))
+
+    def feel(self, foot: int, center: np.ndarray, touches: bool) -> None:
+        """A foot that touches stands with its centre at (3,)."""
+        if not touches:
+            return
+        rise = center[2] - self._height_m
+        if abs(rise) < AS_BELIEVED_M:
+            rise = 0.0
+        self._felt[foot] = center[0], center[1], rise
 
     def stands(self, foot: int, center: np.ndarray) -> float:
-        """The known height."""
-        return self._height_m
+        """The known height, where all touch there; else where it was measured."""
+        return float(center[2]) if self._felt[foot, 2] else self._height_m
 
     def foothold(self, foot: int, place: complex) -> np.ndarray:
-        """The place itself."""
-        return np.array([place.real, place.imag, self._height_m])
+        """The place, as high as the last touchdowns let expect."""
+        height = self._height_m
+        if self.follows:
+            felt = self._felt
+            _, slope_x, slope_y = plane(felt, 0.0)
+            away = place - complex(felt[foot, 0], felt[foot, 1])
+            height += felt[foot, 2] + slope_x * away.real + slope_y * away.imag
+        return np.array([place.real, place.imag, height])
 
     def obstacle(
         self, start: np.ndarray, target: np.ndarray, share: np.ndarray, bump: np.ndarray
     ) -> float:
-        """Nothing lies between."""
-        return 0.0
+        """As much as touchdowns lie off their plane: what is next may rise so much above it."""
+        if not self.follows:
+            return 0.0
+        felt = self._felt
+        mean, slope_x, slope_y = plane(felt, 0.0)
+        away = felt[:, :2] - felt[:, :2].mean(axis=0)
+        return float(np.ptp(felt[:, 2] - mean - away @ np.array([slope_x, slope_y])))
 
 
-class FeltGround(LevelGround):
+class FeltGround:
     """Ground known by where the feet last stood.
 
     A foot is expected to land as high as it stood, plus what the plane through the last footholds
     of all feet rises on the way.
     """
 
-    follows = True
+    follows: bool = True
 
     def __init__(self, count: int):
-        super().__init__(0.0)
         self._felt = np.zeros((count, 3))
 
-    def begin(self, centers: np.ndarray) -> None:
+    def begin(self, centers: np.ndarray, touches: np.ndarray | None = None) -> None:
         """All feet stand, with their centres at (L, 3)."""
         self._felt = np.array(centers, dtype=float)
 
-    def feel(self, foot: int, center: np.ndarray) -> None:
+    def feel(self, foot: int, center: np.ndarray, touches: bool = True) -> None:
         """A foot stands with its centre at (3,)."""
         self._felt[foot] = center
 
@@ -126,6 +159,12 @@ class FeltGround(LevelGround):
         height = felt[foot, 2] + slope_x * away.real + slope_y * away.imag
         return np.array([place.real, place.imag, height])
 
+    def obstacle(
+        self, start: np.ndarray, target: np.ndarray, share: np.ndarray, bump: np.ndarray
+    ) -> float:
+        """Nothing lies between."""
+        return 0.0
+
 
 class MappedGround:
     """Ground known from a height map; beside the map it is as where a foot stood last.
@@ -135,7 +174,7 @@ class MappedGround:
             foothold may be moved to more even ground.  count: number of feet.
     """
 
-    follows = True
+    follows: bool = True
 
     def __init__(self, surface: Surface, radius_m: float, search_m: float, count: int):
         self._surface, self._radius_m = surface, radius_m
@@ -152,11 +191,11 @@ class MappedGround:
         surface = self._surface.heights_at(under.real.ravel(), under.imag.ravel())
         return np.max(surface.reshape(under.shape) + self._cap_m, axis=1)
 
-    def begin(self, centers: np.ndarray) -> None:
+    def begin(self, centers: np.ndarray, touches: np.ndarray | None = None) -> None:
         """All feet stand, with their centres at (L, 3)."""
         self._last_m = np.array(centers[:, 2])
 
-    def feel(self, foot: int, center: np.ndarray) -> None:
+    def feel(self, foot: int, center: np.ndarray, touches: bool = True) -> None:
         """A foot stands with its centre at (3,)."""
         self._last_m[foot] = center[2]
 
@@ -217,4 +256,4 @@ def make_ground(settings: GaitSettings, surface: Surface | None) -> Ground:
         return FeltGround(count)
     if settings.ground == "map":
         return MappedGround(surface, settings.foot_radius_m, settings.foothold_search_m, count)
-    return LevelGround(settings.ground_height_m + settings.foot_radius_m)
+    return LevelGround(settings.ground_height_m + settings.foot_radius_m, count)

@@ -249,7 +249,7 @@ class GaitPlanner:
             self._take_posture(joints)
         self._epoch_s = time_s
         self._stand_until_s = LEAD_TIME_S + STAND_TIME_S
-        self._footsteps.begin(LEAD_TIME_S, measured.centers)
+        self._footsteps.begin(LEAD_TIME_S, measured.centers, measured.contact)
         slow, fade = VELOCITY_TIME_CONSTANT_S, settings.tracking_time_constant_s
         nominal = self._nominal_tilt(measured.yaw, 0.0)
 

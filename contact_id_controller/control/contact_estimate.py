@@ -1,0 +1,286 @@
+"""Contact as an estimate: how likely each round foot stands, and how high the ground under it is.
+
+Evidence is added up as logarithms of odds: the plan, the distance to the ground as far as it is known, the force that
+the leg's joints feel, and the foot's speed, for what touches slides little. The force of a foot follows from the joints
+of its own leg, by what moved the robot besides its motors (``disturbance.unexplained``),
+
+    r_leg = J_leg^T f,
+
+low-passed: an impulse, so that a single period decides nothing.
+
+Where the ground is as believed, and feet stand when they are planned to, contact is as by plan and distance: what is
+felt is needed only where it contradicts.
+
+- A foot that is felt above the ground, or below: the ground there is corrected to where it is.
+- A foot that comes down and is felt before it is planned to stand, stands (*early*).
+- A foot that is planned to stand, should carry and is not felt, does not stand (*late*): it comes down.
+
+The ground is the believed one and what it rises above that: under a foot as much as at its touchdown, elsewhere as much
+as the plane through the last touchdowns of all feet. Touchdowns within `AS_BELIEVED_M` are as believed, exactly.
+
+Source: Bledt et al., "Contact model fusion for event-based locomotion in unstructured environments", ICRA 2018, for
+plan, height and force as odds; the correction of the ground is this module's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contact_id_controller.control.disturbance import (
+    LEVERLESS,
+    LONGEST_S,
+    unexplained,
+)
+from contact_id_controller.control.period import Period
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.dense import (
+    backward_substitute,
+    cholesky,
+    forward_substitute,
+)
+from contact_id_controller.kernels.spatial import point_column
+
+FELT_S = 0.003
+"""Time constant of the felt force: some periods of a walking robot, as an impact takes."""
+AS_BELIEVED_M = 1e-3
+"""Ground that differs by less is as believed."""
+PLAN = 2.0
+"""Odds, as a logarithm, that a foot does as planned."""
+NEAR = 2.0
+"""Odds that the ground being where it is expected speaks for a contact."""
+FAR_M = 0.03
+"""Standard deviation of the ground's height where it is not known."""
+FORCE = 8.0
+"""Odds that a force as large as an even share of the weight speaks for, less those that none speaks against."""
+NO_FORCE = 3.0
+"""Odds that no force speaks against a contact."""
+SLIDES_M_S = 0.3
+"""Standard deviation of the speed of a foot that has just touched."""
+STANDS, PARTS = 2.0, -2.0
+"""Odds from which on a contact begins, and below which it ends: a probability of .88, and of .12."""
+MISSED_S = 0.02
+"""A foot that lacks the force foreseen for so long, at an even share of the weight, does not stand."""
+LOADED = 0.3
+"""Share of an even share of the weight that a foot carries at least where it shows how high the ground is."""
+LEAST_ARM_M = 0.02
+"""Smallest standard deviation of the places of touchdowns in a direction for which a slope is learnt."""
+
+
+@kernel
+def _feel(period, elapsed):
+    """Low-pass into ``pressure`` (n,) N what each foot's leg feels along the normal.
+
+    Writes ``foot_speed`` (n, 2) m/s: the speed of each foot, and with which the plan of the joints takes it down.
+    """
+    settings, J, v, rest = period.settings, period.jacobian, period.v, period.rest
+    points, normals, reference = period.points, period.normals, period.reference
+    actuated, supports, links = settings.actuated, settings.supports, settings.links
+    lasted = 0.0 < elapsed <= LONGEST_S
+    if lasted:
+        unexplained(period, elapsed)
+    gram, force, speed = np.empty((3, 3)), np.empty(3), np.empty(3)
+    for i in range(points.shape[0]):
+        moves, down = supports[links[i]], 0.0
+        gram[:], force[:], speed[:] = 0.0, 0.0, 0.0
+        for k in range(v.shape[0]):
+            if moves[k]:
+                x, y, z = point_column(J, k, points[i])
+                speed[0] += x * v[k]
+                speed[1] += y * v[k]
+                speed[2] += z * v[k]
+        for d in range(3):
+            down -= normals[i, d] * speed[d]
+        for j in range(actuated.shape[0]):
+            k = actuated[j]
+            if not moves[k]:
+                continue
+            x, y, z = point_column(J, k, points[i])
+            along = normals[i, 0] * x + normals[i, 1] * y + normals[i, 2] * z
+            down -= along * (reference[1, j] - v[k])
+            column = (x, y, z)
+            for a in range(3):
+                force[a] += column[a] * rest[k]
+                for b in range(a + 1):
+                    gram[a, b] += column[a] * column[b]
+        period.foot_speed[i, 0] = np.sqrt(speed[0] ** 2 + speed[1] ** 2 + speed[2] ** 2)
+        period.foot_speed[i, 1] = down
+        if not lasted:
+            continue
+        trace = gram[0, 0] + gram[1, 1] + gram[2, 2]
+        for a in range(3):
+            gram[a, a] += LEVERLESS * trace
+        if not cholesky(gram, 3, 0.0):
+            continue
+        forward_substitute(gram, 3, force)
+        backward_substitute(gram, 3, force)
+        along = normals[i, 0] * force[0] + normals[i, 1] * force[1] + normals[i, 2] * force[2]
+        if abs(along) < np.inf:
+            period.pressure[i] += (along - period.pressure[i]) * elapsed / (elapsed + FELT_S)
+
+
+@kernel
+def _fit(period, slope):
+    """Slopes (2,) of the plane through what the ground rises at the last touchdowns; whether it rises at all."""
+    places, n = period.touchdowns, period.touchdowns.shape[0]
+    slope[:] = 0.0
+    mean, known = np.zeros(3), 0
+    risen = False
+    for i in range(n):
+        if np.isnan(places[i, 0]):
+            continue
+        known += 1
+        risen = risen or places[i, 2] != 0.0
+        for d in range(3):
+            mean[d] += places[i, d]
+    if not risen:
+        return False
+    for d in range(3):
+        mean[d] /= known
+    xx = yy = known * LEAST_ARM_M**2
+    xy = xz = yz = 0.0
+    for i in range(n):
+        if np.isnan(places[i, 0]):
+            continue
+        x, y, z = places[i, 0] - mean[0], places[i, 1] - mean[1], places[i, 2] - mean[2]
+        xx += x * x
+        xy += x * y
+        yy += y * y
+        xz += x * z
+        yz += y * z
+    determinant = xx * yy - xy * xy
+    slope[0] = (xz * yy - yz * xy) / determinant
+    slope[1] = (yz * xx - xz * xy) / determinant
+    return True
+
+
+@kernel
+def _take_ground(period, slope):
+    """Correct gaps, normals and points by what is known of the ground; ``rise`` (n,) becomes that under each foot."""
+    points, normals, gaps, rise = period.points, period.normals, period.gaps, period.rise
+    touchdowns, radii, n = period.touchdowns, period.settings.radii, period.gaps.shape[0]
+    mean, known = np.zeros(3), 0
+    for i in range(n):
+        if not np.isnan(touchdowns[i, 0]):
+            known += 1
+            for d in range(3):
+                mean[d] += touchdowns[i, d]
+    for d in range(3):
+        mean[d] /= known
+    for i in range(n):
+        own = period.stands[i] and not np.isnan(touchdowns[i, 0])
+        x, y, z = touchdowns[i] if own else mean
+        rise[i] = z + slope[0] * (points[i, 0] - x) + slope[1] * (points[i, 1] - y)
+        up = normals[i, 2]
+        a, b = normals[i, 0] / up - slope[0], normals[i, 1] / up - slope[1]
+        size = np.sqrt(a * a + b * b + 1.0)
+        new = (a / size, b / size, 1.0 / size)
+        gaps[i] = (gaps[i] - rise[i]) * new[2] / up
+        for d in range(3):
+            points[i, d] += radii[i] * (normals[i, d] - new[d])
+            normals[i, d] = new[d]
+
+
+@kernel
+def estimate_contacts(time_s, lands, period):
+    """Correct gaps and normals of a ``Period`` by what is felt, and find early and missed contacts.
+
+    Args:
+        time_s: of the state.
+        lands: a schedule says which feet swing.
+        period: its ``rise``, ``odds``, ``stands``, ``caught``, ``missed``, ``touchdowns``, ``changed_s``, ``points``,
+            ``normals`` and ``gaps`` are written.
+    """
+    settings, gaps = period.settings, period.gaps
+    elapsed = time_s - period.seen_s[0]
+    _feel(period, elapsed)
+    believed = gaps.copy()
+    places = period.points.copy()
+    slope = np.empty(2)
+    risen = _fit(period, slope)
+    period.rise[:] = 0.0
+    if risen:
+        _take_ground(period, slope)
+    share = settings.share_n
+    fresh, others = period.seen_s[0] == -np.inf, False
+    for j in range(period.decided.shape[0]):
+        others = others or period.commanded[j] != period.decided[j]
+    for i in range(gaps.shape[0]):
+        _weigh(period, i, lands, fresh, others)
+        stands, pressure = period.stands[i], period.pressure[i]
+        rise = believed[i]
+        if abs(rise) < AS_BELIEVED_M and period.rise[i] == 0.0:
+            rise = 0.0
+        loaded = pressure > LOADED * share or period.began[i]
+        if stands and loaded and (rise != 0.0 or period.began[i]):
+            period.touchdowns[i, 0], period.touchdowns[i, 1] = places[i, 0], places[i, 1]
+            period.touchdowns[i, 2] = rise if abs(rise) > AS_BELIEVED_M else 0.0
+            period.rise[i] = rise
+        if stands and period.rise[i] != 0.0:
+            gaps[i] = 0.0
+        if period.began[i] or (period.ended[i]):
+            period.changed_s[i, 0 if stands else 1] = time_s
+
+
+@kernel
+def _weigh(period, i, lands, fresh, others):
+    """Odds of contact i, and what follows: whether it stands, and early, or is missed.
+
+    fresh: it is the first state.  others: other torques were sent than those that were decided.
+    """
+    settings, gap, planned = period.settings, period.gaps[i], period.planned[i]
+    pressure, speed, share = period.pressure[i], period.foot_speed[i, 0], settings.share_n
+    off = max(abs(gap) - settings.contact_gap_m, 0.0) / FAR_M
+    total = PLAN if planned else -PLAN
+    total += min(FORCE * pressure / share, FORCE) - NO_FORCE
+    total += NEAR if off == 0.0 and planned else -0.5 * off * off
+    total -= 0.5 * min((speed / SLIDES_M_S) ** 2, 9.0)
+    period.odds[i] = total
+    stood = period.stands[i]
+    felt = total > STANDS or (stood and total > PARTS)
+    if fresh and planned and not lands and abs(gap) < 3.0 * FAR_M:
+        felt = True
+    # A foot that has not left the ground since its stance is no early one.
+    if planned:
+        period.left[i] = False
+    elif total < PARTS and gap > settings.contact_gap_m:
+        period.left[i] = True
+    # Where the ground is as high as expected, the plan lands in a moment.
+    early = felt and not planned and period.left[i]
+    begins = lands and off > 0.0 and period.foot_speed[i, 1] > 0.0
+    period.caught[i] = early and (period.caught[i] or begins)
+    stands = felt and (planned or period.caught[i])
+    # One that should carry and does not.
+    if not planned or pressure > LOADED * share:
+        period.lack[i], period.missed[i] = 0.0, False
+    elif period.contact[i] and not others:
+        lacking = min(period.forces[i, 2], share) - max(pressure, 0.0)
+        period.lack[i] = max(period.lack[i] + lacking / share * settings.period_s, 0.0)
+        period.missed[i] = period.missed[i] or period.lack[i] > MISSED_S
+    stands = stands and not period.missed[i]
+    period.began[i], period.ended[i] = stands and not stood, stood and not stands
+    period.stands[i] = stands
+
+
+def forget_contacts(period: Period) -> None:
+    """Nothing was felt, and the ground is as believed."""
+    for numbers in (period.pressure, period.odds, period.rise, period.lack):
+        numbers[:] = 0.0
+    for flags in (period.stands, period.caught, period.missed, period.left):
+        flags[:] = False
+    period.touchdowns[:] = np.nan
+    period.changed_s[:] = -np.inf
+
+
+def contact_room(contacts: int) -> dict[str, NDArray[np.generic]]:
+    """The arrays of a ``Period`` that the estimate works on, by name."""
+    flags = ("stands", "caught", "missed", "left")
+    return {
+        **{name: np.zeros(contacts) for name in ("pressure", "odds", "rise", "lack")},
+        **{name: np.zeros(contacts, dtype=bool) for name in flags},
+        "touchdowns": np.full((contacts, 3), np.nan),
+        "changed_s": np.full((contacts, 2), -np.inf),
+        "began": np.zeros(contacts, dtype=bool),
+        "ended": np.zeros(contacts, dtype=bool),
+        "foot_speed": np.zeros((contacts, 2)),
+    }

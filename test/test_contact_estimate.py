@@ -1,0 +1,125 @@
+"""Contact as an estimate: MuJoCo's forces and its ground judge what the controller feels and learns."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco")
+
+from contact_id_controller.geometry import HalfSpace
+from contact_id_controller.planning.gait.ground import LevelGround
+from contact_id_controller.runs.one_process import (
+    InProcessRun,
+    controller_settings,
+    mujoco_robot,
+    section,
+)
+from contact_id_controller.runs.perturbed_runs import Case, config_of, run
+
+
+def outcome(robot, name="", size=0.0, *changes, seconds=1.0):
+    return run(Case(str(config_of(robot)), name, size, 0, seconds, "", changes))
+
+
+@pytest.mark.parametrize(
+    "robot, name, size",
+    [
+        ("quadruped", "ground_height", 0.02),
+        ("quadruped", "ground_height", 0.003),
+        ("quadruped", "ground_height", -0.02),
+        ("quadruped", "slope", 12.0),
+        ("solo12", "slope", -12.0),
+    ],
+)
+def test_ground_that_nobody_told_of_is_walked_on(robot, name, size):
+    there, nominal = outcome(robot, name, size), outcome(robot)
+    assert there.failed_s is None
+    assert there.joint_error_rad < 3.0 * nominal.joint_error_rad
+    assert there.limits["contact unseen"] < 0.02
+
+
+def test_where_the_ground_is_as_believed_nothing_changes():
+    before = outcome("solo12", "", 0.0, "contact_sources=[geometry,schedule]")
+    assert outcome("solo12").joint_error_rad == before.joint_error_rad
+
+
+@pytest.fixture(scope="module")
+def walk():
+    """A walk of .8 s on ground 2 cm higher: controller, rows of (time, felt, stands, simulated force), (n,) each."""
+    settings = controller_settings("quadruped")
+    ground = HalfSpace(offset=0.02)
+    world = mujoco_robot(settings, 1.0, terrain=ground, imu_frame="")
+    posture = np.array(section("quadruped", "simulated_robot")["initial_joint_positions"])
+    start = world.place_on_ground(world.robot.configuration((0, 0, 0, 0, 0, 0, 1), posture))
+    going, rows = InProcessRun("quadruped", settings, world, start=start), []
+    for _ in range(800):
+        done = going.advance()
+        period = going.controller.period
+        felt, stands = period.pressure.copy(), going.controller.felt_contacts
+        rows.append((done.before.time_s, felt, stands, done.forces[:, 2].copy()))
+    return going.controller, [np.array(column) for column in zip(*rows)]
+
+
+def test_legs_feel_the_forces_that_mujoco_has(walk):
+    controller, (_, felt, _, forces) = walk
+    weight = controller.robot.weight
+    # A step's force is felt from the next step on; low-passed.
+    late = np.abs(felt[201:] - forces[200:-1])
+    assert np.median(late) < 0.01 * weight
+    assert late.mean() < 0.05 * weight
+
+
+def test_feet_are_felt_where_they_carry(walk):
+    controller, (_, _, stands, forces) = walk
+    even = controller.robot.weight / 4.0
+    carries, free = forces[100:-1] > 0.5 * even, forces[100:-1] == 0.0
+    assert stands[101:][carries].mean() > 0.97
+    assert stands[101:][free].mean() < 0.1
+
+
+def test_times_of_touchdown_are_known(walk):
+    controller, (times, _, stands, _) = walk
+    began = np.array([times[np.flatnonzero(np.diff(s.astype(int)) > 0) + 1][-1] for s in stands.T])
+    np.testing.assert_allclose(controller.period.changed_s[:, 0], began, atol=1e-9)
+
+
+def test_the_ground_is_where_feet_have_touched(walk):
+    controller, _ = walk
+    np.testing.assert_allclose(controller.period.touchdowns[:, 2], 0.02, atol=5e-4)
+
+
+def test_another_controller_goes_on_with_what_is_known(walk):
+    controller, _ = walk
+    other = type(controller)(controller.robot, controller.settings)
+    other.take_over(controller)
+    np.testing.assert_array_equal(other.period.touchdowns, controller.period.touchdowns)
+    np.testing.assert_array_equal(other.period.stands, controller.period.stands)
+
+
+FEET = np.array([[0.2, 0.1, 0.01], [0.2, -0.1, 0.01], [-0.2, 0.1, 0.01], [-0.2, -0.1, 0.01]])
+
+
+def test_level_ground_stays_exactly_where_touchdowns_are_within_a_millimetre():
+    ground = LevelGround(0.01, 4)
+    ground.begin(FEET + [0.0, 0.0, 9e-4], np.ones(4, bool))
+    assert not ground.follows
+    assert ground.stands(0, FEET[0] + 9e-4) == 0.01
+    assert ground.foothold(0, 0.3 + 0.1j)[2] == 0.01
+
+
+def test_touchdowns_on_a_slope_raise_the_footholds_to_come():
+    ground = LevelGround(0.01, 4)
+    ground.begin(FEET, np.zeros(4, bool))
+    for foot, center in enumerate(FEET):
+        ground.feel(foot, center + [0.0, 0.0, 0.1 * center[0]], True)
+    assert ground.follows
+    np.testing.assert_allclose(ground.foothold(0, 0.3 + 0.1j)[2], 0.04)
+    ground.feel(0, FEET[0] + [0.0, 0.0, 1.0], False)  # one that does not touch says nothing
+    np.testing.assert_allclose(ground.foothold(0, 0.3 + 0.1j)[2], 0.04)
+    assert ground.obstacle(FEET[0], FEET[0], np.zeros(1), np.ones(1)) < 1e-12
+
+
+def test_where_touchdowns_lie_off_their_plane_swings_are_higher():
+    ground = LevelGround(0.01, 4)
+    centers = FEET + np.array([0.02, 0.0, 0.0, 0.02])[:, None] * [0.0, 0.0, 1.0]
+    ground.begin(centers, np.ones(4, bool))
+    np.testing.assert_allclose(ground.obstacle(FEET[0], FEET[0], np.zeros(1), np.ones(1)), 0.02)
