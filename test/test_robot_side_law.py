@@ -30,6 +30,7 @@ PLUGIN = ROOT / "contact_id_ros2_control"
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no g++ here: the law is not compiled")
 
 FLAGS = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 WAITING, FOLLOWING, TRIPPED, STOPPED = range(4)
 JOINTS = ["LF_HAA", "LF_HFE", "LF_KFE", "RF_HAA", "RF_HFE", "RF_KFE"]
 JOINTS += ["LH_HAA", "LH_HFE", "LH_KFE", "RH_HAA", "RH_HFE", "RH_KFE"]
@@ -295,8 +296,7 @@ def test_settings_that_are_none_are_refused(library, bad):
 
 def test_damaged_messages_and_states_are_no_finding_of_the_sanitizers(tmp_path):
     """A million of them, another seed: by hand."""
-    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    program = compiled(tmp_path, "fuzz.cpp", *flags)
+    program = compiled(tmp_path, "fuzz.cpp", *SANITIZED)
     done = subprocess.run(
         [program, "10000", "1"], capture_output=True, text=True, timeout=120, check=False
     )
@@ -306,10 +306,18 @@ def test_damaged_messages_and_states_are_no_finding_of_the_sanitizers(tmp_path):
 
 def test_update_allocates_nothing(tmp_path):
     done = subprocess.run(
-        [compiled(tmp_path, "speed.cpp", "-O2"), "1000"],
+        [compiled(tmp_path, "speed.cpp"), "1000"],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
     assert done.returncode == 0 and done.stdout.count(" 0 allocations") == 2, done.stdout
+
+
+def test_the_controller_around_it_between_a_stand_in_of_ros2_control_and_commands(tmp_path):
+    """Commands, silence, zero on deactivation, stops, the base from topic and interfaces, bad parameters."""
+    flags = [f"-I{PLUGIN / 'test' / 'stand_in'}", "-Wno-conversion"]
+    program = compiled(tmp_path, "controller.cpp", *flags)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and "all as it should be" in done.stdout, done.stdout + done.stderr
