@@ -7,15 +7,20 @@ from collections.abc import Iterator
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from contact_id_controller.diagnosis.arm_judge import JointFit, Motion, judged
 from contact_id_controller.diagnosis.hypotheses import Hypothesis, search
+from contact_id_controller.logs.log import Array
 from contact_id_controller.robot import RobotModel
 
 OFFSET_RAD, GEAR, TILT_RAD, MASS, CONSTANT = 0.03, 0.1, 0.06, 0.075, 0.15
 """What good models and sensors are off by: zero, ratio, gravity's direction, masses, one joint's torque constant."""
 
-CLEAR = 3.0
+LOAD = 0.05
+"""Part of the robot's mass that a load at the flange may be without being noticed."""
+
+CLEAR = 8.0
 """So many times the residual a joint's model torque must vary for its gain to be known."""
 
 SEARCHED_OFFSET_RAD, SEARCHED_TILT_RAD = 0.5, 0.6
@@ -37,9 +42,12 @@ def hypotheses(
     yield from signs(motion, robot, joints)
     yield from exchanges(motion, robot, joints)
     yield from offsets_and_gears(motion, robot, joints, fit)
-    yield from torque_constants(motion, robot, joints, fit)
+    free = judged(motion, robot, free_gains=True)
+    # Of a joint that mostly rubs, or whose model is wrong, the gain tells nothing.
+    clear = free.gain * np.std(fit.model_torque, axis=0) > CLEAR * free.residual
+    yield from torque_constants(motion, joints, fit, free, clear)
     yield from gravity(motion, robot)
-    yield from masses(motion, robot)
+    yield from masses(motion, robot, free.gain[clear])
 
 
 def signs(motion: Motion, robot: RobotModel, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
@@ -140,19 +148,22 @@ def offsets_and_gears(
 
 
 def torque_constants(
-    motion: Motion, robot: RobotModel, joints: tuple[str, ...], fit: JointFit
+    motion: Motion, joints: tuple[str, ...], fit: JointFit, free: JointFit, clear: NDArray[np.bool_]
 ) -> Iterator[Hypothesis]:
-    """A joint whose efforts are too large or small, measured by those of the others."""
+    """A joint whose efforts are too large or small, measured by those of the others.
+
+    Args:
+        fit, free: as the model says, and with a gain for each joint.  clear: (na,) whose gain is known.
+    """
     if motion.currents:
         return
-    free = judged(motion, robot, free_gains=True)
-    # Of a joint that mostly rubs, or whose model is wrong, the gain tells nothing.
-    clear = free.gain * np.std(fit.model_torque, axis=0) > CLEAR * free.residual
     for k, joint in enumerate(joints):
         others = clear & (np.arange(len(joints)) != k)
         if not clear[k] or not others.any():
             continue
-        usual = float(np.median(free.gain[others]))
+        # Those count more that the model explains better.
+        weight = (np.std(fit.model_torque, axis=0) / free.residual)[others]
+        usual = float(np.average(free.gain[others], weights=weight))
         ratio = float(free.gain[k] / usual)
         yield Hypothesis(
             "torque constants",
@@ -188,8 +199,12 @@ def gravity(motion: Motion, robot: RobotModel) -> Iterator[Hypothesis]:
     )
 
 
-def masses(motion: Motion, robot: RobotModel) -> Iterator[Hypothesis]:
-    """All masses too large or small, or a load at the flange that the URDF lacks."""
+def masses(motion: Motion, robot: RobotModel, gains: Array) -> Iterator[Hypothesis]:
+    """All masses too large or small, or a load at the flange that the URDF lacks.
+
+    Args:
+        gains: of the joints whose gain is known. The middle one must say the same: what one joint says is no mass.
+    """
 
     def scaled(log_ratio: float) -> float:
         model = motion.model.copy()
@@ -217,7 +232,7 @@ def masses(motion: Motion, robot: RobotModel) -> Iterator[Hypothesis]:
         yield Hypothesis(
             "mass and payload",
             cost,
-            ratio - 1.0,
+            _nearer_none(ratio - 1.0, float(np.median(gains)) - 1.0 if gains.size else 0.0),
             MASS,
             f"the robot weighs {ratio:.3f} of its URDF ({ratio * total:.1f} instead of {total:.1f} kg), or efforts are scaled so",
             f"multiply the masses of the URDF by {ratio:.3f}, or check the scale of the efforts",
@@ -227,7 +242,7 @@ def masses(motion: Motion, robot: RobotModel) -> Iterator[Hypothesis]:
         "mass and payload",
         cost,
         value / total,
-        MASS,
+        LOAD,
         f"{value:+.2f} kg at the flange beside the URDF",
         f"add a load of {value:.2f} kg to the last link",
     )
@@ -245,3 +260,8 @@ def _lighten(model: pin.Model, joint: int, mass: float) -> None:
         taken = min(-mass, 0.9 * body.mass)
         model.inertias[joint] = _times(body, 1.0 - taken / body.mass)
         mass += taken
+
+
+def _nearer_none(first: float, second: float) -> float:
+    """The smaller of two values; none where they have different signs."""
+    return min(first, second, key=abs) if first * second > 0.0 else 0.0

@@ -139,6 +139,7 @@ def _swapped(case: Case, name: str, i: int, j: int, crossed: float) -> Finding:
         text,
         f"exchange the columns of {a} and {b} in one of both channels in --map",
         gain=5.0 * crossed,
+        ends=True,
     )
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 
-from contact_id_controller.diagnosis import leg_judge
-from contact_id_controller.diagnosis.arm_faults import MASS
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
-from contact_id_controller.diagnosis.hypotheses import CONVINCING
 
 UNIT = 3.0
 """Forces that are off by this factor are not in newtons: no robot's mass is off so far."""
+
+WEIGHT = 0.06
+"""Part of the weight by which what the feet carry on average may differ: force sensors and masses together."""
 
 EMPTY = 0.2
 """Part of what a foot carries that its sensor may read in the air."""
@@ -24,9 +23,6 @@ LIFTED = 0.6
 
 LATE = 0.33
 """Part of what a foot carries above which a threshold finds contact late."""
-
-MOST_FEET = 4
-"""Of which all orders are tried."""
 
 NOISES = 3.0
 """A threshold is so many times above what sensors read in the air."""
@@ -55,13 +51,13 @@ def weight(case: Case) -> Finding:
             f"the feet carry {ratio:.3g} of the weight together: the sensors count something else than newtons",
             f"forces in N; if nothing else carries the robot, multiply them by {1.0 / max(ratio, 1e-9):.4g}",
         )
-    if abs(ratio - 1.0) > MASS:
+    if abs(ratio - 1.0) > WEIGHT:
         return Finding(
             name,
             WRONG,
             f"the feet carry {carried:.2f} kg, the URDF weighs {mass:.2f} kg ({ratio:.3f}); likely",
             f"multiply the masses of the URDF by {ratio:.3f}, or the forces by {1.0 / ratio:.3f}",
-            gain=abs(ratio - 1.0) / MASS,
+            gain=abs(ratio - 1.0) / WEIGHT,
             picture=picture,
         )
     return fine(name, f"the feet carry {ratio:.3f} of the URDF's {mass:.1f} kg", picture)
@@ -111,40 +107,6 @@ def sensors(case: Case) -> Finding:
             gain=0.5,
         )
     return fine(name, f"feet read {100 * share.max():.1f} % or less of what they carry in the air")
-
-
-def best_feet(case: Case) -> tuple[tuple[str, ...], float] | None:
-    """The order of frames that agrees best with IMU and legs, and how much better than now; None: nothing tells."""
-    stance, of = case.stance, case.of
-    if stance is None or of is None or len(of.feet) > MOST_FEET:
-        return None
-    costs = []
-    for feet in itertools.permutations(of.feet):
-        changed = case.of_feet(feet)
-        if changed.stance is not None and changed.of is not None:
-            costs.append((leg_judge.cost(changed.stance, changed.of), feet))
-    least, best = min(costs)
-    return best, leg_judge.cost(stance, of) - least
-
-
-def order_of_feet(case: Case) -> Finding:
-    """Which foot of the robot each sensor belongs to: the one that stands when it is loaded."""
-    name, found = "order of feet", best_feet(case)
-    if found is None or case.of is None:
-        return unknown(name, "needs forces of the feet, an IMU and the URDF", "these in the log")
-    feet, gain = found
-    pairs = ", ".join(f"{log} is {frame}" for log, frame in zip(case.samples.feet, feet))
-    if gain > CONVINCING:
-        return Finding(
-            name,
-            WRONG,
-            f"the sensors belong to other feet: {pairs} (residuals fall to {100 * math.exp(-gain):.0f} %)",
-            "rename the forces in --map",
-            gain=gain,
-        )
-    return fine(
-        name, pairs if not case.of.feet_named else "each is loaded while its own foot stands"
-    )
 
 
 def thresholds(case: Case) -> Finding:

@@ -12,6 +12,7 @@ from contact_id_controller.diagnosis import (
     command_checks,
     contact_checks,
     friction_check,
+    leg_faults,
     model_checks,
     stamp_checks,
     value_checks,
@@ -41,8 +42,8 @@ CHECKS = (
     Check(
         "limits of sensors and drives", "efforts, currents or an IMU", value_checks.saturation, 1
     ),
-    Check("steps of positions", "positions", value_checks.quantisation, 1),
-    Check("degrees", "velocities or a URDF", channel_checks.angle_unit, 2),
+    Check("steps of positions", "positions", value_checks.quantisation, 2),
+    Check("degrees", "velocities or a URDF", channel_checks.angle_unit, 1),
     Check("g", "an IMU", channel_checks.gravity_unit, 2),
     Check("mA", "currents", channel_checks.current_unit, 2),
     Check("columns of velocities", "velocities", channel_checks.velocity_order, 3),
@@ -50,7 +51,6 @@ CHECKS = (
     Check("unit of efforts", "efforts of a fixed base, a URDF", channel_checks.effort_unit, 4),
     Check("delay of commands", "commands", command_checks.loop_delay, 5),
     Check("scale of drives", "commands", command_checks.drive_scale, 4),
-    Check("order of feet", "forces of feet, an IMU, a URDF", contact_checks.order_of_feet, 4),
     Check("friction", "efforts or currents, a URDF", friction_check.friction, 6),
     Check("weight", "forces of feet, a URDF", contact_checks.weight, 6),
     Check("forces in the air", "forces of feet", contact_checks.sensors, 6),
@@ -97,8 +97,8 @@ def diagnose(log: Log, urdf: str | Path | None = None, config: Path | None = Non
     """
     case = Case(log, robot_of(log, urdf, config))
     if case.of is not None and not case.of.feet_named:
-        best = contact_checks.best_feet(case)
-        case = case if best is None else case.of_feet(best[0])
+        if case.stance is not None and len(case.of.feet) <= leg_faults.MOST_FEET:
+            case = case.of_feet(leg_faults.best_feet(case.stance, case.of)[1])
     found: list[tuple[int, Finding]] = []
     fragment: dict[str, Any] = {}
     for floor in sorted({each.floor for each in CHECKS} | {MODEL_FLOOR}):

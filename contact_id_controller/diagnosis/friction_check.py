@@ -7,7 +7,7 @@ import numpy as np
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
 
-FACTOR = 1.6
+FACTOR = 1.5
 """By which friction differs between a warm and a cold gear."""
 
 
@@ -49,8 +49,11 @@ def friction(case: Case) -> Finding:
             f"the description states none; at their usual speeds joints take, N·m: {values}",
             picture,
         )
-    ratio = float(np.median(found[both] / stated[both]))
-    if not 1.0 / FACTOR < ratio < FACTOR:
+    logs = np.log(np.maximum(found[both] / stated[both], 1e-3))
+    ratio = float(np.exp(np.median(logs)))
+    # Joints that do not agree tell of a wrong model rather than of friction.
+    spread = float(np.median(np.abs(logs - np.median(logs))))
+    if abs(float(np.log(ratio))) > np.log(FACTOR) + spread:
         return Finding(
             name,
             WRONG,

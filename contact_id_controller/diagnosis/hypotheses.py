@@ -9,8 +9,8 @@ from typing import Any
 
 from scipy.optimize import minimize_scalar
 
-CONVINCING = 0.35
-"""Gain from which a change is believed: residuals fall together to .7 of what they were."""
+CONVINCING = 0.25
+"""Gain from which a change is believed: residuals fall together to .78 of what they were."""
 
 TRIALS = 14
 """Of a search for one number."""

@@ -25,6 +25,9 @@ from contact_id_controller.logs.log import Array
 
 OFFSET_RAD, GEAR, TURN_RAD, DELAY_PERIODS, RADIUS_M = 0.05, 0.15, 0.17, 1.0, 0.01
 DELAY_S = 0.006
+MOST_FEET = 4
+"""Of which all orders are tried."""
+
 SEARCHED_OFFSET_RAD, SEARCHED_RATIO, SEARCHED_DELAY_S, SEARCHED_RADIUS_M = 0.5, 1.8, 0.08, 0.08
 DEG = np.pi / 180.0
 
@@ -32,6 +35,17 @@ DEG = np.pi / 180.0
 def hypotheses(case: Case, stance: Stance, of: RobotOfLog) -> Iterator[Hypothesis]:
     """Everything that is put to the test."""
     contacts = contacts_of(stance, of)
+    if of.feet_named and len(of.feet) <= MOST_FEET:
+        least, feet = best_feet(stance, of)
+        yield Hypothesis(
+            "order of feet",
+            least,
+            float(feet != of.feet),
+            0.0,
+            "the sensors belong to other feet: "
+            + ", ".join(f"{log} is {frame}" for log, frame in zip(case.samples.feet, feet)),
+            "rename the forces in --map",
+        )
     yield from mounting(case, stance, of, contacts)
     yield delay(case.samples, stance, contacts)
     moving = _in_legs(of)
@@ -39,6 +53,14 @@ def hypotheses(case: Case, stance: Stance, of: RobotOfLog) -> Iterator[Hypothesi
     yield from offsets_and_gears(stance, of, case.log.joints, moving)
     if not of.soles and of.settings is not None:
         yield radius(stance, of)
+
+
+def best_feet(stance: Stance, of: RobotOfLog) -> tuple[float, tuple[str, ...]]:
+    """The order of frames for the feet of the log that agrees best with IMU and legs, with its cost."""
+    return min(
+        (cost(stance, dataclasses.replace(of, feet=feet)), feet)
+        for feet in itertools.permutations(of.feet)
+    )
 
 
 def _in_legs(of: RobotOfLog) -> list[int]:

@@ -25,6 +25,7 @@ ARM = (
     "mass and payload",
 )
 LEGS = (
+    "order of feet",
     "IMU mounting",
     "gyroscope",
     "delay of the IMU",
@@ -59,6 +60,7 @@ def faults(case: Case) -> tuple[list[Finding], Case]:
             told = _by_check(tested)
             break
         hypothesis, gain = best
+        rank = min([gain, *(each.gain for each in found)])
         found.append(
             Finding(
                 hypothesis.check,
@@ -67,7 +69,7 @@ def faults(case: Case) -> tuple[list[Finding], Case]:
                 f"{'certain' if gain > 1.0 else 'likely'}",
                 hypothesis.change,
                 hypothesis.fragment,
-                gain,
+                rank,
                 _picture(case),
             )
         )
