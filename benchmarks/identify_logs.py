@@ -7,7 +7,7 @@
 
 Everything is a default of ``contact_id identify``. For each joint: rms where it moves of the URDF with dry and viscous
 friction, an offset and, for currents, a torque constant, all fitted; of what was identified; and of each joint's
-regressor fitted alone by least squares, which is a bound for linear models and may be no robot at all (negative masses).
+regressor fitted alone by least squares, without a belief, which may be no robot at all (negative masses).
 Measured figures: results/real_logs.md.
 """
 

@@ -42,13 +42,13 @@ MOST_ROWS, TRIED_ROWS = 12_000, 2_000
 """Of a fit, and of a choice of the filter."""
 
 SPEEDS = (0.1, 1.0 / 3.0, 1.0, 3.0)
-TRAVELS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+TRAVELS = (0.001, 0.003, 0.01, 0.03)
 """Widths of dry friction that are tried, of `FRICTION_SPEED` and of the span of the joint's motion."""
 
 EDGES = 0.2
 """Share of the longest part of a log that is left out at either end, at most."""
 
-BETTER = 0.98
+BETTER = 0.95
 """Residual of another kind of dry friction, of the usual one's, from which on it is taken."""
 
 

@@ -141,6 +141,9 @@ class Belief:
         x, drives, log_gains = self.split(unknown)
         gains = np.exp(log_gains)
         drives /= gains[:, None]
+        drives[:, :-1] = np.maximum(
+            drives[:, :-1], 0.0
+        )  # a rounding step below, see `_least_squares`
         return Parameters(self.bodies.parameters(x), drives, self.signs * gains)
 
     def split(self, unknown: Array) -> tuple[Array, Array, Array]:
