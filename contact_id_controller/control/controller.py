@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from contact_id_controller.control import grip
 from contact_id_controller.control.balance import Balance
 from contact_id_controller.control.contact_estimate import contact_room
 from contact_id_controller.control.contact_sources import ContactSources
@@ -198,6 +199,7 @@ class Controller:
             **self._views(),
             **room(robot, count),
             **contact_room(count),
+            **grip.room(count),
             reference=np.zeros((3, robot.na)),
             base_goal=np.zeros(BASE_NUMBERS),
             points=feet.points,
@@ -456,7 +458,8 @@ class Controller:
         if memory.touch is not None:
             memory.touch.settle(t, period)
         solution, solve_time = None, 0.0
-        torques, status, impulses = period.desired, self.settings.solver, _NO_IMPULSES
+        torques, status, impulses = period.desired, self.settings.solver, _NOTHING
+        velocity = _NOTHING
         if self._solver is not None:
             desired, share = period.desired if ready else self._balanced(t), None
             started = time.perf_counter()
@@ -471,11 +474,13 @@ class Controller:
                 memory.solution = solution
             solve_time = time.perf_counter() - started
             torques, status, impulses = solution.torques, solution.status, solution.impulses
+            if memory.solution is not None and not late:
+                velocity = solution.velocity
         # Disturbance, limits, effort.
         seen_s = NOT_SEEN
         if self._observes:
             seen_s = -math.inf if memory.solution is None else t
-        heat = after_solving(torques, impulses, solution is not None, seen_s, period)
+        heat = after_solving(torques, impulses, velocity, solution is not None, seen_s, period)
         self.answered = state
         if late and solution is not None:
             acceleration = (solution.velocity - period.v) / self.settings.period_s
@@ -564,7 +569,7 @@ class Controller:
         period.position[:] = robot.joints_near(state.q, period.reference[0])
         period.velocity[:] = state.v[robot.actuated]
         period.error[:] = period.reference[0] - period.position
-        heat = after_solving(dense(torques), _NO_IMPULSES, False, NOT_SEEN, period)
+        heat = after_solving(dense(torques), _NOTHING, _NOTHING, False, NOT_SEEN, period)
         acting = period.acting.copy()
         return last._replace(
             torques=period.limited.copy(),
@@ -597,4 +602,4 @@ class Controller:
         return period.acceleration[self.robot.actuated]
 
 
-_NO_IMPULSES = np.zeros(0)
+_NOTHING = np.zeros(0)

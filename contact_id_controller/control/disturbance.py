@@ -30,7 +30,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from contact_id_controller.control.period import Period
-from contact_id_controller.kernels.arrays import assign
+from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.dense import (
     backward_substitute,
@@ -109,6 +109,7 @@ def room(robot: RobotModel, contacts: int) -> dict[str, NDArray[np.generic]]:
         "axes": np.zeros((rows, nv)),
         "gram": np.zeros((rows, rows)),
         "felt": np.zeros(rows),
+        "carried": np.full((contacts, 3), math.nan),
     }
 
 
@@ -145,10 +146,11 @@ def unexplained(period, elapsed):
 
 
 @kernel
-def _take_foreseen_forces(period, near):
+def _take_foreseen_forces(period, near, which):
     """Take the solution's forces on feet that may carry from ``rest``; how many feet.
 
-    Their Jacobian's rows are then the first ones of ``axes``, the links that carry them the first ones of ``near``.
+    Their Jacobian's rows are then the first ones of ``axes``, the links that carry them the first ones of ``near``,
+    their numbers those of ``which``.
     """
     J, points, forces, gaps = period.jacobian, period.points, period.forces, period.gaps
     supports, links = period.settings.supports, period.settings.links
@@ -163,7 +165,7 @@ def _take_foreseen_forces(period, near):
                 ax, ay, az = point_column(J, k, points[i])
                 axes[row, k], axes[row + 1, k], axes[row + 2, k] = ax, ay, az
                 rest[k] -= ax * a + ay * b + az * c
-        near[feet] = links[i]
+        near[feet], which[feet] = links[i], i
         feet += 1
     return feet
 
@@ -248,12 +250,18 @@ def observe(time_s, period):
     external, load, rest = period.external, period.load, period.rest
     elapsed = time_s - period.seen_s[0]
     period.seen_s[0] = time_s
+    fill(period.carried, np.nan)
     doubt = _in_doubt(time_s, period) or not 0.0 < elapsed <= LONGEST_S
     if not doubt:
         unexplained(period, elapsed)
-        near = np.empty(period.gaps.shape[0], np.int64)
-        feet = _take_foreseen_forces(period, near)
+        count = period.gaps.shape[0]
+        near, which = np.empty(count, np.int64), np.empty(count, np.int64)
+        feet = _take_foreseen_forces(period, near, which)
         _take_felt_forces(period, near, feet)
+        for k in range(feet):
+            i = which[k]
+            for d in range(3):
+                period.carried[i, d] = period.forces[i, d] + period.felt[3 * k + d]
         doubt = not _bounded(rest, period.settings.bounds)
     assign(period.before, period.v)
     for i in range(BASE):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from contact_id_controller.control import grip
 from contact_id_controller.control.contact_estimate import forget_contacts
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
@@ -51,6 +52,11 @@ REMEMBERED = (
     "external",
     "load",
     *ESTIMATED,
+    "grip",
+    "excess",
+    "stands_s",
+    "foreseen",
+    "slips",
 )
 """Fields of the ``Period`` that the next period goes on from."""
 
@@ -110,6 +116,7 @@ class Memory:
         forget(period)
         if not keep_ground:
             forget_contacts(period)
+        grip.forget(period)
         self.solution = None
         if self.touch is not None:
             self.touch.forget()
@@ -128,7 +135,9 @@ class Memory:
             self.touch = other.touch.copy()
 
     def follow_as(self, other: Memory) -> None:
-        """Follow what another one follows, with the same integral and disturbance; all else stays."""
+        """Follow what another one follows, with the same integral, disturbance and grip; all else stays."""
         self.course, self.up_in_base = other.course.copy(), other.up_in_base
         self.period.integral[:] = other.period.integral
         self.period.external[:] = other.period.external
+        self.period.grip[:] = other.period.grip
+        self.period.excess[:] = 0.0

@@ -138,6 +138,9 @@ class Period(Struct):
         stands*, caught*, missed*, left* (n,) bool: felt to stand; before it was to; should and does not; has left the
             ground in swing.  lack* (n,) s: for how long force is missing.
         changed_s* (n, 2) s: last touchdown and lift-off.  foot_speed (n, 2) m/s: and as planned, downwards.
+        carried (n, 3) N: what feet were felt to carry from the last state to this one, world frame; NaN: unknown.
+        grip* (n,): friction that feet were felt to have, infinite where none slipped; slips* (1,): one is not.
+        excess*, stands_s*, foreseen* (n,): see ``grip``.
         pressed (n,) N: what touching contacts are pressed on with now, besides the model's forces.
     """
 
@@ -201,7 +204,13 @@ class Period(Struct):
     lack: Numbers
     changed_s: Numbers
     foot_speed: Numbers
+    carried: Numbers
     pressed: Numbers
+    grip: Numbers
+    excess: Numbers
+    stands_s: Numbers
+    foreseen: Numbers
+    slips: Flags
 
 
 @structref.register

@@ -97,6 +97,9 @@ class StepSolver:
             contacts = contacts.moved(
                 friction=np.where((friction >= UNBOUNDED_FRICTION) & parting, 0.0, friction)
             )
+        if period.slips[0]:
+            felt = period.grip[period.contact]
+            contacts = contacts.moved(friction=np.minimum(contacts.friction, felt))
         known = period.external.copy() if self._disturbed else None
         if self._pushes:
             known = self._pushing(known)

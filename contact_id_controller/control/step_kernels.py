@@ -17,6 +17,7 @@ from contact_id_controller.control.feedback import (
     base_feedback,
     consistent_acceleration,
 )
+from contact_id_controller.control.grip import foresee, learn
 from contact_id_controller.control.limits import bound_joints, limit_joints
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
@@ -270,9 +271,10 @@ def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, fo
 
 
 @kernel
-def after_solving(torques, impulses, solved, seen_s, period):
+def after_solving(torques, impulses, velocity, solved, seen_s, period):
     """From the solution's torques (na,) and impulses (3 m,), N·s, to limited torques in ``period``; the heat, W.
 
+    velocity (nv,): that the solution leads to, (0,) where it is not known.
     solved: a model gave them; only then are the contacts' forces known. seen_s: see ``disturbance.observe``; not a
     number: nothing is observed. The integral of the position error waits
     (anti-windup) where a limit acts, its gain is 0, or another torque was commanded than was decided.
@@ -280,6 +282,7 @@ def after_solving(torques, impulses, solved, seen_s, period):
     settings = period.settings
     if not np.isnan(seen_s):
         observe(seen_s, period)
+        learn(period)
     limits, limited, acting = settings.limits, period.limited, period.acting
     decided, commanded, integral = period.decided, period.commanded, period.integral
     gain, error, loss, bounded = settings.integral_gain, period.error, limits.loss, period.bounded
@@ -307,4 +310,8 @@ def after_solving(torques, impulses, solved, seen_s, period):
             period.frame,
             period.forces,
         )
+    if velocity.shape[0]:
+        foresee(period, velocity)
+    else:
+        fill(period.foreseen, np.inf)
     return heat

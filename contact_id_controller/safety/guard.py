@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contact_id_controller.control import grip
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.following import Following
 from contact_id_controller.control.linear_feedback import LinearSteps
@@ -620,6 +621,7 @@ class Guard:
             figures.update(self.following.figures())
         if self.controller.disturbance is not None:
             figures.update(self.controller.disturbance.figures())
+            figures.update(grip.figures(self.controller.period))
         return figures
 
 

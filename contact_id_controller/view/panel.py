@@ -331,6 +331,7 @@ def _disturbance(values: Mapping[str, str]) -> list[str]:
     return [
         f"disturbance {values['disturbance force (N)']} N",
         f"payload {values['payload (kg)']} kg at {values['payload at (m)']} m",
+        f"friction felt {values['friction felt']}",
     ]
 
 

@@ -1,0 +1,121 @@
+"""Friction as it is felt: a foot that slips where the law lets it stick has less of it than is believed.
+
+The law says how fast each contact will slip at the end of a period; the next state says how fast it does. What it slips
+faster, summed over some periods, is evidence; a slip that the law foresaw, as on ice that it knows, is none. Where there
+is enough, the force that the foot was felt to carry (``disturbance``) says its friction, |f_T| / f_N, at once; a share of
+it bounds what is believed of that foot. The bound grows slowly with the time that the foot stands.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contact_id_controller.control.period import Period
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.spatial import point_column
+
+EXCESS_M_S = 0.05
+"""Evidence of a slip: speed above the foreseen one, summed over periods and forgotten over ``EVIDENCE_S``. With .1 the
+error on ground of a third of the friction believed is up to twice as large."""
+
+EVIDENCE_S = 0.02
+NOISE_M_S = 0.01  # of a foot's speed, that is no evidence
+LANDED_S = 0.01  # so long after a contact began its speed is that of its landing
+LOADED = 0.1  # share of the largest normal force below which a foot bears too little to tell
+SURE = 0.85
+"""Share of the felt friction that counts: all of it lets feet slip again and again, half costs torque for nothing."""
+
+LEAST = 0.05  # friction is not felt to be less
+GROWS_S = 10.0
+"""In so much time that a foot stands its bound grows e times. Ground changes with the place, and a bound that grows
+faster lets feet slip every few steps."""
+
+FORGOTTEN = 10.0  # a bound as high as this is none
+
+
+def room(contacts: int) -> dict[str, NDArray[np.generic]]:
+    """The arrays of a ``Period`` that are only used here, by name."""
+    return {
+        "grip": np.full(contacts, math.inf),
+        "excess": np.zeros(contacts),
+        "stands_s": np.zeros(contacts),
+        "foreseen": np.full(contacts, math.inf),
+        "slips": np.zeros(1, dtype=bool),
+    }
+
+
+def forget(period: Period) -> None:
+    """No foot has slipped."""
+    period.grip[:] = period.foreseen[:] = math.inf
+    period.excess[:] = period.stands_s[:] = 0.0
+    period.slips[:] = False
+
+
+@kernel
+def slip_speed(period, i, velocity):
+    """Speed along the ground, m/s, of contact i with generalized velocity (nv,)."""
+    J, point, normal = period.jacobian, period.points[i], period.normals[i]
+    moves = period.settings.supports[period.settings.links[i]]
+    x, y, z = 0.0, 0.0, 0.0
+    for k in range(velocity.shape[0]):
+        if moves[k]:
+            a, b, c = point_column(J, k, point)
+            x, y, z = x + a * velocity[k], y + b * velocity[k], z + c * velocity[k]
+    away = x * normal[0] + y * normal[1] + z * normal[2]
+    return np.sqrt(max(x * x + y * y + z * z - away * away, 0.0))
+
+
+@kernel
+def foresee(period, velocity):
+    """Note how fast contacts slip at the generalized velocity (nv,) of a solution."""
+    for i in range(period.grip.shape[0]):
+        period.foreseen[i] = slip_speed(period, i, velocity) if period.contact[i] else np.inf
+
+
+@kernel
+def learn(period):
+    """Change ``grip`` by the state of ``period``, to which ``forces`` and ``foreseen`` of the period before have led.
+
+    What it carried meanwhile must be known: see ``disturbance.observe``.
+    """
+    forces, normals, grip, excess = period.forces, period.normals, period.grip, period.excess
+    carried = period.carried
+    dt, bearing = period.settings.period_s, 0.0
+    for i in range(grip.shape[0]):
+        pressing = 0.0
+        for d in range(3):
+            pressing += forces[i, d] * normals[i, d]
+        bearing = max(bearing, pressing)
+    period.slips[0] = False
+    for i in range(grip.shape[0]):
+        pressing, square = 0.0, 0.0
+        for d in range(3):
+            pressing += carried[i, d] * normals[i, d]
+            square += carried[i, d] * carried[i, d]
+        if not period.contact[i] or not period.foreseen[i] < np.inf:
+            period.stands_s[i] = excess[i] = 0.0
+        elif not pressing > LOADED * bearing:
+            excess[i] *= 1.0 - dt / EVIDENCE_S
+        else:
+            period.stands_s[i] += dt
+            if period.stands_s[i] > LANDED_S:
+                more = slip_speed(period, i, period.v) - period.foreseen[i]
+                more -= min(max(more, -NOISE_M_S), NOISE_M_S)
+                excess[i] = max(excess[i] * (1.0 - dt / EVIDENCE_S) + more, 0.0)
+            friction = np.sqrt(max(square - pressing * pressing, 0.0)) / pressing
+            if excess[i] > EXCESS_M_S:
+                grip[i] = max(min(grip[i], SURE * friction), LEAST)
+            elif grip[i] < FORGOTTEN:
+                grip[i] *= 1.0 + dt / GROWS_S
+            else:
+                grip[i] = np.inf
+        period.slips[0] |= grip[i] < FORGOTTEN
+
+
+def figures(period: Period) -> dict[str, str]:
+    """Names and values for the diagnostics."""
+    felt = ("-" if math.isinf(bound) else f"{bound:.2g}" for bound in period.grip.tolist())
+    return {"friction felt": ", ".join(felt)}

@@ -1,0 +1,76 @@
+"""Ground more slippery than believed: felt where a foot slips, and not where the law foresaw it."""
+
+import numpy as np
+import pytest
+
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.grip import GROWS_S, SURE
+from contact_id_controller.runs import one_process
+
+
+def walk(name, friction, seconds, **changes):
+    """A run on ground of that friction, and the mean distance of its joints from their plan, rad."""
+    settings = one_process.controller_settings(name, **changes)
+    run = one_process.InProcessRun(name, settings, one_process.mujoco_robot(settings, friction))
+    record = run.record(seconds)
+    assert not record.fell, f"fell at {record.fell_time_s} s"
+    return run, float(np.abs(record.reference_position - record.position).mean())
+
+
+@pytest.mark.parametrize(("name", "most"), [("solo12", 14e-3), ("anymal_c", 9e-3)])
+def test_a_third_of_the_friction_believed_is_found_and_walked_on(name, most):
+    """Without it .16 rad, and a fall. The error is at most three times that of a walk on the ground believed."""
+    run, error = walk(name, 0.2, 2.0)
+    felt = run.controller.period.grip
+    slipped = felt[np.isfinite(felt)]
+    assert len(slipped) >= 2
+    # It grows meanwhile; MuJoCo's cone is the judge.
+    assert (slipped > 0.9 * SURE * 0.2).all()
+    assert (slipped < 1.05 * SURE * 0.2 * np.exp(2.0 / GROWS_S)).all()
+    assert error < most
+    assert run.controller.memory.copy().period.grip.tolist() == felt.tolist()
+
+
+@pytest.mark.parametrize(("name", "friction"), [("quadruped", 0.1), ("anymal_c", 0.6)])
+def test_ground_as_believed_is_not_felt_to_be_less(name, friction):
+    """Also where feet slip as the law says."""
+    run, _ = walk(name, friction, 2.0, friction_coefficient=[friction])
+    felt = run.controller.period.grip
+    assert (felt > SURE * friction * 0.9).all()
+
+
+def test_what_is_felt_is_handed_over_and_bounds_the_friction_of_the_problem():
+    """To the next controller, and no more after a new start."""
+    run, _ = walk("solo12", 0.6, 0.3)
+    controller = run.controller
+    controller.period.grip[1], controller.period.slips[0] = 0.11, True
+    other = Controller(controller.robot, controller.settings)
+    other.take_over(controller)
+    assert other.period.grip[1] == 0.11
+    result = other.step(run.believed)
+    assert result.contact[1]
+    np.testing.assert_allclose(
+        result.solution.problem.contacts.friction[result.contact[:2].sum() - 1], 0.11, rtol=0.01
+    )
+    other.reset(run.believed)
+    assert np.isinf(other.period.grip).all()
+
+
+def test_what_feet_carry_is_felt_by_their_joints():
+    """Judge: MuJoCo's forces on a trot with slips, where the forces of the solution are wrong."""
+    settings = one_process.controller_settings("anymal_c")
+    run = one_process.InProcessRun("anymal_c", settings, one_process.mujoco_robot(settings, 0.2))
+    felt, foreseen, before = [], [], None
+    for _ in range(1200):
+        solved = run.controller.period.forces.copy()
+        period = run.advance()
+        carried = run.controller.period.carried
+        if before is not None:
+            bears = np.isfinite(carried[:, 0]) & (before[:, 2] > 0.1 * run.robot.weight)
+            felt += list(np.linalg.norm((carried - before)[bears], axis=1))
+            foreseen += list(np.linalg.norm((solved - before)[bears], axis=1))
+        before = period.forces.copy()
+    felt, foreseen = np.array(felt) / run.robot.weight, np.array(foreseen) / run.robot.weight
+    assert len(felt) > 500
+    assert np.percentile(felt, 99) < 2e-3
+    assert np.percentile(foreseen, 99) > 0.05
