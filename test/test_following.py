@@ -12,15 +12,19 @@ from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Pus
 TRUE_FRICTION = 0.7
 
 
-def walk(name, believed, ground, pushes=()):
-    settings = controller_settings(name, friction_coefficient=[believed])
+def walk(name, believed, ground, pushes=(), experimental=None, **changes):
+    settings = controller_settings(name, experimental, friction_coefficient=[believed], **changes)
     world = DisturbedRobot(mujoco_robot(settings, ground), pushes=pushes)
     return InProcessRun(name, settings, world)
 
 
 def test_a_robot_whose_legs_splay_is_reported_though_it_never_falls(tmp_path):
-    """Friction believed to be .7 on ground of .3: the simulator's own rule never calls it a fall."""
-    run = walk("solo12", TRUE_FRICTION, 0.3)
+    """Friction believed to be .7 on ground of .3, and not felt: the simulator's own rule never calls it a fall."""
+    unfelt = {
+        "contact_sources": ["geometry", "schedule"],
+        "experimental": {"disturbance_limit": 0.0},
+    }
+    run = walk("solo12", TRUE_FRICTION, 0.3, **unfelt)
     record = run.record(1.5)
     assert not record.fell and record.q[-1, 2] < 0.9 * record.q[0, 2]
     assert record.not_following_s > 0.5

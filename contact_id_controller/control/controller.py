@@ -226,9 +226,13 @@ class Controller:
         return self.robot.floating_base and not self.pid and self.row.predicts_forces
 
     def _can_estimate(self, corners: np.ndarray) -> bool:
-        """Whether contact is estimated: by settings, and of round feet whose legs feel what stops them."""
+        """Whether contact is estimated: by settings, and of round feet whose legs feel what stops them.
+
+        Not where torques act late: the states are predicted then, and what moved them is not known.
+        """
         return (
             ESTIMATE in self.settings.contact_sources
+            and not self.settings.command_delay_s
             and self._can_observe()
             and not self.sensed
             and bool((corners == 1).all())

@@ -166,6 +166,7 @@ def _settings(run: LocomotionRun, kind: ControllerKind, ground: Ground) -> Contr
     changes, experimental = dict(kind.settings), {"limit_time_constant_s": period_s}
     for name in ControllerSettings.experimental() & set(changes):
         experimental[name] = changes.pop(name)
+    changes.setdefault("contact_sources", ["geometry", "schedule"])  # papers know their ground
     changes["friction_coefficient"] = [ground.assumed_friction(kind.unbounded)]
     if run.settings == "papers":
         changes["contact_time_constant_s"] = period_s
