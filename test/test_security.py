@@ -138,10 +138,14 @@ ONLY_ELSEWHERE = {
     "/tf",  # with messages that must be installed
 }
 
+TOPICS = ("effort", "joint_trajectory")
+AT_THE_ROBOT = ("robot_side_trajectory", "robot_side_feedback")
+LOCAL = {"local_position_gain": [5.0], "local_velocity_gain": [0.1]}
+
 WHILE_OTHERS_SEND = {
     (node, "subscribes", topic)
     for node in ("controller", "command_watchdog")
-    for topic in ("commands", "joint_commands")
+    for topic in ("commands", "joint_commands", *AT_THE_ROBOT)
 }
 """They listen on their own topics while somebody else has a publisher there."""
 
@@ -212,10 +216,12 @@ def nodes_of(context):
     for changes in (
         {"contact_sources": ["state"]},
         {"contact_sources": ["force"], "command_interface": "joint_trajectory"},
+        {"command_interface": "robot_side_trajectory"},
+        {"command_interface": "robot_side_feedback"},
     ):
         values = controller_parameters(**changes)
         yield "controller", lambda: configured(ControllerNode(**options(values)))
-    for interface in ("effort", "joint_trajectory"):
+    for interface in (*TOPICS, *AT_THE_ROBOT):
         values = {"joints": ["a"], "effort_limits_nm": [1.0], "command_interface": interface}
         yield "command_watchdog", lambda: CommandWatchdogNode(**options(values))
     yield "gait_planner", lambda: GaitPlannerNode(**options(gait_parameters()))
@@ -223,12 +229,12 @@ def nodes_of(context):
         {"wait_for_plan_s": 0.1, "publish_robot": True},
         {
             "command_interface": "joint_trajectory",
-            "local_position_gain": [5.0],
-            "local_velocity_gain": [0.1],
+            **LOCAL,
             "ground_truth_topics": "separate",
             "sensors": "good",
             "mounted_sensors": ["force_torque LF_FOOT", "foot_pressure RF_FOOT"],
         },
+        *({"command_interface": name, **LOCAL} for name in AT_THE_ROBOT),
     ):
         values = robot_parameters(**changes)
         yield "simulated_robot", lambda: SimulatedRobot(**options(values))
