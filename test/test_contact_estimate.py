@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("mujoco")
 
+from test_torques_ahead import STANDING, quadruped_guard
+
 from contact_id_controller.geometry import HalfSpace
 from contact_id_controller.planning.gait.ground import LevelGround
 from contact_id_controller.runs.one_process import (
@@ -15,6 +17,7 @@ from contact_id_controller.runs.one_process import (
     section,
 )
 from contact_id_controller.runs.perturbed_runs import Case, config_of, run
+from contact_id_controller.safety.states import JointReading
 
 
 def outcome(robot, name="", size=0.0, *changes, seconds=1.0):
@@ -105,6 +108,45 @@ def test_another_controller_goes_on_with_what_is_known(walk):
     other.take_over(controller)
     np.testing.assert_array_equal(other.period.touchdowns, controller.period.touchdowns)
     np.testing.assert_array_equal(other.period.stands, controller.period.stands)
+
+
+def stands_at(guard, first, heights, step_ns=1_000_000):
+    """States of a robot at rest whose base is said to be so high, m; the last torques, N·m."""
+    for number, height in enumerate(heights, first):
+        time_ns = 10_000_000_000 + step_ns * number
+        guard.take_base(np.r_[0.0, 0.0, height, 0.0, 0.0, 0.0, 1.0, np.zeros(6)], time_ns)
+        sent = guard.step(JointReading(time_ns, STANDING, np.zeros(12))).copy()
+        guard.finish(0.0)
+    return sent
+
+
+@pytest.mark.parametrize(
+    "changes, step_ms",
+    [({}, 25), ({"period_s": 0.025, "contact_time_constant_s": 0.1}, 25), ({"solve_every": 25}, 1)],
+)
+def test_feet_are_not_missed_where_states_or_solutions_are_too_far_apart_to_feel_them(
+    changes, step_ms
+):
+    guard = quadruped_guard(command_horizon_s=0.2, recovery_window_s=0.2, **changes)
+    sent = stands_at(guard, 0, np.full(600, 0.162), step_ms * 1_000_000)
+    assert guard.result.contact.all() and not guard.controller.period.missed.any()
+    assert np.abs(sent).max() > 0.3
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_ground_that_was_learnt_elsewhere_is_forgotten(stopped):
+    """The base drifts down by .2 m, which is learnt as ground, and is then set right by a jump, or while stopped."""
+    guard = quadruped_guard(command_interface="effort")
+    drift = np.r_[np.full(30, 0.162), np.linspace(0.162, -0.038, 400), np.full(270, -0.038)]
+    stands_at(guard, 0, drift)
+    assert guard.controller.period.rise.max() < -0.19
+    if stopped:
+        guard.emergency_stop()
+        stands_at(guard, 700, np.full(20, 0.162))
+        assert guard.release_emergency_stop(True) == guard.resume() == ""
+    sent = stands_at(guard, 720, np.full(700, 0.162))
+    assert guard.result.contact.all()
+    assert np.abs(sent).max() > 0.3
 
 
 FEET = np.array([[0.2, 0.1, 0.01], [0.2, -0.1, 0.01], [-0.2, 0.1, 0.01], [-0.2, -0.1, 0.01]])

@@ -56,6 +56,22 @@ def test_what_is_felt_is_handed_over_and_bounds_the_friction_of_the_problem():
     assert np.isinf(other.period.grip).all()
 
 
+def test_torques_ahead_are_solved_with_it_and_who_cannot_learn_does_not_keep_it():
+    run, _ = walk("solo12", 0.6, 0.3)
+    controller, state = run.controller, run.believed
+    controller.period.grip[:], controller.period.slips[0] = 0.11, True
+    make = lambda experimental=None, **changes: Controller(  # noqa: E731
+        controller.robot, one_process.controller_settings("solo12", experimental, **changes)
+    )
+    ahead = make(contact_sources=["schedule"])
+    ahead.follow_as(controller)
+    np.testing.assert_array_less(ahead.step(state).solution.problem.contacts.friction, 0.12)
+    sources = {"contact_sources": ["geometry", "schedule"]}
+    for other in (make({"disturbance_limit": 0.0}, **sources), make(solve_every=2)):
+        other.take_over(controller)
+        assert np.isinf(other.period.grip).all() and not other.period.slips[0]
+
+
 def test_what_feet_carry_is_felt_by_their_joints():
     """Judge: MuJoCo's forces on a trot with slips, where the forces of the solution are wrong."""
     settings = one_process.controller_settings("anymal_c")

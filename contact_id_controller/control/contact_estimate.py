@@ -33,6 +33,7 @@ from contact_id_controller.control.disturbance import (
     unexplained,
 )
 from contact_id_controller.control.period import Period
+from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.dense import (
     backward_substitute,
@@ -68,15 +69,15 @@ LEAST_ARM_M = 0.02
 
 
 @kernel
-def _feel(period, elapsed):
+def _feel(period, elapsed, lasted):
     """Low-pass into ``pressure`` (n,) N what each foot's leg feels along the normal.
 
+    elapsed: since the last state, s; lasted: so long that what moved the robot meanwhile is known.
     Writes ``foot_speed`` (n, 2) m/s: the speed of each foot, and with which the plan of the joints takes it down.
     """
     settings, J, v, rest = period.settings, period.jacobian, period.v, period.rest
     points, normals, reference = period.points, period.normals, period.reference
     actuated, supports, links = settings.actuated, settings.supports, settings.links
-    lasted = 0.0 < elapsed <= LONGEST_S
     if lasted:
         unexplained(period, elapsed)
     gram, force, speed = np.empty((3, 3)), np.empty(3), np.empty(3)
@@ -182,6 +183,15 @@ def _take_ground(period, slope):
 
 
 @kernel
+def _nearest(gaps):
+    """Distance of the foot that is nearest to the ground, m, above or below."""
+    least = np.inf
+    for i in range(gaps.shape[0]):
+        least = min(least, abs(gaps[i]))
+    return least
+
+
+@kernel
 def estimate_contacts(time_s, lands, period):
     """Correct gaps and normals of a ``Period`` by what is felt, and find early and missed contacts.
 
@@ -193,20 +203,25 @@ def estimate_contacts(time_s, lands, period):
     """
     settings, gaps = period.settings, period.gaps
     elapsed = time_s - period.seen_s[0]
-    _feel(period, elapsed)
+    fresh, lasted, others = period.seen_s[0] == -np.inf, 0.0 < elapsed <= LONGEST_S, False
+    _feel(period, elapsed, lasted)
     believed = gaps.copy()
-    places = period.points.copy()
+    places, normals = period.points.copy(), period.normals.copy()
     slope = np.empty(2)
     risen = _fit(period, slope)
     period.rise[:] = 0.0
     if risen:
         _take_ground(period, slope)
+        if fresh and _nearest(believed) < _nearest(gaps):
+            # The robot, or what it calls its place, was moved: the ground was learnt elsewhere.
+            assign(gaps, believed)
+            period.points[:], period.normals[:] = places, normals
+            period.rise[:], period.touchdowns[:] = 0.0, np.nan
     share = settings.share_n
-    fresh, others = period.seen_s[0] == -np.inf, False
     for j in range(period.decided.shape[0]):
         others = others or period.commanded[j] != period.decided[j]
     for i in range(gaps.shape[0]):
-        _weigh(period, i, lands, fresh, others)
+        _weigh(period, i, lands, fresh, others, lasted)
         stands, pressure = period.stands[i], period.pressure[i]
         rise = believed[i]
         if abs(rise) < AS_BELIEVED_M and period.rise[i] == 0.0:
@@ -223,10 +238,11 @@ def estimate_contacts(time_s, lands, period):
 
 
 @kernel
-def _weigh(period, i, lands, fresh, others):
+def _weigh(period, i, lands, fresh, others, lasted):
     """Odds of contact i, and what follows: whether it stands, and early, or is missed.
 
     fresh: it is the first state.  others: other torques were sent than those that were decided.
+    lasted: the force since the last state is known; otherwise no foot is missed.
     """
     settings, gap, planned = period.settings, period.gaps[i], period.planned[i]
     pressure, speed, share = period.pressure[i], period.foot_speed[i, 0], settings.share_n
@@ -251,7 +267,7 @@ def _weigh(period, i, lands, fresh, others):
     period.caught[i] = early and (period.caught[i] or begins)
     stands = felt and (planned or period.caught[i])
     # One that should carry and does not.
-    if not planned or pressure > LOADED * share:
+    if not planned or not lasted or pressure > LOADED * share:
         period.lack[i], period.missed[i] = 0.0, False
     elif period.contact[i] and not others:
         lacking = min(period.forces[i, 2], share) - max(pressure, 0.0)

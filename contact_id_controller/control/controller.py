@@ -11,10 +11,16 @@ import pinocchio as pin
 
 from contact_id_controller.control import grip
 from contact_id_controller.control.balance import Balance
-from contact_id_controller.control.contact_estimate import contact_room
+from contact_id_controller.control.contact_estimate import contact_room, forget_contacts
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
-from contact_id_controller.control.disturbance import NOT_SEEN, Disturbance, bounds, room
+from contact_id_controller.control.disturbance import (
+    LONGEST_S,
+    NOT_SEEN,
+    Disturbance,
+    bounds,
+    room,
+)
 from contact_id_controller.control.effort_ceiling import refuse_above_description
 from contact_id_controller.control.feedback import tilt, up_in_base
 from contact_id_controller.control.limits import joint_limits
@@ -228,11 +234,14 @@ class Controller:
     def _can_estimate(self, corners: np.ndarray) -> bool:
         """Whether contact is estimated: by settings, and of round feet whose legs feel what stops them.
 
-        Not where torques act late: the states are predicted then, and what moved them is not known.
+        Not where torques act late: the states are predicted then, and what moved them is not known; nor where
+        solutions are too far apart for it.
         """
+        settings = self.settings
         return (
-            ESTIMATE in self.settings.contact_sources
-            and not self.settings.command_delay_s
+            ESTIMATE in settings.contact_sources
+            and not settings.command_delay_s
+            and settings.period_s * max(1, settings.solve_every) <= LONGEST_S
             and self._can_observe()
             and not self.sensed
             and bool((corners == 1).all())
@@ -331,6 +340,10 @@ class Controller:
         """Go on where another controller of the same robot stands."""
         memory = self.memory
         memory.restore(other.memory)
+        if not self._observes or self.settings.solve_every != 1:
+            grip.forget(self.period)  # it would never learn otherwise
+        if not other.period.settings.estimates:
+            forget_contacts(self.period)
         self._plan_changed()
         self.sources.apply(self.settings)
         memory.period.integral[self.period.settings.integral_gain == 0.0] = 0.0

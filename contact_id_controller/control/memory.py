@@ -139,5 +139,5 @@ class Memory:
         self.course, self.up_in_base = other.course.copy(), other.up_in_base
         self.period.integral[:] = other.period.integral
         self.period.external[:] = other.period.external
-        self.period.grip[:] = other.period.grip
+        self.period.grip[:], self.period.slips[:] = other.period.grip, other.period.slips
         self.period.excess[:] = 0.0

@@ -225,6 +225,7 @@ class Guard:
             self.result = self.state.now_s = None
             self.state.keep_upright = False
             self.good.velocity_s = -math.inf
+            self.local.leads = False
             self._jump(np.zeros_like(self.output.sent))
             self._begin_to_command()
         return refusal
@@ -362,7 +363,7 @@ class Guard:
             sent = output.jump(self.safe_torques())
         else:
             # To the safe output and back: an offset belongs to the source it was taken from.
-            if commanding != state.commanding and not self.local.leads:
+            if commanding != state.commanding and not self.local.goes_on:
                 output.blend()
             sent = output.follow(wanted if commanding else self.safe_torques())
         state.commanding = commanding
