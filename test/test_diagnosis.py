@@ -150,6 +150,18 @@ def test_a_fault_of_the_description_is_named_first(arm, tmp_path, check, changes
     assert wrong and wrong[0].check == check, [str(each) for each in wrong]
 
 
+@pytest.mark.parametrize("factor", [1e3, 1e9])
+def test_stamps_in_other_units_are_the_only_fault(arm, urdf, factor):
+    found = diagnose(dataclasses.replace(arm, time=factor * arm.time), urdf).findings
+    assert [each.check for each in found if each.verdict == WRONG] == ["stamps"]
+
+
+def test_a_clock_that_was_set_back_is_the_only_fault(arm, urdf):
+    time = arm.time - 5.0 * (np.arange(len(arm.time)) > 1400)
+    found = diagnose(dataclasses.replace(arm, time=time), urdf).findings
+    assert [each.check for each in found if each.verdict == WRONG] == ["stamps"]
+
+
 def test_what_is_pasted_mends_the_log(arm, urdf):
     """The values are those that were planted, and the corrected log has no fault."""
     from contact_id_controller.logs.column_map import ColumnMap

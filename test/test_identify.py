@@ -1,5 +1,6 @@
 """A robot's parameters from a log: judged by Pinocchio's inverse dynamics of an arm whose true parameters are known."""
 
+import dataclasses
 import re
 import types
 
@@ -349,6 +350,25 @@ def test_logs_that_cannot_be_fitted_are_refused(truth, change, message):
     assert "\n" not in str(refusal.value)
 
 
+def test_positions_in_degrees_and_stamps_in_milliseconds_are_refused(truth):
+    log = truth.log(3.0)
+    degrees = dataclasses.replace(log, position=np.degrees(log.position))
+    with pytest.raises(RecordError, match="its limits are .* name the unit with --map"):
+        identify(degrees, UR5)
+    with pytest.raises(RecordError, match="a row every .* unit of time to ms"):
+        identify(dataclasses.replace(log, time=1e3 * log.time), UR5)
+
+
+def test_a_clock_that_is_set_back_divides_the_log():
+    """Also where the stamps of the second motion go on beyond those of the first."""
+    time = np.r_[0.005 * np.arange(400), 1.0 + 0.005 * np.arange(800)]
+    q = np.r_[np.zeros(400), np.ones(800)][:, None]
+    found = pieces(time, q, None, None, q)
+    assert len(found) == 2
+    for each, place in zip(found, (0.0, 1.0)):
+        np.testing.assert_allclose(each.q, place, atol=1e-9)
+
+
 def test_the_command_writes_and_judges(truth, tmp_path, capsys):
     log = truth.log(15.0)
     path, out = tmp_path / "log.npz", tmp_path / "out"
@@ -363,3 +383,8 @@ def test_the_command_writes_and_judges(truth, tmp_path, capsys):
     assert run(["identify", str(path), "--urdf", UR5, "--hold-out", "1.5"]) == REFUSED
     error = capsys.readouterr().err
     assert "--hold-out is 1.5" in error and error.count("\n") == 1
+    words = ["identify", str(path), "--urdf", UR5]
+    assert run([*words, "--judge", str(path), "--out", str(out)]) == REFUSED
+    assert "the log that is fitted" in capsys.readouterr().err
+    assert run([*words, "--out", str(path)]) == REFUSED  # before anything is fitted
+    assert capsys.readouterr().out == ""

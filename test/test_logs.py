@@ -113,6 +113,19 @@ def test_arrays_by_name(tmp_path, kind):
         ("units: {position: inch}\n", "unit 'inch' of 'position'"),
         ("joints: [a, b, c]\n", "2 columns of joints and 3 names"),
         ("correct: {position: {knee: {times: 2}}}\n", "joint 'knee' is to be corrected"),
+        ("correct: {position: {knee: {tmes: 2}}}\n", "must have numbers 'times' and 'plus'"),
+        ("correct: {position: {knee: {times: x}}}\n", "must have numbers 'times' and 'plus'"),
+        ("correct: {position: {knee: -1}}\n", "must have numbers 'times' and 'plus'"),
+        ("correct: {position: knee}\n", "position"),
+        ("units: {position: [1]}\n", "unit .* of 'position'"),
+        ("units: {position: .nan}\n", "unit nan of 'position'"),
+        ("joints: 5\n", "'joints' .* is 5, must be a list of names"),
+        ("joints: hip\n", "'joints' .* is 'hip', must be a list of names"),
+        ("rotation_rpy: up\n", "must be three angles"),
+        ("rotation_rpy: [1, 2]\n", "must be three angles"),
+        ("delay_s: {imv: 0.02}\n", "there is 'imu', a number of seconds"),
+        ("delay_s: {imu: fast}\n", "there is 'imu', a number of seconds"),
+        ("delay_s: {imu: 0.02}\n", "corrects an IMU, which the log lacks"),
     ],
 )
 def test_a_map_that_does_not_fit_is_refused(tmp_path, text, message):
@@ -131,6 +144,27 @@ def test_files_that_are_no_logs_are_refused(tmp_path):
         with pytest.raises(RecordError) as refusal:
             read_log(path)
         assert "\n" not in str(refusal.value)
+
+
+def test_rows_and_columns_without_numbers(tmp_path, recwarn):
+    """A row without a stamp is left out, what is infinite is not measured; a joint without any number is refused."""
+    q, t = Q.copy(), TIME.copy()
+    q[3, 0], t[5] = np.inf, np.nan
+    np.savez(tmp_path / "log.npz", t=t, q=q)
+    log = read_log(tmp_path / "log.npz")
+    assert len(log.time) == N - 1 and np.isnan(log.position[3, 0])
+    q[:, 1] = np.nan
+    np.savez(tmp_path / "log.npz", t=TIME, q=q)
+    with pytest.raises(RecordError, match="no number in the position of 'joint_2'"):
+        read_log(tmp_path / "log.npz")
+    for text, message in (
+        ("", "holds no array"),
+        ("time,position_a,position_a\n0,1,2\n1,2,3\n", "two columns 'position_a'"),
+    ):
+        (tmp_path / "log.csv").write_text(text)
+        with pytest.raises(RecordError, match=message):
+            read_log(tmp_path / "log.csv")
+    assert not recwarn.list
 
 
 def test_a_bag_with_an_imu_that_has_stamps_of_its_own(tmp_path):

@@ -49,11 +49,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Print one line for each finding, the likeliest fault first; 3 where there is one."""
     from contact_id_controller.diagnosis.diagnose import diagnose
     from contact_id_controller.diagnosis.finding import WRONG
-    from contact_id_controller.files import check_free, write_text
+    from contact_id_controller.files import check_free, make_folder, write_text
     from contact_id_controller.logs.column_map import map_text
     from contact_id_controller.logs.reader import read_log
 
-    check_free(*(path for path in (arguments.page, arguments.fragment) if path is not None))
+    written = [path for path in (arguments.page, arguments.fragment) if path is not None]
+    check_free(*written)
+    for path in written:
+        make_folder(path.parent)
     log = read_log(arguments.log, arguments.map, namespace=arguments.namespace)
     diagnosis = diagnose(log, arguments.urdf, arguments.config)
     for finding in diagnosis.findings:

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, judge, write, and say what was found."""
-    from contact_id_controller.files import make_folder, write_text
+    from contact_id_controller.files import check_free, make_folder, write_text
     from contact_id_controller.identification.corrected import parameter_text, write_urdf
     from contact_id_controller.identification.identify import identify
     from contact_id_controller.identification.summary import lines
@@ -72,7 +72,20 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigurationError(f"--hold-out is {arguments.hold_out:g}, must be from 0 to below 1")
     if not 2.0 <= arguments.seconds <= 600.0:
         raise ConfigurationError(f"--seconds is {arguments.seconds:g}, must be from 2 to 600")
+    if arguments.judge is not None and arguments.judge.resolve() == arguments.log.resolve():
+        raise ConfigurationError(
+            f"--judge is {str(arguments.judge)!r}, the log that is fitted; name another one"
+        )
     source = resolve_urdf(arguments.urdf)
+    folder = make_folder(arguments.out)
+    urdf, parameters = folder / source.name, folder / f"{source.stem}_motors.yaml"
+    if urdf.resolve() == source.resolve():
+        raise ConfigurationError(
+            f"--out {str(folder)!r} holds the URDF itself; choose another folder"
+        )
+    if arguments.excite is not None:
+        check_free(arguments.excite)
+        make_folder(arguments.excite.parent)
     joints = RobotModel.from_urdf(source, floating_base=False).joint_names
     log, judge = (
         None if path is None else read_log(path, arguments.map, joints)
@@ -82,12 +95,6 @@ def run(arguments: argparse.Namespace) -> int:
     found = identify(log, str(source), arguments.hold_out, judge)
     for line in lines(found, told(found.robot, found.fit)):
         print(line)
-    folder = make_folder(arguments.out)
-    urdf, parameters = folder / source.name, folder / f"{source.stem}_motors.yaml"
-    if urdf.resolve() == source.resolve():
-        raise ConfigurationError(
-            f"--out {str(folder)!r} holds the URDF itself; choose another folder"
-        )
     write_urdf(found, source, urdf)
     write_text(parameters, parameter_text(found, urdf.resolve()))
     print(f"Written: {urdf}, {parameters}")

@@ -69,7 +69,7 @@ def signs(motion: Motion, robot: RobotModel, joints: tuple[str, ...]) -> Iterato
                 judged(changed, robot).cost,
                 1.0,
                 0.0,
-                f"{what} of {joint} have the other sign than in the URDF",
+                f"{what} of {joint}: the other sign than in the URDF",
                 f"turn the sign of {what} of {joint}",
                 {"correct": {each: {joint: {"times": -1.0}} for each in channels}},
             )
@@ -91,9 +91,14 @@ def exchanges(motion: Motion, robot: RobotModel, joints: tuple[str, ...]) -> Ite
                 motion.model,
                 motion.currents,
             )
-            for what, changed, fragment in (
-                ("all channels", whole, {"joints": list(names)}),
-                ("the efforts", dataclasses.replace(motion, effort=efforts), {}),
+            for what, where, changed, fragment in (
+                ("all channels", "'joints'", whole, {"joints": list(names)}),
+                (
+                    "the efforts",
+                    "the list of columns of the efforts in 'channels', not in 'joints'",
+                    dataclasses.replace(motion, effort=efforts),
+                    {},
+                ),
             ):
                 yield Hypothesis(
                     "order of joints",
@@ -101,7 +106,7 @@ def exchanges(motion: Motion, robot: RobotModel, joints: tuple[str, ...]) -> Ite
                     1.0,
                     0.0,
                     f"{joints[j]} and {joints[i]} are exchanged in {what}",
-                    f"exchange {joints[j]} and {joints[i]} in 'joints'",
+                    f"exchange {joints[j]} and {joints[i]} in {where}",
                     fragment,
                 )
 

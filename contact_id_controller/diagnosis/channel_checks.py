@@ -216,7 +216,7 @@ def _better(
 
 
 def _say(fragment: object) -> str:
-    return f"{fragment}" if fragment else "in one of both channels"
+    return "paste what is printed below" if fragment else "in one of both channels"
 
 
 def _picture(case: Case, k: int, x: Array, y: Array) -> Picture:

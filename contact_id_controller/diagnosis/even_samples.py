@@ -105,7 +105,8 @@ def even(log: Log) -> EvenSamples:
     wide = odd_width(SMOOTH_S, period)
     if not 4 * wide < n < 50 * len(rows) + 1000:
         raise RecordError(
-            f"the log {log.source!r} has {len(rows)} rows over {stamps[-1] - stamps[0]:g} s, too few"
+            f"the log {log.source!r} has {len(rows)} rows over {stamps[-1] - stamps[0]:g} s, "
+            f"must be spread evenly over {4 * wide * period:.2g} s or more"
         )
     time = stamps[0] + period * np.arange(n)
     holes = np.flatnonzero(np.diff(stamps) > GAP_PERIODS * period)

@@ -7,7 +7,7 @@ import numpy as np
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.even_samples import BURST, GAP_PERIODS
 from contact_id_controller.diagnosis.finding import FINE, WRONG, Finding, Picture, fine, unknown
-from contact_id_controller.logs.log import Array
+from contact_id_controller.logs.log import SLOWEST_S, Array
 
 GAP_S = 0.05
 """A gap also lasts longer than this: less is bridged by whatever runs at 50 Hz and faster."""
@@ -26,6 +26,14 @@ def gaps(case: Case) -> Finding:
     """Stamps that go back, and holes in them."""
     name, time, period = "stamps", case.log.time, case.log.period
     steps = np.diff(time)
+    if period > SLOWEST_S:
+        return Finding(
+            name,
+            WRONG,
+            f"a row every {period:.4g} s: stamps are in ms, us or ns, or too slow to be told by, certain",
+            "set the unit of time to ms, us or ns in --map",
+            ends=True,
+        )
     picture = Picture(
         "Steps of the stamps", "row", np.arange(len(steps), dtype=float), "s", {"step": steps}
     )
@@ -37,6 +45,7 @@ def gaps(case: Case) -> Finding:
             f"{back.size} stamps go back, first at row {back[0] + 1} by {-steps[back[0]]:.4g} s, certain",
             "record the stamps of the sensors, from one clock that is not set while it runs",
             picture=picture,
+            ends=True,
         )
     holes = np.flatnonzero((steps > GAP_PERIODS * period) & (steps > GAP_S))
     if holes.size:

@@ -30,10 +30,13 @@ from contact_id_controller.identification.smoothing import (
     smoothed,
     sources,
 )
-from contact_id_controller.logs.log import Log
+from contact_id_controller.logs.log import SLOWEST_S, Log
 from contact_id_controller.robot import FRICTION_SPEED, RobotModel, resolve_urdf
 
 Array = NDArray[np.float64]
+
+BEYOND_RAD = 0.5
+"""Farther beyond its limits than this, rad (m), no joint stands: its unit or its zero is another one."""
 
 HELD_OUT = 0.3
 """Share of the time, at the end, on which the fit is judged."""
@@ -140,7 +143,19 @@ def samples_of(robot: RobotModel, log: Log) -> tuple[tuple[Samples, ...], bool]:
         raise RecordError(
             f"the log {log.source!r} has neither efforts nor currents that change; name their columns with --map"
         )
+    if log.period > SLOWEST_S:
+        raise RecordError(
+            f"the log {log.source!r} has a row every {log.period:.4g} s, must have one every {SLOWEST_S:g} s or more "
+            "often; set the unit of time to ms, us or ns with --map"
+        )
     q, torque = log.position[:, columns], torque[:, columns]
+    for name, each, low, high in zip(robot.joint_names, q.T, robot.lower, robot.upper):
+        seen = each[np.isfinite(each)]
+        if seen.size and (seen.min() < low - BEYOND_RAD or seen.max() > high + BEYOND_RAD):
+            raise RecordError(
+                f"the position of {name!r} goes from {seen.min():.3g} to {seen.max():.3g} in {log.source!r}, its "
+                f"limits are {low:.3g} and {high:.3g}; name the unit with --map; contact_id diagnose tells which"
+            )
     v, a = (None if each is None else each[:, columns] for each in (log.velocity, log.acceleration))
     return pieces(log.time, q, v, a, torque), in_amperes
 

@@ -117,7 +117,10 @@ def pieces(
     t = time[which]
     period = float(np.median(np.diff(t)))
     found = []
-    for rows in np.split(which, np.flatnonzero(np.diff(t) > GAP * period) + 1):
+    # A clock that was set back: what follows is another motion, also where its stamps go on.
+    set_back = np.cumsum(np.diff(time, prepend=time[0]) < 0.0)[which]
+    apart = (np.diff(t) > GAP * period) | (np.diff(set_back) > 0)
+    for rows in np.split(which, np.flatnonzero(apart) + 1):
         if len(rows) >= FEWEST_ROWS:
             channels = (None if each is None else each[rows] for each in (q, v, a, torque))
             found.append(_evened(time[rows], period, *channels))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -236,19 +237,59 @@ def read_map(path: Path, proposed: ColumnMap) -> ColumnMap:
             channels[channel] = tuple(map(str, where if isinstance(where, list) else [where]))
     units = dict(_section(content, "units", path))
     for channel, unit in units.items():
-        if unit not in UNITS and not isinstance(unit, (int, float)):
+        if not (isinstance(unit, str) and unit in UNITS) and not _is_number(unit):
             raise ConfigurationError(
                 f"unit {unit!r} of {channel!r} in '{path}' is unknown; there are {choices(UNITS)}, or a factor"
             )
-    rotation = content.get("rotation_rpy")
+    rotation, joints = content.get("rotation_rpy"), content.get("joints") or proposed.joints
+    if rotation is not None and not (
+        isinstance(rotation, list) and len(rotation) == 3 and all(map(_is_number, rotation))
+    ):
+        raise ConfigurationError(
+            f"'rotation_rpy' in '{path}' is {rotation!r}, must be three angles in rad"
+        )
+    if not isinstance(joints, (list, tuple)):
+        raise ConfigurationError(f"'joints' in '{path}' is {joints!r}, must be a list of names")
     return ColumnMap(
         channels,
-        tuple(map(str, content.get("joints") or proposed.joints)),
+        tuple(map(str, joints)),
         units,
-        _section(content, "correct", path),
-        _section(content, "delay_s", path),
+        _corrections(content, path),
+        _delays(content, path),
         None if rotation is None else tuple(map(float, rotation)),  # type: ignore[arg-type]
     )
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _corrections(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The section ``correct``: channel -> joint -> times, plus."""
+    section = _section(content, "correct", path)
+    for channel in section:
+        for joint, rule in _section(section, channel, path).items():
+            if (
+                not isinstance(rule, dict)
+                or not set(rule) <= {"times", "plus"}
+                or not all(map(_is_number, rule.values()))
+            ):
+                raise ConfigurationError(
+                    f"the correction of {channel!r} of {joint!r} in '{path}' is {rule!r}, must have "
+                    "numbers 'times' and 'plus', or one of them"
+                )
+    return section
+
+
+def _delays(content: Mapping[str, Any], path: Path) -> dict[str, float]:
+    """The section ``delay_s``."""
+    section = _section(content, "delay_s", path)
+    for part, delay in section.items():
+        if part != "imu" or not _is_number(delay):
+            raise ConfigurationError(
+                f"'delay_s' in '{path}' has {part!r}: {delay!r}; there is 'imu', a number of seconds"
+            )
+    return section
 
 
 def _section(content: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:

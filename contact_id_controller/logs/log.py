@@ -17,6 +17,9 @@ COMMANDED = ("position", "velocity", "effort", "current")
 
 _Part = TypeVar("_Part", "Imu", "Commands", "BasePose")
 
+SLOWEST_S = 0.5
+"""Between two rows: no motion is told by fewer, and stamps in ms are 1 to 20 apart."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Imu:

@@ -59,7 +59,7 @@ def read_log(
 
         log = read_bag_log(path, namespace)
         columns = ColumnMap({}) if map_file is None else read_map(map_file, ColumnMap({}))
-        return corrected(log, columns)
+        return _usable(corrected(log, columns))
     if not path.is_dir() and path.suffix not in (*CSV, NPZ, MAT):
         raise RecordError(
             f"{str(path)!r} is no log: a name must end with {choices([*CSV, NPZ, MAT, *BAGS])}, or be "
@@ -69,7 +69,21 @@ def read_log(
     columns = proposed_map(tables)
     if map_file is not None:
         columns = read_map(map_file, columns)
-    return corrected(_assembled(tables, columns, tuple(joints)), columns)
+    return _usable(corrected(_assembled(tables, columns, tuple(joints)), columns))
+
+
+def _usable(log: Log) -> Log:
+    """The rows that have a stamp; refused where a joint has no position in any of them."""
+    stamped = np.isfinite(log.time)
+    if not stamped.all():
+        log = log.rows(stamped)
+    if log.position is not None:
+        for name, each in zip(log.joints, log.position.T):
+            if not np.isfinite(each).any():
+                raise RecordError(
+                    f"the log {log.source!r} has no number in the position of {name!r}"
+                )
+    return log
 
 
 def is_bag(path: Path) -> bool:
@@ -201,7 +215,8 @@ def _array(tables: Tables, columns: ColumnMap, channel: str, n: int | None) -> A
     scale = (
         factor(columns.units[channel]) if channel in STAMPS and channel in columns.units else 1.0
     )
-    return np.hstack(parts) * scale
+    values = np.hstack(parts) * scale
+    return np.where(np.isfinite(values), values, np.nan)  # what is infinite was not measured
 
 
 def _columns(names: Sequence[str]) -> list[str]:
@@ -277,6 +292,10 @@ def corrected(log: Log, columns: ColumnMap) -> Log:
             )
         changed[channel] = values
     imu = log.imu
+    if imu is None and (columns.delay_s or columns.rotation_rpy is not None):
+        raise ConfigurationError(
+            "the map corrects an IMU, which the log lacks: it takes 'imu.angular_velocity' and 'imu.acceleration'"
+        )
     if imu is not None and "imu" in columns.delay_s:
         imu = dataclasses.replace(imu, time=imu.time - float(columns.delay_s["imu"]))
     if imu is not None and columns.rotation_rpy is not None:

@@ -98,7 +98,9 @@ def _text(path: Path) -> dict[str, np.ndarray]:
         cells = first.lstrip("#% ").split()
     options: dict[str, Any] = {"delimiter": delimiter, "skiprows": int(header), "ndmin": 2}
     try:
-        values = np.loadtxt(path, encoding="utf-8-sig", comments=None, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a text without rows
+            values = np.loadtxt(path, encoding="utf-8-sig", comments=None, **options)
     except ValueError:  # empty cells, or words: not a number
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -112,6 +114,9 @@ def _text(path: Path) -> dict[str, np.ndarray]:
                 )
             )
     names = [cell.strip() for cell in cells] if header else []
+    twins = [name for k, name in enumerate(names) if name and name in names[:k]]
+    if twins:
+        raise RecordError(f"the log {str(path)!r} has two columns {twins[0]!r}")
     if len(names) < values.shape[1]:
         names += [str(k + 1) for k in range(len(names), values.shape[1])]
     return dict(zip(names, values.T))
