@@ -206,11 +206,12 @@ def estimate_contacts(time_s, lands, period):
     fresh, lasted, others = period.seen_s[0] == -np.inf, 0.0 < elapsed <= LONGEST_S, False
     _feel(period, elapsed, lasted)
     believed = gaps.copy()
-    places, normals = period.points.copy(), period.normals.copy()
+    places = period.points.copy()
     slope = np.empty(2)
     risen = _fit(period, slope)
     period.rise[:] = 0.0
     if risen:
+        normals = period.normals.copy()
         _take_ground(period, slope)
         if fresh and _nearest(believed) < _nearest(gaps):
             # The robot, or what it calls its place, was moved: the ground was learnt elsewhere.

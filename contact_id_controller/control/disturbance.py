@@ -253,7 +253,8 @@ def observe(time_s, period):
     fill(period.carried, np.nan)
     doubt = _in_doubt(time_s, period) or not 0.0 < elapsed <= LONGEST_S
     if not doubt:
-        unexplained(period, elapsed)
+        if not period.settings.estimates:  # of this state, before the solution
+            unexplained(period, elapsed)
         count = period.gaps.shape[0]
         near, which = np.empty(count, np.int64), np.empty(count, np.int64)
         feet = _take_foreseen_forces(period, near, which)
