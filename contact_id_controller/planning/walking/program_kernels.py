@@ -1,0 +1,360 @@
+"""The compiled part of `program`: costs and constraints of one step program, and its cheapest time of landing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from contact_id_controller.kernels.arrays import assign
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.dense import cholesky, forward_substitute
+from contact_id_controller.kernels.nearest_point import SOLVED, nearest_point
+from contact_id_controller.planning.walking.step_rules import Rules, Situation, Weights
+
+UNKNOWNS = 6  # per axis: p0, u1, d1, u2, d2, u3
+P0, U1, D1, U2, D2, U3 = range(UNKNOWNS)
+END = 7  # the cost of xi at the end, which depends on the time of landing
+EDGES = 8  # of the polygon inside the circle that a leg reaches
+INSTANT_S = 1e-6  # a shift of weight that is shorter takes no time
+POINT_M = 1e-4  # half size of a foot that is a point, for the centre of pressure
+PEAK = 5.8  # largest acceleration of a quintic from rest to rest, times duration^2 over way
+LATEST_SHARE = 0.4  # of the time left in which a foot moves at least, however long it settles
+SINGULAR = 1e-14  # share of a pivot below which the program has no unique solution
+
+
+@kernel
+def shift_of_weight(rate, duration_s):
+    """E and G of a phase in which p goes linearly from a to b: xi' = E xi - (E - 1 - G) a - G b."""
+    if duration_s < INSTANT_S:
+        return 1.0, 0.0
+    grown = math.exp(rate * duration_s)
+    return grown, (grown - 1.0) / (rate * duration_s) - 1.0
+
+
+@kernel
+def chain(rules, first_s, both, row):
+    """Write the row (6,) of xi where the fourth stance begins; returns its factor of xi now.
+
+    First p0 for ``first_s``; unless ``both`` stand and u1 already carries, weight then shifts to u1 + d1.
+    """
+    grown, part = shift_of_weight(rules.rate, rules.double_s)
+    swing, first = math.exp(rules.rate * rules.swing_s), math.exp(rules.rate * first_s)
+    for k in range(UNKNOWNS):
+        row[k] = 0.0
+    row[P0], factor = 1.0 - first, first
+    if not both:
+        row[P0], factor = grown * row[P0] - (grown - 1.0 - part), grown * factor
+        row[U1] -= part
+        row[D1] -= part
+    for here, there in ((U1, U2), (U2, U3)):
+        for k in range(UNKNOWNS):
+            row[k] *= swing
+        row[here] += 1.0 - swing
+        row[here + 1] += 1.0 - swing
+        for k in range(UNKNOWNS):
+            row[k] *= grown
+        row[here] -= grown - 1.0 - part
+        row[here + 1] -= grown - 1.0 - part
+        row[there] -= part
+        if there == U2:
+            row[there + 1] -= part
+        factor *= swing * grown
+    return factor
+
+
+@kernel
+def periodic_offset(rules, alternation, drift, out):
+    """Write xi - u (2,) where a group begins to carry alone; the next step is alternation + drift, (2,) each."""
+    grown, part = shift_of_weight(rules.rate, rules.double_s)
+    grown *= math.exp(rules.rate * rules.swing_s)
+    for d in range(2):
+        out[d] = (1.0 + part) * (alternation[d] / (1.0 + grown) + drift[d] / (grown - 1.0))
+
+
+@kernel
+def _turned(heading, x, y, sign, out):
+    """Write sign (x, y), given in the heading frame, into ``out`` (2,) in the world."""
+    c, s = math.cos(heading), math.sin(heading)
+    out[0], out[1] = sign * (c * x - s * y), sign * (s * x + c * y)
+
+
+@kernel
+def _costs(rules, weights, now, terms, nominal):
+    """Write weight, row (6,) and goal (2,) of each cost into ``terms`` (8, 9), and where xi - u3 shall be (2,)."""
+    terms[:] = 0.0
+    step, drift, other = np.empty(2), np.empty(2), 1 - now.carry
+    cycle_s = rules.swing_s + rules.double_s
+    for d in range(2):
+        drift[d] = now.velocity[d] * cycle_s
+    sign = 1.0 if now.carry == 1 else -1.0
+    _turned(now.heading, rules.offset[0], rules.offset[1], sign, step)  # from who carries
+    terms[0, 0], terms[0, 1 + D1] = weights.shift, 1.0
+    terms[1, 0], terms[1, 1 + D2] = weights.shift, 1.0
+    terms[2, 0], terms[2, 1 + P0] = weights.pressure, 1.0
+    terms[3, 0], terms[3, 1 + U1] = weights.step, 1.0
+    terms[4, 0], terms[4, 1 + U2], terms[4, 1 + U1] = weights.later, 1.0, -1.0
+    terms[5, 0], terms[5, 1 + U3], terms[5, 1 + U2] = weights.later, 1.0, -1.0
+    turns = -1.0 if not now.both else 1.0  # whether the one that lands at u1 steps next
+    for d in range(2):
+        here = now.feet[now.carry, d]
+        terms[2, 7 + d] = 0.5 * (here + now.feet[other, d]) if now.both else here
+        terms[3, 7 + d] = here if now.both else here + step[d] + drift[d]
+        terms[4, 7 + d] = turns * step[d] + drift[d]
+        terms[5, 7 + d] = -turns * step[d] + drift[d]
+    if not (now.both or math.isnan(now.previous[0])):
+        terms[6, 0], terms[6, 1 + U1] = weights.keep, 1.0
+        terms[6, 7:] = now.previous
+    for d in range(2):
+        step[d] *= turns
+    periodic_offset(rules, step, drift, nominal)
+
+
+@kernel
+def _between(A, b, n, index, minus, turn, centre, low, high):
+    """Two rows an axis that keep unknown ``index`` (less ``minus``, -1: nothing) about ``centre`` in a turned box.
+
+    turn (2, 2): its columns are the box's axes. Returns the number of rows so far.
+    """
+    for axis in range(2):
+        at = turn[0, axis] * centre[0] + turn[1, axis] * centre[1]
+        for d in range(2):
+            A[n, 2 * index + d] = turn[d, axis]
+            A[n + 1, 2 * index + d] = -turn[d, axis]
+            if minus >= 0:
+                A[n, 2 * minus + d] = -turn[d, axis]
+                A[n + 1, 2 * minus + d] = turn[d, axis]
+        b[n], b[n + 1] = -low[axis] - at, high[axis] + at
+        n += 2
+    return n
+
+
+@kernel
+def _polygon(A, b, n, index, normals, bounds):
+    """Rows that keep unknown ``index`` where normals (m, 2) x <= bounds (m,); the number of rows so far."""
+    for k in range(bounds.shape[0]):
+        A[n, 2 * index] = -normals[k, 0]
+        A[n, 2 * index + 1] = -normals[k, 1]
+        b[n] = bounds[k]
+        n += 1
+    return n
+
+
+@kernel
+def _constraints(rules, now, A, b):
+    """Rows A z + b >= 0 that no time of landing changes; equalities first. Returns (equalities, rows)."""
+    n, here, nowhere = 0, now.feet[now.carry], np.zeros(2)
+    turn, low, high = np.empty((2, 2)), np.empty(2), np.empty(2)
+    if now.both:
+        for d in range(2):
+            A[d, 2 * U1 + d], b[d] = 1.0, -here[d]
+        n = 2
+    equalities = n
+    n = _polygon(A, b, n, P0, now.hull_normals, now.hull_bounds)
+    turn[0, 0] = turn[1, 1] = math.cos(now.heading)
+    turn[1, 0], turn[0, 1] = math.sin(now.heading), -math.sin(now.heading)
+    for d in range(2):
+        high[d] = max(rules.sole[d], POINT_M)
+        low[d] = -high[d]
+    for index in (D1, D2):
+        n = _between(A, b, n, index, -1, turn, nowhere, low, high)
+    # Along the offset between the groups no leg crosses the other; across it they reach as far as they do.
+    size = math.sqrt(rules.offset[0] ** 2 + rules.offset[1] ** 2)
+    x, y = (rules.offset[0] / size, rules.offset[1] / size) if size > 0.0 else (0.0, 1.0)
+    _turned(now.heading, y, -x, 1.0, turn[:, 0])
+    _turned(now.heading, x, y, 1.0, turn[:, 1])
+    lands = now.carry if now.both else 1 - now.carry  # the group that stands or lands at u1
+    for index, minus in ((U1, -1), (U2, U1), (U3, U2)):
+        low[0], high[0] = -rules.reach[1], rules.reach[0]
+        if lands == 0:
+            low[1], high[1] = rules.width[0], rules.width[1]
+        else:
+            low[1], high[1] = -rules.width[1], -rules.width[0]
+        if index != U1:
+            n = _between(A, b, n, index, minus, turn, nowhere, low, high)
+        elif not now.both:
+            n = _between(A, b, n, index, minus, turn, here, low, high)
+        lands = 1 - lands
+    n = _polygon(A, b, n, U2 if now.both else U1, now.area_normals, now.area_bounds)
+    return equalities, n
+
+
+@kernel
+def _leg_rows(rules, now, first_s, A, b, n):
+    """Rows that keep both feet within the legs' reach of the centre of mass when the next one lands.
+
+    c(T) = p0 + cosh(w T) (c - p0) + sinh(w T) c'/w; where both stand, T and then a swing about u1 + d1.
+    """
+    w = rules.rate
+    ch, sh = math.cosh(w * first_s), math.sinh(w * first_s)
+    far_ch, far_sh = 1.0, 0.0
+    if now.both:
+        far_ch, far_sh = math.cosh(w * rules.swing_s), math.sinh(w * rules.swing_s)
+    by_place, by_speed = far_ch * ch + far_sh * sh, far_ch * sh + far_sh * ch
+    by_pressure, by_foot = far_ch * (1.0 - ch) - far_sh * sh, 1.0 - far_ch
+    index = U2 if now.both else U1
+    hip, radius = np.empty((2, 2)), rules.leg_m * math.cos(math.pi / EDGES)
+    for group in range(2):
+        _turned(now.heading, rules.hips[group, 0], rules.hips[group, 1], 1.0, hip[group])
+    for k in range(EDGES):
+        angle = 2.0 * math.pi * k / EDGES
+        normal = (math.cos(angle), math.sin(angle))
+        b[n], b[n + 1] = radius, radius
+        for d in range(2):
+            com = by_place * now.com[d] + by_speed * now.speed[d] / w
+            A[n, 2 * index + d] -= normal[d]
+            for row, group in ((n, 1 - now.carry), (n + 1, now.carry)):
+                A[row, 2 * P0 + d] += normal[d] * by_pressure
+                A[row, 2 * U1 + d] += normal[d] * by_foot
+                A[row, 2 * D1 + d] += normal[d] * by_foot
+                b[row] += normal[d] * (com + hip[group, d])
+            b[n + 1] -= normal[d] * now.feet[now.carry, d]
+        n += 2
+    return n
+
+
+@kernel
+def _swing_rows(rules, now, first_s, A, b, n):
+    """Rows that keep u1 where the foot aloft gets in time; the number of rows so far."""
+    if now.both or math.isnan(now.aloft[0, 0]):
+        return n
+    moves_s = max(first_s - rules.settle_s, LATEST_SHARE * first_s)
+    by_peak = rules.foot_acceleration * moves_s * moves_s / PEAK
+    far = min(rules.foot_speed * moves_s, by_peak) + rules.slack_m
+    turn, low, high, at = np.empty((2, 2)), np.empty(2), np.empty(2), np.empty(2)
+    turn[0, 0] = turn[1, 1] = math.cos(now.heading)
+    turn[1, 0], turn[0, 1] = math.sin(now.heading), -math.sin(now.heading)
+    for d in range(2):
+        at[d] = now.aloft[0, d] + 0.5 * moves_s * now.aloft[1, d]
+        low[d], high[d] = -far, far
+    return _between(A, b, n, U1, -1, turn, at, low, high)
+
+
+@kernel
+def _in_root(terms, root, inverse, target):
+    """Factor the costs' Hessian (6, 6) into root root^T, invert root, and write L^-1 of their gradient (2, 6)."""
+    root[:] = 0.0
+    target[:] = 0.0
+    for t in range(terms.shape[0]):
+        weight = terms[t, 0]
+        if weight == 0.0:
+            continue
+        for i in range(UNKNOWNS):
+            scaled = weight * terms[t, 1 + i]
+            if scaled == 0.0:
+                continue
+            for d in range(2):
+                target[d, i] += scaled * terms[t, 7 + d]
+            for j in range(i + 1):
+                root[i, j] += scaled * terms[t, 1 + j]
+    if not cholesky(root, UNKNOWNS, SINGULAR):
+        return False
+    for d in range(2):
+        forward_substitute(root, UNKNOWNS, target[d])
+    inverse[:] = 0.0
+    for j in range(UNKNOWNS):  # inverse[j]: column j of L^-1, which is a row of L^-T
+        inverse[j, j] = 1.0
+        forward_substitute(root, UNKNOWNS, inverse[j])
+    return True
+
+
+@kernel
+def _cost_of(terms, z):
+    """Sum of the weighted squares at z (12,)."""
+    total = 0.0
+    for t in range(terms.shape[0]):
+        if terms[t, 0] == 0.0:
+            continue
+        for d in range(2):
+            miss = -terms[t, 7 + d]
+            for k in range(UNKNOWNS):
+                miss += terms[t, 1 + k] * z[2 * k + d]
+            total += terms[t, 0] * miss * miss
+    return total
+
+
+@kernel
+def solve_one(terms, A, b, rows, equalities, preferred, z):
+    """Write z (12,) of one time of landing; (solved, cost).
+
+    min sum_t w_t |terms_t z - goal_t|^2 with A z + b >= 0: the point next to the unconstrained one in the costs' root.
+    preferred (m,): see `nearest_point`; holds which rows are active on return.
+    """
+    root, inverse = np.empty((UNKNOWNS, UNKNOWNS)), np.empty((UNKNOWNS, UNKNOWNS))
+    target, dim = np.empty((2, UNKNOWNS)), 2 * UNKNOWNS
+    if not _in_root(terms, root, inverse, target):
+        return False, np.inf
+    turned, y = np.zeros((rows, dim)), np.empty(dim)
+    for i in range(UNKNOWNS):
+        for d in range(2):
+            y[2 * i + d] = target[d, i]
+    for r in range(rows):
+        for i in range(UNKNOWNS):
+            for d in range(2):
+                value = A[r, 2 * i + d]
+                if value != 0.0:
+                    for j in range(i, UNKNOWNS):
+                        turned[r, 2 * j + d] += value * inverse[i, j]
+    multipliers = np.empty(rows)
+    status, _ = nearest_point(
+        turned,
+        b[:rows],
+        equalities,
+        preferred[:rows],
+        y,
+        multipliers,
+        np.zeros(dim + 1, dtype=np.int64),
+        np.zeros((dim, dim)),
+        np.zeros((dim, dim)),
+        np.zeros((3, dim + 1)),
+    )
+    if status != SOLVED:
+        return False, np.inf
+    for i in range(UNKNOWNS):
+        for d in range(2):
+            total = 0.0
+            for j in range(i, UNKNOWNS):
+                total += inverse[i, j] * y[2 * j + d]
+            z[2 * i + d] = total
+    for r in range(rows):
+        preferred[r] = r >= equalities and multipliers[r] > 0.0
+    return True, _cost_of(terms, z)
+
+
+@kernel
+def best_landing(rules, weights, situation, times, leg_rows, z):
+    """Solve the program for each time of landing (k,), s from now; z (12,) of the cheapest.
+
+    leg_rows: whether the legs' reach counts. Returns (number of the time, -1: none is feasible; cost).
+    """
+    rules, weights, now = Rules(*rules), Weights(*weights), Situation(*situation)
+    terms, nominal = np.empty((END + 1, 9)), np.empty(2)
+    _costs(rules, weights, now, terms, nominal)
+    room = 2 + 20 + 4 + 2 * EDGES + now.hull_bounds.shape[0] + now.area_bounds.shape[0]
+    A, b = np.zeros((room, 2 * UNKNOWNS)), np.zeros(room)
+    equalities, fixed = _constraints(rules, now, A, b)
+    preferred, trial = np.zeros(room, dtype=np.bool_), np.empty(2 * UNKNOWNS)
+    best, least, row = -1, np.inf, np.empty(UNKNOWNS)
+    for k in range(times.shape[0]):
+        first_s = times[k]
+        factor = chain(rules, first_s, now.both, row)
+        row[U3] -= 1.0
+        terms[END, 0] = weights.end
+        for i in range(UNKNOWNS):
+            terms[END, 1 + i] = row[i]
+        for d in range(2):
+            xi = now.com[d] + now.speed[d] / rules.rate
+            terms[END, 7 + d] = nominal[d] - factor * xi
+        A[fixed:] = 0.0
+        n = _swing_rows(rules, now, first_s, A, b, fixed)
+        if leg_rows:
+            n = _leg_rows(rules, now, first_s, A, b, n)
+        solved, cost = solve_one(terms, A, b, n, equalities, preferred, trial)
+        if not solved:
+            continue
+        cost += weights.time * (first_s - now.nominal_s) ** 2
+        cost += weights.stay * (first_s - now.left_s) ** 2
+        if cost < least:
+            best, least = k, cost
+            assign(z, trial)
+    return best, least
