@@ -173,6 +173,36 @@ def test_after_a_gap_in_what_was_given_the_start_ramp_acts(keeps_last, noise):
     assert steps.max() < 1.5 * PROBE * way
 
 
+def commands_pass(machine):
+    """A switch, [True]: False keeps the commands on their way, as a process between that sleeps."""
+    switch, command = [True], machine.group.command
+    machine.group.command = lambda torques: command(torques) if switch[0] else None
+    return switch
+
+
+@pytest.mark.parametrize("after_s, ramp_s", [(0.13, 4.0), (1.0, 0.3)], ids=["ramp", "moving"])
+def test_commands_that_arrive_late_are_no_gap(after_s, ramp_s):
+    """Efforts that are an old command of ours are given by nobody else: no tenth of the torque."""
+    machine = Machine(start_ramp_s=ramp_s, gap_s=0.1)
+    passes, fastest = commands_pass(machine), 12.0
+    for k in range(round((after_s + 1.0) / PERIOD_S)):
+        phase = fastest * k * PERIOD_S + np.arange(12.0)
+        passes[0] = not after_s <= k * PERIOD_S < after_s + 0.25
+        machine.period(STANDING + 0.02 * np.sin(phase), 0.02 * fastest * np.cos(phase))
+        assert not machine.guard.effort_monitor.lost, f"{k * PERIOD_S - after_s:.3f} s late"
+
+
+def test_a_last_effort_that_stays_for_ever_is_a_gap():
+    """In the group controller that keeps it, while the robot moves on."""
+    machine = Machine(group=SimulatedEffortController(12, keeps_last=True), gap_s=0.1)
+    for k in range(2000):
+        phase = 12.0 * k * PERIOD_S + np.arange(12.0)
+        if k == 1000:
+            machine.group.deactivate()
+        machine.period(STANDING + 0.02 * np.sin(phase), 0.24 * np.cos(phase))
+    assert machine.guard.effort_monitor.lost
+
+
 def test_a_command_of_the_wrong_length_ends_in_the_ramp_too():
     machine = Machine()
     machine.periods(RAMP_S + 0.3)

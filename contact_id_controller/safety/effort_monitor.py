@@ -29,12 +29,19 @@ PROBE = 0.1
 LAG = 8
 """Periods that a command may take until it is seen."""
 
+LATE_S = 0.25
+"""Efforts that are a command no older than this are late: a process on their way slept, and nobody else commands.
+
+Less than a step of a gait, after which the same torques come again, also beside a last effort that stays.
+"""
+
 
 class EffortMonitor:
     """Compares measured efforts with the commands before them. Seconds are those of the states.
 
     Efforts that never followed (zero, noise, another unit) are never judged. Sums fade over
-    ``window_s``, so that an outlier, or a joint at a limit, is no evidence.
+    ``window_s``, so that an outlier, or a joint at a limit, is no evidence. Nor is lateness: efforts that are
+    those of an older command agree with it, up to LATE_S.
 
     Args:
         joints: their number.
@@ -54,7 +61,7 @@ class EffortMonitor:
         self._learnt = max(1, round(LEARNT_S / period_s))
         self._window = max(1, round(window_s / period_s))
         self._longest_s = 2.5 * period_s
-        self._ring = np.zeros((LAG, joints))
+        self._ring = np.zeros((max(LAG, round(LATE_S / period_s)), joints))
         self.held, self._sum = np.zeros(joints), np.zeros(joints)
         self.forget()
 
@@ -68,11 +75,11 @@ class EffortMonitor:
     def warm_up(self) -> None:
         """Compile what `measure` uses."""
         for lost in (False, True):
-            _compare(self._ring, LAG, self.held, self.held, lost)
+            _compare(self._ring, LAG, LAG, self.held, self.held, lost, self._largest)
 
     def command(self, torques: np.ndarray) -> None:
         """Torques (na,) that are sent now."""
-        self._ring[self._count % LAG] = torques
+        self._ring[self._count % len(self._ring)] = torques
         self._count += 1
 
     def measure(self, time_s: float, efforts: np.ndarray | None) -> bool:
@@ -80,7 +87,10 @@ class EffortMonitor:
         if not self.watches or efforts is None or self._count < LAG:
             return False
         since_s, self._time_s = time_s - self._time_s, time_s
-        missing, whole = _compare(self._ring, self._count, efforts, self.held, self.lost)
+        reach = len(self._ring) if self._agreed >= self._learnt else LAG
+        missing, whole = _compare(
+            self._ring, self._count, reach, efforts, self.held, self.lost, self._largest
+        )
         if not (since_s <= self._longest_s and missing < np.inf):
             return False  # what came meanwhile was not seen
         if not self.lost:
@@ -127,15 +137,16 @@ class EffortMonitor:
 
 
 @bare_kernel
-def _compare(ring, count, efforts, held, lost):
+def _compare(ring, count, reach, efforts, held, lost, largest):
     """Squares, N^2·m^2, of what is missing of the nearest command, and of that command.
 
-    ring (lags, na): the last commands, ``count`` in all; efforts (na,) measured. Lost: how much of the change from
-    ``held`` (na,) to the last command is followed, and its square.
+    ring (rows, na): the last commands, ``count`` in all; efforts (na,) measured. The nearest of the last LAG, and
+    where that does not agree the newest of ``reach`` that does and is no small part of ``largest``. Lost: how much
+    of the change from ``held`` (na,) to the last command is followed, and its square.
     """
-    lags, joints = ring.shape
+    rows, joints = ring.shape
     if lost:
-        newest = (count - 1) % lags
+        newest = (count - 1) % rows
         followed, whole = 0.0, 0.0
         for j in range(joints):
             change = ring[newest, j] - held[j]
@@ -143,12 +154,17 @@ def _compare(ring, count, efforts, held, lost):
             whole += change * change
         return followed, whole
     least, size = np.inf, 0.0
-    for k in range(lags):
+    for age in range(min(reach, count)):
+        if age >= LAG and least <= AGREES * size:
+            break
+        row = (count - 1 - age) % rows
         missing, whole = 0.0, 0.0
         for j in range(joints):
-            difference = efforts[j] - ring[k, j]
+            difference = efforts[j] - ring[row, j]
             missing += difference * difference
-            whole += ring[k, j] * ring[k, j]
-        if missing < least:
+            whole += ring[row, j] * ring[row, j]
+        if missing < least and (
+            age < LAG or (missing <= AGREES * whole and whole > SIGNIFICANT * largest)
+        ):
             least, size = missing, whole
     return least, size
