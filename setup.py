@@ -124,6 +124,7 @@ setup(
             "websockets>=13.0",
             "quadprog>=0.1.12",
             "pytest>=8.0",
+            "pytest-xdist>=3.6",
             "import-linter>=2.16",
             "mypy>=1.15",
             "ruff>=0.17,<0.18",  # one formatter makes one layout
