@@ -319,7 +319,10 @@ def test_rows_for_trajectories_are_those_for_efforts_otherwise_stated():
     ],
 )
 def test_short_form_over_real_topics(tmp_path, interface, short_form):
-    """The robot walks through the group controller, or the joint_trajectory_controller, of a stand-in."""
+    """The robot walks through the group controller, or the joint_trajectory_controller, of a stand-in.
+
+    At the end a process that ends by itself is named at once.
+    """
     chosen = [fault for fault in faults.faults_of(interface) if fault.name in short_form]
     assert len(chosen) == len(short_form)
     with FaultWorld(tmp_path, real_time_factor=REAL_TIME_FACTOR, interface=interface) as world:
@@ -331,10 +334,6 @@ def test_short_form_over_real_topics(tmp_path, interface, short_form):
         faults.campaign(world, wrong, rows.append)
         assert [row for row in rows if row.wrong] == []
         assert len(world.relay.times_s) > 500 and not world.relay.violations
-
-
-def test_a_process_that_ends_by_itself_is_named_at_once(tmp_path):
-    with FaultWorld(tmp_path, real_time_factor=REAL_TIME_FACTOR) as world:
         world.nodes["gait_planner"].send(signal.SIGKILL)
         begun_s = time.monotonic()
         with pytest.raises(RunError, match="gait_planner ended"):
