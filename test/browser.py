@@ -11,7 +11,7 @@ import urllib.request
 
 from websockets.sync.client import connect
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def chromium():

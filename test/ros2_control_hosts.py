@@ -193,12 +193,12 @@ class Host:
         last = self.heard + states
         return self.until(lambda: self.heard > last)
 
-    def holds(self, efforts, patience_s=30.0):
+    def holds(self, efforts, patience_s=PATIENCE_S):
         return self.until(lambda: np.allclose(self.efforts, efforts), patience_s)
 
     def send(self, values):
         """A command, straight to the group controller."""
-        assert self.until(self.commands.get_subscription_count, 30.0), self.log()
+        assert self.until(self.commands.get_subscription_count), self.log()
         self.commands.publish(Float64MultiArray(data=[float(value) for value in values]))
 
     def kill(self):
@@ -208,9 +208,9 @@ class Host:
 
     def call(self, kind, service, request):
         client = self.node.create_client(kind, service)
-        assert client.wait_for_service(30.0), service
+        assert client.wait_for_service(PATIENCE_S), service
         future = client.call_async(request)
-        assert self.until(future.done, 30.0), service
+        assert self.until(future.done), service
         self.node.destroy_client(client)
         return future.result()
 
@@ -233,7 +233,7 @@ class StandIn(Host):
         urdf = str(self.folder / "mock.urdf")
         self.process = self.run("manager", [sys.executable, program, urdf, str(self.file)])
         assert self.hears(), self.log()
-        assert self.until(self.commands.get_subscription_count, 30.0)
+        assert self.until(self.commands.get_subscription_count)
 
     def activate(self, name):
         assert self.call(SetBool, f"/{name}/active", SetBool.Request(data=True)).success

@@ -27,7 +27,7 @@ FEET = [f"{leg}_FOOT" for leg in LEGS]
 STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 HEIGHT_M = 0.162
 VELOCITY = 0.01 * np.arange(1, 13)
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 _NUMBERS = itertools.count()
 RELIABLE = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 

@@ -51,7 +51,7 @@ KILLS = int(os.environ.get("WATCHDOG_KILLS", 2))
 STOPS = int(os.environ.get("WATCHDOG_STOPS", 3))
 ALLOWANCE_S = 0.05
 """Beyond the timeout, for a machine that does other things too."""
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 class Robot:
@@ -372,7 +372,7 @@ def test_a_worker_without_a_keeper_ends_when_asked_or_when_the_robot_is_gone(rob
     worker, reserve = _both_workers(robot, keeper)
     keeper.kill()
     keeper.wait()
-    assert robot.until(lambda: "the keeper of this process was killed" in robot.log(), 5.0)
+    assert robot.until(lambda: "the keeper of this process was killed" in robot.log())
     assert not _runs(reserve) and f"kill {worker}" in robot.log()
     if asked:
         os.kill(worker, signal.SIGTERM)
@@ -432,7 +432,7 @@ def test_bad_commands_never_arrive_and_reset_lets_good_ones_pass(robot):
     assert np.allclose(robot.group.efforts, [0.1, 0.2, 0.3]), robot.log()
     send([float("inf"), 0.0, 0.0], count=3)
     assert robot.holds(DAMPING)
-    assert robot.until(lambda: "tripped, not_finite" in robot.log(), 5.0)
+    assert robot.until(lambda: "tripped, not_finite" in robot.log())
     send([0.1, 0.2, 0.3], count=5)
     assert np.allclose(robot.group.efforts, DAMPING)
     assert robot.reset()

@@ -246,7 +246,7 @@ def _python(code):
 def test_a_dead_process_is_reported_with_its_last_lines(tmp_path):
     dying = _python("print('loading'); raise SystemExit('URDF not found')")
     with processes.NodeGroup({"controller": dying}, tmp_path, {}) as nodes:
-        assert nodes["controller"].wait(20.0)
+        assert nodes["controller"].wait(120.0)
         with pytest.raises(RunError, match=r"(?s)'controller' ended with code 1.*URDF not found"):
             nodes.check()
 
@@ -257,10 +257,10 @@ def test_the_output_of_a_node_is_its_users_alone(tmp_path):
     log.write_text("of a run before")
     log.chmod(0o666)
     with processes.NodeGroup({"node": _python("print('said')")}, tmp_path, {}) as nodes:
-        assert nodes["node"].wait(20.0)
+        assert nodes["node"].wait(120.0)
         assert log.stat().st_mode & 0o777 == 0o600 and nodes["node"].output() == "said\n"
         nodes.restart("node")
-        assert nodes["node"].wait(20.0) and nodes["node"].output() == 2 * "said\n"
+        assert nodes["node"].wait(120.0) and nodes["node"].output() == 2 * "said\n"
 
 
 def test_a_node_hears_hangups_though_this_process_does_not(tmp_path):
@@ -269,7 +269,7 @@ def test_a_node_hears_hangups_though_this_process_does_not(tmp_path):
     try:
         says = "import signal; print(signal.getsignal(signal.SIGHUP) == signal.SIG_DFL)"
         with processes.NodeGroup({"node": _python(says)}, tmp_path, {}) as nodes:
-            nodes["node"].wait(20.0)
+            nodes["node"].wait(120.0)
             assert "True" in nodes["node"].output()
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -277,7 +277,7 @@ def test_a_node_hears_hangups_though_this_process_does_not(tmp_path):
 
 def test_a_process_that_ended_well_is_no_failure_where_that_is_expected(tmp_path):
     with processes.NodeGroup({"robot": _python("pass")}, tmp_path, {}) as nodes:
-        assert nodes["robot"].wait(20.0)
+        assert nodes["robot"].wait(120.0)
         nodes.check("robot")
         with pytest.raises(RunError, match="ended with code 0"):
             nodes.check()
@@ -295,7 +295,7 @@ def test_a_process_that_ignores_signals_is_ended_all_the_same(tmp_path, monkeypa
     with processes.NodeGroup({"stubborn": stubborn}, tmp_path, {}) as nodes:
         while "ready" not in nodes["stubborn"].last_lines():
             time.sleep(0.01)
-    nodes["stubborn"].wait(20.0)
+    nodes["stubborn"].wait(120.0)
     assert nodes["stubborn"].exit_code == -signal.SIGKILL
 
 

@@ -18,7 +18,7 @@ from contact_id_controller.ros import direct_loop, packed  # noqa: E402
 from contact_id_controller.ros.direct_loop import DirectLoop, age_s, hand_on_newest  # noqa: E402
 from contact_id_controller.ros.executor import GuardedExecutor  # noqa: E402
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 TRUNCATED = serialize_message(JointState(name=["a" * 40, "b"], position=[1.0, 2.0]))[:60]
 
 

@@ -772,7 +772,7 @@ class Beside:
         self.until(lambda: self.other_nodes.listen(self.peer, class_of))
         self.until(self.results.get_subscription_count)
 
-    def until(self, condition, patience_s=5.0):
+    def until(self, condition, patience_s=60.0):
         end_s = time.monotonic() + patience_s
         while not condition():
             assert time.monotonic() < end_s

@@ -34,7 +34,7 @@ from contact_id_controller.ros.plan_messages import (  # noqa: E402
 )
 
 QUADRUPED = ROBOTS["quadruped"]
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 PERIOD_NS, PLAN_NS, LEAD_NS = 1_000_000, 50_000_000, 20_000_000

@@ -9,6 +9,7 @@ import time
 import pytest
 from paths import ROOT
 
+PATIENCE_S = 60.0
 PROGRAM = """
 import os, signal, sys, time
 from contact_id_controller.ros.keeper import keep
@@ -107,7 +108,7 @@ def test_the_reserve_goes_on_and_another_one_takes_its_place(start):
     role, reserve, _ = said(process)
     assert role == "reserve" and alive(active) and alive(reserve)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10.0) == 7, "the exit code of the worker that was asked to end"
+    assert process.wait(PATIENCE_S) == 7, "the exit code of the worker that was asked to end"
     assert gone(active) and gone(reserve)
     assert process.stderr.read().count("the reserve goes on") == 3
 
@@ -166,13 +167,13 @@ def test_a_worker_that_asked_to_outlive_its_keeper_does_and_hears_signals_itself
 
 def test_what_ends_by_itself_is_not_started_again(start):
     process = start("return 3")
-    assert process.wait(10.0) == 3
+    assert process.wait(PATIENCE_S) == 3
     assert process.stdout.read().count("active") == 1
 
 
 def test_what_is_killed_at_each_start_is_given_up(start):
     process = start("os.kill(os.getpid(), signal.SIGKILL)")
-    assert process.wait(30.0) == 128 + signal.SIGKILL
+    assert process.wait(PATIENCE_S) == 128 + signal.SIGKILL
     assert process.stdout.read().count("active") == 5
     assert "killed 5 times at its start" in process.stderr.read()
 
@@ -184,7 +185,7 @@ def test_every_signal_that_asks_to_end_reaches_the_worker(start, number):
     role, _, _ = said(process)
     assert role == "reserve", "the first is ready"
     process.send_signal(number)
-    assert process.wait(10.0) == 7, "asked to end, not killed: it had its last word"
+    assert process.wait(PATIENCE_S) == 7, "asked to end, not killed: it had its last word"
 
 
 def test_a_worker_that_breaks_while_it_works_is_followed_by_the_reserve(start):
@@ -196,7 +197,7 @@ def test_a_worker_that_breaks_while_it_works_is_followed_by_the_reserve(start):
     _, reserve, _ = said(process)
     assert said(process) == ("called", reserve, True) and gone(active)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10.0) == 7
+    assert process.wait(PATIENCE_S) == 7
     assert "ended with code 1, the reserve goes on" in process.stderr.read()
 
 
@@ -210,7 +211,7 @@ def test_a_worker_that_hangs_is_killed_and_followed(start):
     role, other, _ = said(process)
     assert role == "reserve" and alive(reserve) and alive(other)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10.0) == 7
+    assert process.wait(PATIENCE_S) == 7
     lines = process.stderr.read()
     assert f"process {active} has been silent" in lines and lines.count("silent") == 1
 
@@ -220,7 +221,7 @@ def test_a_worker_that_turns_round_and_round_is_killed_and_followed(start):
     (_, active, _), (_, reserve, _) = said(process), said(process)
     assert said(process) == ("called", reserve, True) and gone(active)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10.0) == 7
+    assert process.wait(PATIENCE_S) == 7
     assert f"process {active} has been silent" in process.stderr.read()
 
 
@@ -258,7 +259,7 @@ def test_who_was_suspended_with_its_keeper_does_not_hang(start):
     time.sleep(0.5)
     assert alive(active) and alive(reserve)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10.0) == 7 and "silent" not in process.stderr.read()
+    assert process.wait(PATIENCE_S) == 7 and "silent" not in process.stderr.read()
 
 
 def test_who_waits_for_a_core_does_not_hang(start):
@@ -278,8 +279,11 @@ def test_who_waits_for_a_core_does_not_hang(start):
         for each in busy:
             each.kill()
             each.wait()
+    for pid in (active, reserve):  # they end in time wherever somebody else computes
+        os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+        os.sched_setaffinity(pid, os.sched_getaffinity(0))
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10.0) == 7 and "silent" not in process.stderr.read()
+    assert process.wait(PATIENCE_S) == 7 and "silent" not in process.stderr.read()
 
 
 @pytest.mark.parametrize("place", ["full", "closed"])
@@ -301,7 +305,7 @@ def test_a_keeper_whose_lines_nobody_takes_goes_on(start, place):
         active = reserve
     assert said(process)[0] == "reserve"
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10.0) == 7
+    assert process.wait(PATIENCE_S) == 7
 
 
 FAILS = """
@@ -325,7 +329,7 @@ def test_a_fork_that_fails_is_tried_again(start, first):
     role, other, _ = said(process)
     assert role == "reserve" and alive(reserve) and alive(other)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10.0) == 7
+    assert process.wait(PATIENCE_S) == 7
     assert process.stderr.read().count("cannot start another process") == 1
 
 
@@ -340,4 +344,4 @@ def test_without_a_reserve_a_fork_that_fails_is_tried_again(start):
     role, other, _ = said(process)
     assert role == "active" and alive(other)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10.0) == 7
+    assert process.wait(PATIENCE_S) == 7

@@ -35,7 +35,7 @@ from contact_id_controller.planning.kinodynamic.footstep_file import soles_of, s
 from contact_id_controller.ros import conversions  # noqa: E402
 from contact_id_controller.ros.packed import stamp_ns  # noqa: E402
 
-PATIENCE_S = 90.0
+PATIENCE_S = 120.0
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

@@ -16,7 +16,8 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 from contact_id_controller.ros.signals import ENDING
 from experiments.faults.nodes import FAIL, RAISE, STALL
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
+"""A node takes 15 s until it answers where its two cores have seven others."""
 NODE = """
 import os, sys, time
 from rclpy.node import Node
@@ -25,7 +26,7 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.process import run_node
 
-LONG_S = 60.0
+LONG_S = 300.0
 
 def make(interrupt):
     node = Node("probe")

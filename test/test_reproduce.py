@@ -335,7 +335,7 @@ if __name__ == "__main__":  # workers import this file as well
     while len(list((tmp_path / "runs").glob("*.json"))) < 2 and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == cli.INTERRUPTED and "interrupted" in errors
     workers = {int(path.name.split("_")[1]) for path in marks.iterdir()}
     assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]

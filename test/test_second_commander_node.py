@@ -39,7 +39,7 @@ class Rogue:
     def send(self):
         self._publisher.publish(Float64MultiArray(data=[1.0] * 12))
 
-    def send_until(self, condition, patience_s=10.0):
+    def send_until(self, condition, patience_s=60.0):
         """Send at some 100 Hz, with states for the controller, until a condition holds."""
         end_s = time.monotonic() + patience_s
         for k in itertools.count():
@@ -140,12 +140,12 @@ def test_another_sender_of_commands_stops_the_robot_until_it_is_silent(bench_of,
         return bench.answer(bench.newest_s)
 
     # What was on its way when it stopped arrives first, the rogue's own messages among it.
-    assert bench.until(lambda: np.allclose(next_answer(), DAMPING), 5.0)
+    assert bench.until(lambda: np.allclose(next_answer(), DAMPING), 60.0)
     assert all(np.allclose(next_answer(), DAMPING) for _ in range(5))
     rogue.send()
     answer = resume(bench)
     assert not answer.success and "/rogue sends on" in answer.message
-    assert bench.until(lambda: resume(bench).success, 5.0), "silent, it is no danger any more"
+    assert bench.until(lambda: resume(bench).success, 60.0), "silent, it is no danger any more"
     assert bench.refusals("second_commander") > 0
 
 
@@ -190,17 +190,17 @@ def test_two_publishers_of_one_input_are_named_in_log_and_diagnostics(bench_of, 
         named = [s for m in bench.diagnostics for s in m.status]
         return {pair.key: pair.value for s in named[-1:] for pair in s.values}
 
-    assert bench.until(lambda: f"publishers of {topic}" in figures(), 10.0)
+    assert bench.until(lambda: f"publishers of {topic}" in figures(), 60.0)
     names = figures()[f"publishers of {topic}"]
     space = bench.node.get_namespace()
     assert names == f"{space}/peer, {space}/rogue"
     assert f"{topic} has several publishers: {names}" in capfd.readouterr().err
     rogue.node.destroy_publisher(states)
-    assert bench.until(lambda: f"publishers of {topic}" not in figures(), 10.0)
+    assert bench.until(lambda: f"publishers of {topic}" not in figures(), 60.0)
 
 
 def test_a_second_node_of_the_same_name_is_told(bench_of, rogue_of, capfd):
     bench = bench_of()
     bench.start()
     rogue_of(bench, name="controller")
-    assert bench.until(lambda: "nodes are named" in capfd.readouterr().err, 10.0)
+    assert bench.until(lambda: "nodes are named" in capfd.readouterr().err, 60.0)

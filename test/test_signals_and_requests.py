@@ -28,7 +28,7 @@ from trajectory_msgs.msg import (  # noqa: E402
     MultiDOFJointTrajectory,
 )
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 JOINTS = ["hip", "knee", "ankle"]
 STANDING = [0.1, 0.8, 1.2, -0.1, -0.8, -1.2, -0.1, -0.8, -1.2, 0.1, 0.8, 1.2]
 ROBOT = {"urdf": QUADRUPED, "contact_frames": QUADRUPED_FEET, "contact_radii_m": [0.01]}
