@@ -1,4 +1,4 @@
-"""What a controller follows: plans of joints, base and contacts, or a posture to hold."""
+"""What a controller follows: plans of joints, base and contacts, goals, or a posture to hold."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from contact_id_controller.plans import rotations
 from contact_id_controller.plans.base_trajectory import BaseReference, BaseTrajectory
+from contact_id_controller.plans.goals import TaskGoals
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.sampling import BASE_NUMBERS
 from contact_id_controller.plans.trajectories import (
@@ -31,7 +32,7 @@ class Course:
     ground.
 
     Attributes:
-        joints, base, contacts: slots of the plans.
+        joints, base, contacts, goals: slots of the plans.  Goals end plans of joints and base, and these end goals.
         posture: (na,) rad, held without a plan of the joints.  base_pose: (7,) held without plans of base
             and joints; None for a fixed base.  is_set: there is a posture.
         lower_feet: feet in the air come down without a plan for it.
@@ -42,6 +43,7 @@ class Course:
         self.joints: PlanSlot[JointTrajectory] = PlanSlot()
         self.base: PlanSlot[BaseTrajectory] = PlanSlot()
         self.contacts: PlanSlot[ContactSchedule] = PlanSlot(early=False)
+        self.goals: PlanSlot[TaskGoals] = PlanSlot(early=False)
         self.posture: Numbers = np.zeros(robot.na)
         self.base_pose: Numbers | None = None
         self.is_set = self.lower_feet = False
@@ -52,7 +54,7 @@ class Course:
         """A course along the same plans, which goes on by itself."""
         other = copy.copy(self)
         other.joints, other.base = self.joints.copy(), self.base.copy()
-        other.contacts = self.contacts.copy()
+        other.contacts, other.goals = self.contacts.copy(), self.goals.copy()
         return other
 
     def hold(self, q: Numbers) -> None:
@@ -68,23 +70,40 @@ class Course:
             (self.joints, ready.joints),
             (self.base, ready.base),
             (self.contacts, ready.contacts),
+            (self.goals, ready.goals),
         ):
             if part is not None:
                 slot.replace(part)
-        if ready.joints is not None:
+        if ready.joints is not None or ready.goals is not None:
             self.lower_feet = False
         self._next_s = -np.inf
 
     def _begin_waiting(self, t: float) -> None:
         """Go over to the plans that begin by time t, s; no other one does before ``_next_s``."""
-        slots: tuple[PlanSlot[Any], ...] = (self.joints, self.base, self.contacts)
+        slots: tuple[PlanSlot[Any], ...] = (self.joints, self.base, self.contacts, self.goals)
         for slot in slots:
             slot.at(t)
-        starts = (slot.waiting.start_s for slot in slots if slot.waiting is not None)
+        self._end_replaced(t)
+        plans = (plan for slot in slots for plan in (slot.current, slot.waiting))
+        starts = (plan.start_s for plan in plans if plan is not None and plan.start_s > t)
         self._next_s = min(starts, default=np.inf)
 
+    def _end_replaced(self, t: float) -> None:
+        """Of goals and of joints or base that have begun by time t, s, those that began first end."""
+        goals = self.goals.current
+        if goals is None:
+            return
+        slots: tuple[PlanSlot[Any], ...] = (self.joints, self.base)
+        begun = [slot for slot in slots if slot.current and slot.current.start_s <= t]
+        if any(slot.current.start_s > goals.start_s for slot in begun):
+            self.goals.current = None
+            return
+        for slot in begun:
+            slot.current = None
+        self.posture = np.asarray(goals.posture.positions)
+
     def _drop_plans(self) -> None:
-        for slot in (self.joints, self.base, self.contacts):
+        for slot in (self.joints, self.base, self.contacts, self.goals):
             slot.clear()
 
     def sample(
@@ -114,7 +133,10 @@ class Course:
         """
         if t >= self._next_s:
             self._begin_waiting(t)
-        plan = self.joints.current
+        plan, goals = self.joints.current, self.goals.current
+        if goals is not None:
+            reference[0], reference[1:] = self.posture, 0.0
+            return t < goals.end_s
         if plan is None:
             reference[0], reference[1:] = self.posture, 0.0
             return False

@@ -21,6 +21,7 @@ from contact_id_controller.plans.plan_limits import (
     PlanLimits,
     check_base,
     check_base_jump,
+    check_goals,
     check_joints,
     check_way,
 )
@@ -38,7 +39,7 @@ class Followed(NamedTuple):
     now; hold (na,): posture without one; measured (na,): positions of the joints, rad, None before
     the first state; jump_limit: ``plan_jump_limit``, rad; locked: joints that nothing moves; turns
     (na,) bool: those that turn without end, None: none.  limits: of every plan.  base_slot: the base plans; base_hold (7,): pose without one, None where
-    the base is fixed; base_measured (7,): its pose, None before the first state.
+    the base is fixed; base_measured (7,): its pose, None before the first state.  takes_goals: goals are followed.
     """
 
     joint_names: Sequence[str]
@@ -53,6 +54,7 @@ class Followed(NamedTuple):
     base_measured: np.ndarray | None = None
     locked: Container[str] = ()
     turns: np.ndarray | None = None
+    takes_goals: bool = False
 
     def near(self, positions: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Positions (na,) with the whole turns that bring them nearest to a reference (na,)."""
@@ -75,7 +77,12 @@ def prepare(plan: Plan, followed: Followed) -> Plan:
     with contextlib.suppress(TrajectoryError):
         if contacts is not None:
             contacts = contacts.in_order(followed.frames)
-    return dataclasses.replace(plan, joints=joints, contacts=contacts)
+    goals = plan.goals
+    with contextlib.suppress(TrajectoryError):
+        if goals is not None:
+            goals = goals.in_order(followed.joint_names, followed.frames, followed.locked)
+            check_goals(goals, followed.limits)
+    return dataclasses.replace(plan, joints=joints, contacts=contacts, goals=goals)
 
 
 def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
@@ -83,7 +90,7 @@ def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
 
     Raises:
         TrajectoryError: parts that do not begin together, unknown or missing joints, an unknown
-            contact frame, parts that end in the past, or that begin farther than the jump limits
+            contact frame, goals beside joints or base, parts that end in the past, or that begin farther than the jump limits
             from the motion followed until then and from where the robot is, and whatever leads
             beyond the limits of position, speed and acceleration.
     """
@@ -107,7 +114,25 @@ def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
         _refuse_base_jump(base, now_s, followed)
     if contacts is not None:
         contacts = contacts.in_order(followed.frames)
-    return dataclasses.replace(plan, joints=joints, contacts=contacts)
+    goals = plan.goals
+    if goals is not None:
+        _refuse_goals(plan, followed)
+        goals = goals.in_order(followed.joint_names, followed.frames, followed.locked)
+        check_goals(goals, followed.limits)
+    return dataclasses.replace(plan, joints=joints, contacts=contacts, goals=goals)
+
+
+def _refuse_goals(plan: Plan, followed: Followed) -> None:
+    """A TrajectoryError for goals beside joints or a base, and where nothing follows goals."""
+    others = [name for name in ("joints", "base") if name in plan.parts]
+    if others:
+        raise TrajectoryError(
+            f"a plan has goals or joints and base, not both: this one has goals and {others[0]}"
+        )
+    if not followed.takes_goals:
+        raise TrajectoryError(
+            "goals are not followed: they need base_feedback 'center_of_mass' and a contact model"
+        )
 
 
 def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> JointTrajectory:

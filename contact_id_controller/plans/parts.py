@@ -12,7 +12,7 @@ WAIT_S = 0.05
 
 
 class PlanParts:
-    """Base and schedule wait for the joints that begin with them, and share their fate.
+    """Base and schedule wait for the joints or goals that begin with them, and share their fate.
 
     Parts with the same start are one plan; those without one, which start when they come, are not. A base or a schedule waits for joints with
     its start: it is followed with them, or refused with them. When its start has come without any,
@@ -39,7 +39,7 @@ class PlanParts:
         Raises TrajectoryError for a part of a plan whose joints were refused.
         """
         start_s = next(iter(plan.parts.values())).start_s
-        if plan.joints is not None:
+        if plan.joints is not None or plan.goals is not None:
             mates = {
                 name: getattr(part, name)
                 for name, part in self.waiting.items()
@@ -57,7 +57,7 @@ class PlanParts:
             return None
         if start_s is not None and start_s == self._refused_s:
             raise TrajectoryError(
-                f"the joints of this plan, which begins at {start_s:.6f} s, were refused"
+                f"the joints or goals of this plan, which begins at {start_s:.6f} s, were refused"
             )
         return plan
 
@@ -74,7 +74,8 @@ class PlanParts:
 
     def note_outcome(self, plan: Plan, refused: bool) -> None:
         """Whether what `join` returned was refused or is followed."""
-        if plan.joints is None or plan.joints.start_s is None:
+        lead = plan.goals if plan.joints is None else plan.joints
+        if lead is None or lead.start_s is None:
             return
-        start_s = plan.joints.start_s
+        start_s = lead.start_s
         self._followed_s, self._refused_s = (None, start_s) if refused else (start_s, None)

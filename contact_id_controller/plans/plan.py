@@ -1,10 +1,11 @@
-"""One plan of any planner: joints, base and contacts."""
+"""One plan of any planner: joints, base and contacts, or goals and contacts."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from contact_id_controller.plans.forces import PlannedForces
+from contact_id_controller.plans.goals import TaskGoals
 from contact_id_controller.plans.trajectories import (
     BaseTrajectory,
     ContactSchedule,
@@ -18,6 +19,7 @@ class Plan:
 
     Attributes:
         joints, base, contacts: what the controller follows; None: that part of the plan before.
+        goals: of the whole body, in place of joints and base; a plan has one or the other.
         walking: the gait is running.  restarted: the planner began anew with this plan.
         unreachable: feet whose target was out of reach and has been replaced by the nearest point.
         points_reached: number of way-points reached so far.
@@ -32,9 +34,15 @@ class Plan:
     unreachable: tuple[str, ...] = ()
     points_reached: int = 0
     forces: PlannedForces | None = None
+    goals: TaskGoals | None = None
 
     @property
-    def parts(self) -> dict[str, JointTrajectory | BaseTrajectory | ContactSchedule]:
+    def parts(self) -> dict[str, JointTrajectory | BaseTrajectory | ContactSchedule | TaskGoals]:
         """The parts that it has, by their names."""
-        parts = {"joints": self.joints, "base": self.base, "contacts": self.contacts}
+        parts = {
+            "joints": self.joints,
+            "base": self.base,
+            "contacts": self.contacts,
+            "goals": self.goals,
+        }
         return {name: part for name, part in parts.items() if part is not None}

@@ -9,6 +9,7 @@ import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.goals import TaskGoals
 from contact_id_controller.plans.interpolation import doubtful, largest_rates, range_between
 from contact_id_controller.plans.trajectories import JointTrajectory
 
@@ -48,6 +49,27 @@ def check_base(base: BaseTrajectory, limits: PlanLimits) -> None:
         TrajectoryError: naming what is beyond its limit.
     """
     _judge(base, limits, _judge_base)
+
+
+def check_goals(goals: TaskGoals, limits: PlanLimits) -> None:
+    """Refuse goals, in the robot's order, with a posture out of range or a foot too fast or too sudden.
+
+    A foot may be as fast as a base.
+
+    Raises:
+        TrajectoryError: naming the joint or foot, the value and the limit.
+    """
+    names, positions, _ = goals.posture
+    places = np.asarray(positions)
+    _within("position", names, places, places, limits.lower, limits.upper)
+    for frame, path in goals.feet.items():
+        most = limits.base_speed[0], limits.base_acceleration[0]
+        kinds = ("speed", "m/s"), ("acceleration", "m/s^2")
+        for value, limit, (what, unit) in zip(path.largest_rates(), most, kinds):
+            if not value <= limit:
+                raise TrajectoryError(
+                    f"foot {frame!r} would reach {what} {value:.3g} {unit}, must be at most {limit:g}"
+                )
 
 
 def _judge(plan: Any, limits: PlanLimits, judge: Callable[[Any, PlanLimits], None]) -> None:

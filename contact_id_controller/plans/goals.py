@@ -1,0 +1,339 @@
+"""Goals of the whole body: what a planner of steps wants of centre of mass, feet, heading and posture.
+
+They take the place of planned joints and base. Divergent component of the centre of mass c, height h:
+
+    xi = c + c'/w,   xi' = w (xi - p)   ->   xi(t) = p + e^{w t} (xi0 - p)      w = sqrt(g / h)
+
+with the centre of pressure p constant until the next plan. Source: Englsberger et al., Three-dimensional
+bipedal walking control based on divergent component of motion (T-RO 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from contact_id_controller.exceptions import TrajectoryError, choices
+from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.plans.interpolation import (
+    largest_rates,
+    polynomial,
+    segment_coefficients,
+)
+from contact_id_controller.plans.points import checked_array, checked_start, checked_times
+
+PLACE = 4
+"""Numbers of a foot's place: x, y, z of its ground point, m, and its yaw, rad."""
+
+MOST_GROWN = 50.0
+"""Largest exponent w t: what has diverged so far is far beyond any robot, and a number still."""
+
+
+class FootPath:
+    """Way of a foot aloft through points, joined by quintics; world frame.
+
+    A place is the foot's ground point (middle of a sole; lowest point of a round foot) and its yaw. Before the first
+    point the foot is there at rest; after the last one, the planned landing, it goes on at that point's velocity.
+
+    Args:
+        times_s: (p,), from the plan's start, not negative, increasing.
+        positions, velocities, accelerations: (p, 4) of x, y, z, m, and yaw, rad.
+        may_land_from_s: from then on a felt touch makes the foot stand; None: from the landing on.
+
+    Raises:
+        TrajectoryError: no points, times not increasing, numbers not finite, wrong lengths.
+    """
+
+    def __init__(
+        self,
+        times_s: ArrayLike,
+        positions: ArrayLike,
+        velocities: ArrayLike,
+        accelerations: ArrayLike,
+        may_land_from_s: float | None = None,
+    ) -> None:
+        self.times_s = checked_times(times_s)
+        shape = (len(self.times_s), PLACE)
+        rows = {
+            "positions": positions,
+            "velocities": velocities,
+            "accelerations": accelerations,
+        }
+        checked = []
+        for name, values in rows.items():
+            array = checked_array(f"{name} of a foot's path", values, shape)
+            if array is None:
+                raise TrajectoryError(f"a foot's path has no {name}, must have all three")
+            checked.append(array)
+        self.points = np.stack(checked, axis=1)
+        self.segments = segment_coefficients(self.times_s, *checked)
+        self.may_land_from_s = self.landing_s if may_land_from_s is None else float(may_land_from_s)
+        if np.isnan(self.may_land_from_s):
+            raise TrajectoryError("may_land_from_s of a foot's path is not a number")
+
+    @property
+    def landing_s(self) -> float:
+        """When the foot is to land, from the plan's start."""
+        return float(self.times_s[-1])
+
+    def largest_rates(self) -> tuple[float, float]:
+        """Largest speed, m/s, and acceleration, m/s^2, of the ground point on the way."""
+        speed, acceleration = largest_rates(
+            np.diff(self.times_s), np.ascontiguousarray(self.segments[:, :, :3]), vectors=True
+        )
+        last = float(np.linalg.norm(self.points[-1, 1, :3]))
+        return max(float(speed[0]), last), float(acceleration[0])
+
+
+class ComGoal(NamedTuple):
+    """Goal of the centre of mass.
+
+    pressure (2,): centre of pressure p, m.  divergent (2,): xi at the plan's start, m; both in the world.
+    rate: w, 1/s.  height_m: of the centre of mass above the feet that stand.
+    """
+
+    pressure: ArrayLike
+    divergent: ArrayLike
+    rate: float
+    height_m: float
+
+
+class Heading(NamedTuple):
+    """Yaw of the base at the plan's start, rad, and its rate, rad/s; roll and pitch are level."""
+
+    yaw: float = 0.0
+    rate: float = 0.0
+
+
+class Posture(NamedTuple):
+    """Where joints go as far as nothing else needs them.
+
+    names: of all joints, in any order.  positions (na,): rad.  stiffness (na,): acceleration per error, 1/s^2,
+    critically damped; None: the controller's.
+    """
+
+    names: Sequence[str]
+    positions: ArrayLike
+    stiffness: ArrayLike | None = None
+
+
+class Sample(NamedTuple):
+    """Room for goals at one time, of f feet.
+
+    com (6,): xi and its rate (both 2), pressure (2).  heading (2,): yaw, rate.  feet (f, 3, 4): place, velocity,
+    acceleration.  aloft, may_land (f,) bool: has a path; stands when it is felt to touch.
+    """
+
+    com: np.ndarray
+    heading: np.ndarray
+    feet: np.ndarray
+    aloft: np.ndarray
+    may_land: np.ndarray
+
+    @classmethod
+    def of(cls, feet: int) -> Sample:
+        """Room for so many feet."""
+        flags = np.zeros((2, feet), dtype=bool)
+        return cls(np.zeros(6), np.zeros(2), np.zeros((feet, 3, PLACE)), flags[0], flags[1])
+
+
+class TaskGoals:
+    """Goals of the whole body from a start on, until they are replaced.
+
+    Which feet are to stand is said by the plan's contacts; those to be aloft have a path here.
+
+    Args:
+        feet: path of each foot that is or will be aloft, by its contact frame.
+        lasts_s: so long the goals are good, from their start; then the robot stands where its feet are.
+        start_s: time at which they start; None: when the plan comes in.
+
+    Attributes:
+        times_s (2,): 0 and the end, as of other parts of a plan.
+
+    Raises:
+        TrajectoryError: numbers that are not finite, lengths that differ, a height, rate or duration that is not
+            positive, a joint that is named twice.
+    """
+
+    def __init__(
+        self,
+        com: ComGoal,
+        posture: Posture,
+        feet: Mapping[str, FootPath],
+        lasts_s: float,
+        heading: Heading = Heading(),  # noqa: B008  (immutable)
+        start_s: float | None = None,
+    ) -> None:
+        self.com = ComGoal(
+            _checked("pressure", com.pressure, 2),
+            _checked("divergent", com.divergent, 2),
+            _positive("rate", com.rate),
+            _positive("height_m", com.height_m),
+        )
+        yaw, yaw_rate = _checked("heading", heading, 2).tolist()
+        self.heading = Heading(yaw, yaw_rate)
+        self.posture = _checked_posture(posture)
+        self.feet = dict(feet)
+        self.lasts_s = _positive("lasts_s", lasts_s)
+        self.start_s = checked_start(start_s)
+        self.times_s = np.array([0.0, self.lasts_s])
+        self._numbers = np.r_[self.com.pressure, self.com.divergent, self.com.rate]
+        self._turn = np.array(self.heading)
+        self._pack(tuple(self.feet))
+
+    @property
+    def end_s(self) -> float:
+        """When they end."""
+        return (self.start_s or 0.0) + self.lasts_s
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The joints, in the order of the posture."""
+        return tuple(self.posture.names)
+
+    def in_order(
+        self, joint_names: Sequence[str], frames: Sequence[str], locked: Container[str] = ()
+    ) -> TaskGoals:
+        """The same goals with joints and feet in the robot's order.
+
+        Args:
+            joint_names (na), frames: of the robot; of frames that stand there several times the first counts.
+            locked: joints that nothing moves.
+
+        Raises:
+            TrajectoryError: an unknown frame; a joint that the robot lacks, that is locked or missing.
+        """
+        feet = tuple(dict.fromkeys(frames))
+        _refuse_unknown("contact frame", self.feet, feet)
+        held = [name for name in self.names if name in locked]
+        if held:
+            raise TrajectoryError(f"goals name joint {held[0]!r}, which is locked: leave it out")
+        _refuse_unknown("joint", self.names, joint_names)
+        column = {name: k for k, name in enumerate(self.names)}
+        missing = [name for name in joint_names if name not in column]
+        if missing:
+            raise TrajectoryError(f"goals lack joints {choices(missing)}")
+        order = [column[name] for name in joint_names]
+        _, positions, stiffness = self.posture
+        posture = Posture(
+            tuple(joint_names),
+            np.asarray(positions)[order],
+            None if stiffness is None else np.asarray(stiffness)[order],
+        )
+        goals = TaskGoals(self.com, posture, self.feet, self.lasts_s, self.heading, self.start_s)
+        goals._pack(feet)
+        return goals
+
+    def fill(self, t_s: float, out: Sample) -> bool:
+        """Write the goals at time t_s into ``out``, feet in their order; whether they are still good."""
+        since = t_s if self.start_s is None else t_s - self.start_s
+        sample_goals(since, self.lasts_s, self._numbers, self._turn, *self._paths, out)
+        return since < self.lasts_s
+
+    def sample(self, t_s: float) -> Sample:
+        """The goals at time t_s, feet in their order."""
+        out = Sample.of(len(self._paths[0]))
+        self.fill(t_s, out)
+        return out
+
+    def _pack(self, frames: Sequence[str]) -> None:
+        """Paths of all feet as arrays of one length: of these frames, in this order."""
+        paths = [self.feet.get(frame) for frame in frames]
+        most = max((len(path.times_s) for path in paths if path is not None), default=1)
+        counts = np.zeros(len(paths), dtype=np.int64)
+        times, land = np.zeros((len(paths), most)), np.full(len(paths), np.inf)
+        points = np.zeros((len(paths), most, 3, PLACE))
+        segments = np.zeros((len(paths), max(most - 1, 1), 6, PLACE))
+        for k, path in enumerate(paths):
+            if path is not None:
+                n = counts[k] = len(path.times_s)
+                times[k, :n], points[k, :n] = path.times_s, path.points
+                segments[k, : n - 1], land[k] = path.segments, path.may_land_from_s
+        self._paths = counts, times, points, segments, land
+
+
+@bare_kernel
+def sample_goals(since, lasts, com, turn, counts, times, points, segments, land, out):
+    """Goals at ``since`` s from the start into a ``Sample``.
+
+    com (5,): pressure, divergent component, rate; turn (2,): yaw, rate; counts (f,), times (f, p), points (f, p, 3, 4),
+    segments (f, p - 1, 6, 4), land (f,): of the feet's paths.
+    """
+    goal, heading, feet, aloft, may_land = out
+    held = min(max(since, 0.0), lasts)
+    grown = np.exp(min(com[4] * held, MOST_GROWN))
+    for d in range(2):
+        away = grown * (com[2 + d] - com[d])
+        goal[d], goal[2 + d], goal[4 + d] = com[d] + away, com[4] * away, com[d]
+    heading[0], heading[1] = turn[0] + turn[1] * held, turn[1] if since < lasts else 0.0
+    for k in range(counts.shape[0]):
+        n = counts[k]
+        aloft[k], may_land[k] = n > 0, since >= land[k]
+        if n == 0:
+            feet[k, :, :] = 0.0
+            continue
+        last, row = times[k, n - 1], 0
+        while row < n - 2 and times[k, row + 1] <= since:
+            row += 1
+        step = times[k, row + 1] - times[k, row] if n > 1 else 1.0
+        for d in range(PLACE):
+            if since < times[k, 0]:
+                feet[k, 0, d], feet[k, 1, d], feet[k, 2, d] = points[k, 0, 0, d], 0.0, 0.0
+            elif since >= last:
+                speed = points[k, n - 1, 1, d]
+                feet[k, 0, d] = points[k, n - 1, 0, d] + speed * (since - last)
+                feet[k, 1, d], feet[k, 2, d] = speed, 0.0
+            else:
+                u = (since - times[k, row]) / step
+                feet[k, 0, d], feet[k, 1, d], feet[k, 2, d] = polynomial(
+                    segments[k, row], d, u, 1.0 / step
+                )
+
+
+def _checked(name: str, values: ArrayLike, count: int) -> np.ndarray:
+    """Finite numbers (count,)."""
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TrajectoryError(f"{name} of the goals are not {count} numbers") from error
+    if array.shape != (count,):
+        raise TrajectoryError(f"{name} of the goals has shape {array.shape}, must have ({count},)")
+    if not np.isfinite(array).all():
+        raise TrajectoryError(f"{name} of the goals holds a number that is not finite")
+    return array
+
+
+def _positive(name: str, value: float) -> float:
+    number = float(_checked(name, [value], 1)[0])
+    if not number > 0.0:
+        raise TrajectoryError(f"{name} of the goals is {number:g}, must be positive")
+    return number
+
+
+def _checked_posture(posture: Posture) -> Posture:
+    """The same with its numbers as arrays (na,)."""
+    names = tuple(posture.names)
+    if len(set(names)) != len(names):
+        raise TrajectoryError(f"posture names a joint twice: {list(names)}")
+    stiffness = posture.stiffness
+    if stiffness is not None:
+        stiffness = _checked("stiffness", stiffness, len(names))
+        if (stiffness < 0.0).any():
+            raise TrajectoryError(
+                f"stiffness of the goals is {stiffness.min():g}, must not be negative"
+            )
+    return Posture(names, _checked("posture", posture.positions, len(names)), stiffness)
+
+
+def _refuse_unknown(
+    kind: str, names: Sequence[str] | Mapping[str, object], known: Sequence[str]
+) -> None:
+    """A TrajectoryError for the first name that is not known."""
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise TrajectoryError(
+            f"goals name unknown {kind} {unknown[0]!r}; known are {choices(known)}"
+        )
