@@ -26,7 +26,7 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.control.balance_kernels import balanced_acceleration
+from contact_id_controller.control.balance_kernels import balanced_acceleration, planned_motions
 from contact_id_controller.control.support_preview import Support, SupportPreview
 from contact_id_controller.geometry import FeetOnGround
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
@@ -60,6 +60,12 @@ HIGH_FRICTION = 10.0
 """Unbounded friction counts as this much: a cone is as good as a half-space."""
 
 
+def usable_friction(settings: ControllerSettings) -> np.ndarray:
+    """Friction of the contacts (n,) as edges of cones have it."""
+    friction = np.asarray(settings.spread_over_contacts("friction_coefficient"), dtype=float)
+    return np.where(friction >= UNBOUNDED_FRICTION, HIGH_FRICTION, friction)
+
+
 class Balance:
     """Accelerations of one robot by the module's law. One thread at a time.
 
@@ -85,12 +91,12 @@ class Balance:
         self._links = np.array([frame.parentJoint for frame in self._frames], dtype=np.int64)
         self._flat = np.bincount(feet.foot) > 1
         self._poses = np.zeros((2, len(frames), 4, 3))  # planned, measured: origin, rotation
+        self._motions = np.zeros((2, len(frames), 6))  # planned velocity, acceleration
         self._goal = np.zeros((3, robot.nv))  # planned v, a; one row of work
         self._configuration = robot.neutral()
         self._weights = np.full(robot.nv, settings.joint_weight)
         self._weights[3:6] = TORSO_WEIGHT
-        friction = np.asarray(settings.spread_over_contacts("friction_coefficient"), dtype=float)
-        self._friction = np.where(friction >= UNBOUNDED_FRICTION, HIGH_FRICTION, friction)
+        self._friction = usable_friction(settings)
         self._com_gains = np.repeat(np.array(COM_GAINS)[:, None], 3, axis=1)
         self._swing_gains = np.array(SWING_GAINS)
         self._com = np.zeros((4, 3))
@@ -145,9 +151,11 @@ class Balance:
                 pose[0], pose[1:] = place.translation, place.rotation
         if aloft.any():
             pin.computeJointJacobians(model, self._planned, self._configuration)
+        tree = robot.jacobian_view, v, robot.supports, robot.coordinate_joint
+        swing = aloft, self._links, self._flat, self._poses, self._motions, self._swing_gains
+        planned_motions((self._planned_axes, self._goal[0], self._goal[1]), tree, swing)
         balanced_acceleration(
-            (robot.jacobian_view, v, robot.supports, robot.coordinate_joint),
-            (self._planned_axes, self._goal[0], self._goal[1]),
+            tree,
             (feet.links, feet.points, feet.normals, standing, landing, closing),
             (
                 settings.contact_time_constant_s,
@@ -155,7 +163,7 @@ class Balance:
                 settings.touchdown_speed_m_s,
                 float(settings.velocity_product_term),
             ),
-            (aloft, self._links, self._flat, self._poses, self._swing_gains),
+            swing,
             (self._map, self._map_rate @ v, com, goal[3], robot.mass, model.gravity.linear),
             (feet.foot, self._friction),
             (1.0 - SUPPORT_MARGIN, SPIN_WEIGHT, metric),

@@ -26,13 +26,14 @@ OUTSIDE = 1e-6  # share of the wrench that is rounding
 class Swing(NamedTuple):
     """aloft (f,) bool; links (f,); flat (f,) bool; poses (2, f, 4, 3), planned and measured, each the
 
-    origin and the rotation; gains (2,).
+    origin and the rotation; motions (2, f, 6): planned velocity and acceleration, linear before angular; gains (2,).
     """
 
     aloft: np.ndarray
     links: np.ndarray
     flat: np.ndarray
     poses: np.ndarray
+    motions: np.ndarray
     gains: np.ndarray
 
 
@@ -49,13 +50,14 @@ class Momentum(NamedTuple):
 
 @kernel
 def balanced_acceleration(
-    tree, planned, feet, fading, swing, momentum, bearing, shares, weights, wanted, acceleration
+    tree, feet, fading, swing, momentum, bearing, shares, weights, wanted, acceleration
 ):
     """Write the closest acceleration (nv,) to ``wanted`` under the tasks, see `balance`.
 
+    Returns whether the ground cannot give what they ask.
+
     Args:
         tree, feet, fading, swing, momentum: fields of the tuples of those names.
-        planned: axes (6, nv) in the world, velocity and acceleration (nv,) of the planned motion.
         bearing: number of each contact's foot (n,), friction (n,).
         shares: of each sole that may bear; weight of angular momentum; metric (2, 2) of horizontal
             accelerations.
@@ -76,7 +78,7 @@ def balanced_acceleration(
     compliance[first:] = TASK_COMPLIANCE
     if first > 0:
         foot_rows(tree, feet, fading, wanted, A, rest)
-    _swing_rows(tree, planned, swing, wanted, first, A, rest)
+    _swing_rows(tree, swing, wanted, first, A, rest)
     com_rows, spin_rows = slice(rows - 3, rows), slice(rows, rows + 3)
     _com_rows(momentum, wanted, A[com_rows], rest[com_rows])
     saved = rest.copy()
@@ -85,7 +87,7 @@ def balanced_acceleration(
     wrench = np.empty(6)
     height = _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench)
     if height == 0.0:
-        return
+        return False
     # The ground cannot give what this asks: what it can give, and the rest as near as that allows.
     assign(rest, saved)
     for d in range(3):
@@ -100,6 +102,33 @@ def balanced_acceleration(
     compliance[spin_rows] = WRENCH_COMPLIANCE
     assign(acceleration, wanted)
     project(A, rest, compliance, weights, acceleration)
+    return True
+
+
+@kernel
+def planned_motions(planned, tree, swing):
+    """Write the motions of a ``Swing`` from planned axes (6, nv) in the world, velocity and acceleration (nv,).
+
+    tree: of the robot, as a ``Tree``.
+    """
+    tree, swing = Tree(*tree), Swing(*swing)
+    joints, nv = tree.supports.shape
+    axes, speed, goal = planned
+    twist, drift, work = np.empty((joints, 6)), np.empty((joints, 6)), np.empty(3)
+    link_motion(axes, speed, tree.supports, tree.coordinate_joint, twist, drift)
+    for foot in range(swing.aloft.shape[0]):
+        if not swing.aloft[foot]:
+            continue
+        link, origin = swing.links[foot], swing.poses[0, foot, 0]
+        for r in range(6):
+            for k in range(nv):
+                if tree.supports[link, k]:
+                    drift[link, r] += axes[r, k] * goal[k]
+        velocity, acceleration = swing.motions[0, foot], swing.motions[1, foot]
+        point_velocity(twist[link], origin, velocity[:3])
+        point_acceleration(twist[link], drift[link], origin, acceleration[:3], work)
+        for d in range(3, 6):
+            velocity[d], acceleration[d] = twist[link, d], drift[link, d]
 
 
 @kernel
@@ -113,27 +142,20 @@ def _com_rows(momentum, wanted, A, rest):
 
 
 @kernel
-def _swing_rows(tree, planned, swing, wanted, row, A, rest):
+def _swing_rows(tree, swing, wanted, row, A, rest):
     """Rows of the feet aloft, from ``row`` on: origin, and rotation of a flat foot."""
     joints, nv = tree.supports.shape
-    twists, drifts = np.empty((2, joints, 6)), np.empty((2, joints, 6))
-    axes, speed, goal = planned
-    link_motion(axes, speed, tree.supports, tree.coordinate_joint, twists[0], drifts[0])
-    link_motion(tree.J, tree.v, tree.supports, tree.coordinate_joint, twists[1], drifts[1])
-    velocity, pull, turn, work = np.empty((2, 3)), np.empty((2, 3)), np.empty(3), np.empty(3)
+    twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
+    link_motion(tree.J, tree.v, tree.supports, tree.coordinate_joint, twist, drift)
+    velocity, pull, turn, work = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for foot in range(swing.aloft.shape[0]):
         if not swing.aloft[foot]:
             continue
         link = swing.links[foot]
-        for r in range(6):
-            for k in range(nv):
-                if tree.supports[link, k]:
-                    drifts[0, link, r] += axes[r, k] * goal[k]
-        for which in range(2):
-            origin = swing.poses[which, foot, 0]
-            point_velocity(twists[which, link], origin, velocity[which])
-            point_acceleration(twists[which, link], drifts[which, link], origin, pull[which], work)
-        x, y, z = swing.poses[1, foot, 0]
+        origin = swing.poses[1, foot, 0]
+        point_velocity(twist[link], origin, velocity)
+        point_acceleration(twist[link], drift[link], origin, pull, work)
+        x, y, z = origin
         for k in range(nv):
             if tree.supports[link, k]:
                 a = tree.J[:, k]
@@ -147,12 +169,12 @@ def _swing_rows(tree, planned, swing, wanted, row, A, rest):
         for d in range(6 if swing.flat[foot] else 3):
             if d < 3:
                 error = swing.poses[0, foot, 0, d] - swing.poses[1, foot, 0, d]
-                error_rate = velocity[0, d] - velocity[1, d]
-                change = pull[0, d] - pull[1, d]
+                error_rate = swing.motions[0, foot, d] - velocity[d]
+                change = swing.motions[1, foot, d] - pull[d]
             else:
                 error = turn[d - 3]
-                error_rate = twists[0, link, d] - twists[1, link, d]
-                change = drifts[0, link, d] - drifts[1, link, d]
+                error_rate = swing.motions[0, foot, d] - twist[link, d]
+                change = swing.motions[1, foot, d] - drift[link, d]
             total = change + swing.gains[0] * error + swing.gains[1] * error_rate
             for k in range(nv):
                 total -= A[row + d, k] * wanted[k]

@@ -30,12 +30,14 @@ from contact_id_controller.control.period import Period, PeriodSettings
 from contact_id_controller.control.robot_plan_limits import plan_limits
 from contact_id_controller.control.solving import StepSolver, effective_row, loss_weights
 from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving
+from contact_id_controller.control.tasks import Tasks
 from contact_id_controller.control.touch import Touch
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FeetOnGround, contact_names, feet_on
 from contact_id_controller.kernels.views import dense
 from contact_id_controller.plans.base_trajectory import BaseReference
 from contact_id_controller.plans.checks import Followed, prepare, ready_to_follow
+from contact_id_controller.plans.goals import TaskGoals
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.sampling import BASE_NUMBERS
 from contact_id_controller.plans.trajectories import Reference
@@ -118,6 +120,7 @@ class Controller:
         commanded: (na,) N·m, what the robot was given in the last period (`sent`); to read.
         delay_s: until the torques of a step act, s: they are for the state predicted for then.
         answered: the state that the last step's torques are for.
+        tasks: follow goals; None where a plan may have none.
 
     Raises:
         ConfigurationError, UnknownFrameError, UnknownModelError: settings do not fit the robot.
@@ -151,6 +154,7 @@ class Controller:
         self.plan_limits = plan_limits(robot)
         self.loss_weights = loss_weights(robot, settings)
         self._balance: Balance | None = None
+        self.tasks: Tasks | None = None
         if settings.base_feedback == CENTER_OF_MASS:
             if not robot.floating_base:
                 raise ConfigurationError(
@@ -159,6 +163,8 @@ class Controller:
             self._balance = Balance(
                 robot, feet, settings, lambda t: self.memory.course.planned_at(t)
             )
+            if not self.pid:
+                self.tasks = Tasks(robot, feet, settings)
         self.sources = ContactSources(feet.foot, settings)
         self.period, self._data = self._make_period(), robot.data
         self.commanded = self.period.commanded.view()
@@ -417,6 +423,7 @@ class Controller:
             None if course.base_pose is None else period.q[:7],
             self.robot.locked,
             self.robot.turns,
+            takes_goals=self.tasks is not None,
         )
 
     def planned_stance(self, t: float) -> np.ndarray:
@@ -469,6 +476,9 @@ class Controller:
             period.measured[:] = self.sources.measured(t)
         if memory.touch is not None:
             memory.touch.look(t, course, period)
+        goals = course.goals.current
+        if goals is not None:
+            self.tasks.look(t, goals, course, period)
         # Contact set and desired acceleration; problem, solution; or torque from the errors alone.
         lands = schedule is not None or course.lower_feet
         ready = before_solving(t, has_goal, lands, period)
@@ -478,7 +488,7 @@ class Controller:
         torques, status, impulses = period.desired, self.settings.solver, _NOTHING
         velocity = _NOTHING
         if self._solver is not None:
-            desired, share = period.desired if ready else self._balanced(t), None
+            desired, share = self._desired(t, ready, goals), None
             started = time.perf_counter()
             if self.settings.force_ramp_s:
                 leaves_in = None if schedule is None else schedule.leaves_in(t)
@@ -599,6 +609,13 @@ class Controller:
             limits=acting,
         )
 
+    def _desired(self, t: float, ready: bool, goals: TaskGoals | None) -> np.ndarray:
+        """Joint accelerations (na,): by `Tasks` for goals, else the period's where they are ready, else by `Balance`."""
+        if goals is not None and self.tasks is not None:
+            self.tasks.acceleration(goals, self.period)
+            return self._borne()
+        return self.period.desired if ready else self._balanced(t)
+
     def _balanced(self, t: float) -> np.ndarray:
         """Joint accelerations (na,) by `Balance`."""
         period = self.period
@@ -614,7 +631,11 @@ class Controller:
             period.closing,
             period.acceleration,
         )
-        # What stands is to bear: pressed on, it comes down where it does not touch yet.
+        return self._borne()
+
+    def _borne(self) -> np.ndarray:
+        """Joint accelerations (na,); what stands is to bear: pressed on, it comes down where it does not touch yet."""
+        period = self.period
         np.minimum(period.gaps, 0.0, out=period.gaps, where=period.touching)
         return period.acceleration[self.robot.actuated]
 

@@ -36,6 +36,7 @@ class Course:
         posture: (na,) rad, held without a plan of the joints.  base_pose: (7,) held without plans of base
             and joints; None for a fixed base.  is_set: there is a posture.
         lower_feet: feet in the air come down without a plan for it.
+        caught (n,) bool: contacts of feet that have landed before they were to, where goals allow it.
     """
 
     def __init__(self, robot: RobotModel, contacts: int):
@@ -49,12 +50,14 @@ class Course:
         self.is_set = self.lower_feet = False
         self._next_s = np.inf
         self._standing = np.ones(contacts, dtype=bool)
+        self.caught = np.zeros(contacts, dtype=bool)
 
     def copy(self) -> Course:
         """A course along the same plans, which goes on by itself."""
         other = copy.copy(self)
         other.joints, other.base = self.joints.copy(), self.base.copy()
         other.contacts, other.goals = self.contacts.copy(), self.goals.copy()
+        other.caught = self.caught.copy()
         return other
 
     def hold(self, q: Numbers) -> None:
@@ -105,6 +108,7 @@ class Course:
     def _drop_plans(self) -> None:
         for slot in (self.joints, self.base, self.contacts, self.goals):
             slot.clear()
+        self.caught[:] = False
 
     def sample(
         self, t: float, reference: Numbers, goal: Numbers, planned: NDArray[np.bool_]
@@ -158,6 +162,8 @@ class Course:
         """The base's motion, or its pose to hold, into ``goal`` (19,); False: the legs alone decide."""
         if t >= self._next_s:
             self._begin_waiting(t)
+        if self.goals.current is not None:
+            return False  # their heading is no pose
         plan = self.base.current
         if plan is not None:
             plan.fill(t, goal)
@@ -188,6 +194,8 @@ class Course:
 
     def planned_at(self, t: float) -> tuple[Reference, BaseReference, NDArray[np.bool_]] | None:
         """Joints, base and stance as planned for a later time; None where no base is."""
+        if self.goals.peek(t) is not None:
+            return None
         joints, plan, schedule = self.plans_at(t)
         if plan is not None:
             base = plan.sample(t)

@@ -1,0 +1,157 @@
+"""Goals of the whole body into the acceleration that is commanded (`plans.goals`).
+
+The centre of mass c follows the divergent component xi = c + c'/w that is planned, by its centre of pressure,
+
+    p = nearest in the hull of what stands to  p_plan + (1 + k / w) (xi - xi_plan),     c'' = (g + c_z'') / h (c - p)
+
+feet aloft follow their paths, the base its heading and the joints a posture: wishes with weights, among which the
+feet that stand stay, as in `balance`, whose rows these are. A foot that is to land is no row of contact before it
+touches: it follows its path on. Where it touches while its path says that it may land, it stands at once.
+
+Source: Englsberger et al., Three-dimensional bipedal walking control based on divergent component of motion
+(T-RO 2015), eqs. 26 and 32, for the centre of pressure.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.control.balance import (
+    SPIN_WEIGHT,
+    SUPPORT_MARGIN,
+    TORSO_WEIGHT,
+    usable_friction,
+)
+from contact_id_controller.control.balance_kernels import balanced_acceleration
+from contact_id_controller.control.course import Course
+from contact_id_controller.control.period import Period
+from contact_id_controller.control.tasks_kernels import (
+    aim_feet,
+    catch_touches,
+    com_acceleration,
+    wanted_motion,
+)
+from contact_id_controller.geometry import FeetOnGround
+from contact_id_controller.plans.goals import Sample, TaskGoals
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.controller import ControllerSettings
+
+DIVERGENCE_GAIN = 2.0
+"""How fast the divergent component returns to its plan, 1/s, beyond standing still."""
+
+HEIGHT_GAINS = (100.0, 20.0)
+"""Acceleration per error of the height of the centre of mass, 1/s^2, and of its speed, 1/s: critically damped."""
+
+FOOT_GAINS = (900.0, 60.0)
+"""The same of a foot aloft along its path: within a tenth of a second, a fifth of a swing."""
+
+LEG_STIFFNESS, OTHER_STIFFNESS = 40.0, 200.0
+"""Of the posture, 1/s^2, without one in the goals: joints of legs go where feet and base need them."""
+
+
+class Tasks:
+    """Accelerations of one robot by the module's law. One thread at a time.
+
+    Args:
+        robot: with a floating base.  feet: its contacts.  settings: gains, weights, time constants.
+
+    Attributes:
+        sample: the goals at the last time.  limited: the ground cannot give what they asked.
+        pressure (2,): centre of pressure that was wanted, m, world.  com (2, 3): measured place and velocity.
+    """
+
+    def __init__(self, robot: RobotModel, feet: FeetOnGround, settings: ControllerSettings) -> None:
+        self._robot, self._feet, self._settings = robot, feet, settings
+        model = robot.model
+        self._measured = model.createData()
+        self._map, self._map_rate = self._measured.Ag, self._measured.dAg
+        frames = list(dict.fromkeys(foot.frame for foot in feet.feet))
+        self._frames = [model.frames[robot.frame_id(frame)] for frame in frames]
+        self._links = np.array([frame.parentJoint for frame in self._frames], dtype=np.int64)
+        count = np.bincount(feet.foot)
+        self._flat = count > 1
+        centers = np.array([foot.center for foot in feet.feet], dtype=float)
+        radii = np.array([foot.radius_m for foot in feet.feet], dtype=float)
+        middles = [np.bincount(feet.foot, axis) / count for axis in centers.T]
+        self._centers = np.ascontiguousarray(np.stack(middles, axis=1))
+        self._radii = np.bincount(feet.foot, radii) / count
+        self._poses = np.zeros((2, len(frames), 4, 3))  # planned, measured: origin, rotation
+        self._motions = np.zeros((2, len(frames), 6))  # planned velocity, acceleration
+        self._weights = np.full(robot.nv, settings.joint_weight)
+        self._weights[3:6] = TORSO_WEIGHT
+        self._friction = usable_friction(settings)
+        self._foot_gains, self._gains = np.array(FOOT_GAINS), (DIVERGENCE_GAIN, *HEIGHT_GAINS)
+        self._goal, self._metric = np.zeros(3), np.eye(2)
+        self._landing = np.zeros(len(feet), dtype=bool)
+        self._lasts = False
+        legs = robot.supports[self._links][:, robot.actuated].any(axis=0)
+        self._stiffness = np.where(legs, LEG_STIFFNESS, OTHER_STIFFNESS)
+        self.sample, self.com = Sample.of(len(frames)), np.zeros((2, 3))
+        self.pressure, self.limited = np.zeros(2), False
+
+    def look(self, time_s: float, goals: TaskGoals, course: Course, period: Period) -> None:
+        """Sample the goals; feet that may land and touch are planned to stand from now on.
+
+        Args:
+            time_s: of the state.  goals: in the robot's order.  course: remembers who has landed early.
+            period: with feet and plan of this time.
+        """
+        self._lasts = goals.fill(time_s, self.sample)
+        may_land = self.sample.may_land
+        if not self._lasts:
+            may_land[:] = True
+        by_measurement = bool(self._settings.measured)
+        sources = by_measurement, period.settings.estimates
+        catch_touches(self._feet.foot, may_land, sources, period, course.caught)
+
+    def acceleration(self, goals: TaskGoals, period: Period) -> None:
+        """Write the acceleration (nv,) for the goals last looked at into the period's."""
+        robot, feet, settings, sample = self._robot, self._feet, self._settings, self.sample
+        model, data, v, standing = robot.model, self._measured, period.v, period.touching
+        pin.dccrba(model, data, period.q, v)
+        self.com[0], self.com[1] = data.com[0], self._map[:3] @ v / robot.mass
+        share = 1.0 - SUPPORT_MARGIN
+        self.pressure[:] = com_acceleration(
+            (sample.com, goals.com.rate, goals.com.height_m),
+            self.com,
+            self._gains,
+            model.gravity.linear,
+            (feet.points, standing, feet.foot, share),
+            self._lasts,
+            self._goal,
+        )
+        stiffness = goals.posture.stiffness
+        posture = np.asarray(goals.posture.positions)
+        stiffness = self._stiffness if stiffness is None else np.asarray(stiffness)
+        wanted_motion(sample.heading, posture, stiffness, period, period.wanted)
+        aloft = sample.aloft & (np.bincount(feet.foot, standing) == 0.0)
+        np.logical_and(period.landing, ~aloft[feet.foot], out=self._landing)
+        for k in np.flatnonzero(aloft).tolist():
+            place = robot.data.oMi[self._frames[k].parentJoint] * self._frames[k].placement
+            self._poses[1, k, 0], self._poses[1, k, 1:] = place.translation, place.rotation
+        aim_feet(sample.feet, aloft, self._centers, self._radii, self._poses[0], self._motions)
+        self.limited = balanced_acceleration(
+            (robot.jacobian_view, v, robot.supports, robot.coordinate_joint),
+            (feet.links, feet.points, feet.normals, standing, self._landing, period.closing),
+            (
+                settings.contact_time_constant_s,
+                settings.touchdown_time_constant_s,
+                settings.touchdown_speed_m_s,
+                float(settings.velocity_product_term),
+            ),
+            (aloft, self._links, self._flat, self._poses, self._motions, self._foot_gains),
+            (
+                self._map,
+                self._map_rate @ v,
+                self.com[0],
+                self._goal,
+                robot.mass,
+                model.gravity.linear,
+            ),
+            (feet.foot, self._friction),
+            (share, SPIN_WEIGHT, self._metric),
+            self._weights,
+            period.wanted,
+            period.acceleration,
+        )
