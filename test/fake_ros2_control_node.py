@@ -28,7 +28,10 @@ from trajectory_msgs.msg import JointTrajectory
 from contact_id_controller.exceptions import StateError
 from contact_id_controller.ros.effort_messages import EffortReader
 from experiments.faults.simulated_effort_controller import UrdfLimits
-from experiments.faults.simulated_trajectory_controller import SimulatedTrajectoryController
+from experiments.faults.simulated_trajectory_controller import (
+    Replacement,
+    SimulatedTrajectoryController,
+)
 
 
 class System:
@@ -66,7 +69,7 @@ class TrajectoryController:
         self._law = SimulatedTrajectoryController(
             *(np.array([gain[part] for gain in gains]) for part in "pd"),
             period_s,
-            replaces=self._replaces,
+            rule=Replacement.BY_STAMP,
         )
         self._reader, self._limits = EffortReader(self.joints), limits
 
@@ -75,6 +78,7 @@ class TrajectoryController:
         node.declare_parameter("joints", self.joints)
         node.declare_parameter("command_interfaces", self._commands)
         node.declare_parameter("allow_trajectory_replacement", self._replaces)
+        self._node = node
         qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         node.create_subscription(JointTrajectory, "~/joint_trajectory", self.take, qos, raw=True)
         return node
@@ -91,7 +95,9 @@ class TrajectoryController:
             self._law.take(self._reader.read(message))
 
     def update(self, position, velocity):
-        if self.active:
+        if self.active:  # the parameter may change at any time
+            replaces = self._node.get_parameter("allow_trajectory_replacement").value
+            self._law.rule = Replacement.ON_ARRIVAL if replaces else Replacement.BY_STAMP
             torques = self._law.update(time.time(), position, velocity)
             self.efforts[:] = self._limits.enforced(torques, position, velocity)
 

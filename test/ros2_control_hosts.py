@@ -99,7 +99,6 @@ def parameters_of(joints):
         "joints": list(joints),
         "command_interfaces": ["effort"],
         "state_interfaces": ["position", "velocity"],
-        "allow_trajectory_replacement": False,
         "gains": {name: dict(GAINS) for name in joints},
     }
     sections = {

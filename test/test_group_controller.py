@@ -17,6 +17,7 @@ import rclpy
 from group_effort_controller import GroupEffortController
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
@@ -162,30 +163,49 @@ def test_the_watchdog_makes_the_same_check(group_of, bench_of, capfd):
     assert "takes the same joints" in capfd.readouterr().err
 
 
-def test_a_joint_trajectory_controller_that_replaces_trajectories_is_refused(bench_of, capfd):
-    """As that of ros2_controllers 6.8 does by default; where the parameter is unknown nothing is said of it."""
+@pytest.mark.parametrize("settable", [True, False])
+def test_a_joint_trajectory_controller_that_replaces_trajectories_is_set_right_or_refused(
+    bench_of, capfd, settable
+):
+    """As ros2_controllers 6.8 does by default; where the parameter is unknown nothing is said of it."""
     bench = bench_of()
-    host = INTERFACES["joint_trajectory"].host
+    host, name = INTERFACES["joint_trajectory"].host, "allow_trajectory_replacement"
     node = rclpy.create_node(
         "trajectory_controller", context=bench.context, allow_undeclared_parameters=True
     )
     node.declare_parameter("joints", SWAPPED)
     node.declare_parameter("command_interfaces", ["effort"])
-    node.declare_parameter("allow_trajectory_replacement", True)
+    node.declare_parameter(name, True)
+
+    def answer(parameters):
+        return SetParametersResult(successful=settable)
+
+    node.add_on_set_parameters_callback(answer)
     executor = SingleThreadedExecutor(context=bench.context)
     executor.add_node(node)
     thread = threading.Thread(target=_spin, args=(executor,), daemon=True)
     thread.start()
     try:
-        name = node.get_fully_qualified_name()
-        with pytest.raises(ConfigurationError, match="replacement True, must be False: else a"):
-            check_joint_order(bench.peer, name, JOINTS, host, exact=False)
-        for value in (Parameter("allow_trajectory_replacement", value=False), None):
-            if value is None:
-                node.undeclare_parameter("allow_trajectory_replacement")
-            else:
-                node.set_parameters([value])
-            assert check_joint_order(bench.peer, name, JOINTS, host, exact=False)
+        check = partial(
+            check_joint_order,
+            bench.peer,
+            node.get_fully_qualified_name(),
+            JOINTS,
+            host,
+            exact=False,
+        )
+        if settable:
+            assert check() and node.get_parameter(name).value is False
+            assert "replacement True, set to False: else a" in capfd.readouterr().err
+            node.undeclare_parameter(name)
+            assert check() and "set to" not in capfd.readouterr().err
+        else:
+            with pytest.raises(ConfigurationError, match="replacement True, must be False: else a"):
+                check()
+        node.remove_on_set_parameters_callback(answer)
+        node.set_parameters([Parameter("command_interfaces", value=["position"])])
+        with pytest.raises(ConfigurationError, match="command_interfaces .*'position'.* must be"):
+            check()
     finally:
         executor.shutdown()
         thread.join(10.0)

@@ -1,4 +1,4 @@
-"""Asks a group controller of ros2_control for the order of its joints, and for what else must fit.
+"""Asks a group controller of ros2_control for the order of its joints, and for what else must fit, or sets it.
 
 Its commands carry numbers without names: a wrong order is not noticed until the robot moves.
 """
@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from rcl_interfaces.msg import ParameterType, ParameterValue
-from rcl_interfaces.srv import GetParameters
+from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.parameter import parameter_value_to_python
+from rclpy.parameter import Parameter, parameter_value_to_python
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.settings.command_interfaces import ANY, Host
+from contact_id_controller.settings.command_interfaces import ANY, Host, Required
 
 WAIT_S = 5.0
 """How long an answer is waited for; in a process just started, on a busy machine, discovery took up
@@ -35,7 +36,7 @@ def check_joint_order(
     """Compare `joints` with those that the group controller named `group` has as parameter.
 
     host: what it must be: its other parameters with one right value are compared, too, as far as the group
-    controller has them.  exact: the order counts.
+    controller has them; one that may change while it runs is set.  exact: the order counts.
 
     Returns within `WAIT_S`; one line in the log of `node` has the outcome. A group controller
     that does not answer is a warning. May be called inside a callback of the node. Returns whether
@@ -66,12 +67,31 @@ def check_joint_order(
     for each, answer in zip(host.requires, answers or ()):
         found = parameter_value_to_python(answer)
         if found is not None and found != each.value:  # else its version does not know it
-            raise ConfigurationError(
-                f"group controller '{group}' has {each.parameter} {found!r}, must be {each.value!r}"
-                + f": {each.why}" * bool(each.why)
-            )
+            _set_right(node, group, each, found)
     node.get_logger().info(f"group controller '{group}' takes the same joints")
     return True
+
+
+def _set_right(node: Node, group: str, each: Required, found: Any) -> None:
+    """Give a parameter of a group controller its one right value, where it has another one and can be set.
+
+    Raises:
+        ConfigurationError: it cannot be set while the group controller runs, or is not.
+    """
+    why = f": {each.why}" * bool(each.why)
+    if each.live:
+        value = Parameter(each.parameter, value=each.value).to_parameter_msg()
+        request = SetParameters.Request(parameters=[value])
+        answer = _call(node, SetParameters, f"{group}/set_parameters", request, ENFORCES_WAIT_S)
+        if answer is not None and all(result.successful for result in answer.results):
+            node.get_logger().warning(
+                f"group controller '{group}' had {each.parameter} {found!r}, set to {each.value!r}"
+                + why
+            )
+            return
+    raise ConfigurationError(
+        f"group controller '{group}' has {each.parameter} {found!r}, must be {each.value!r}" + why
+    )
 
 
 def enforces_limits(node: Node, group: str) -> bool:
@@ -94,6 +114,14 @@ def _ask(
     node: Node, service: str, parameters: Sequence[str], wait_s: float
 ) -> list[ParameterValue] | None:
     """Parameters behind a service; None without an answer for each."""
+    request = GetParameters.Request(names=list(parameters))
+    answer = _call(node, GetParameters, service, request, wait_s)
+    values = [] if answer is None else list(answer.values)
+    return values if len(values) == len(parameters) else None
+
+
+def _call(node: Node, kind: type, service: str, request: Any, wait_s: float) -> Any:
+    """The answer of a service of this kind; None where there is none within ``wait_s``."""
     # A node and executor of its own: those of `node` may be in the middle of a callback. Names on
     # the command line are meant for `node` alone.
     helper = Node(
@@ -107,18 +135,15 @@ def _ask(
     executor = SingleThreadedExecutor(context=node.context)
     executor.add_node(helper)
     try:
-        client = helper.create_client(GetParameters, service)
+        client = helper.create_client(kind, service)
         end_s = time.monotonic() + wait_s
         while not client.service_is_ready():
             if time.monotonic() > end_s:
                 return None
             time.sleep(_POLL_S)
-        future = client.call_async(GetParameters.Request(names=list(parameters)))
+        future = client.call_async(request)
         executor.spin_until_future_complete(future, max(end_s - time.monotonic(), _POLL_S))
-        if not future.done():
-            return None
-        values = list(future.result().values)
+        return future.result() if future.done() else None
     finally:
         executor.shutdown()
         helper.destroy_node()
-    return values if len(values) == len(parameters) else None

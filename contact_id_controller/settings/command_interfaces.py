@@ -17,6 +17,7 @@ class Required(NamedTuple):
     """A parameter with one right value, and why.
 
     default: its value where it is left out.  since: the first distribution that knows it; empty: all do.
+    live: the controller of ros2_control takes another value while it runs: what is wrong is set right.
     """
 
     parameter: str
@@ -24,6 +25,7 @@ class Required(NamedTuple):
     default: Any = None
     why: str = ""
     since: str = ""
+    live: bool = False
 
 
 COMMAND, MODEL, ANY = "command", "model", "any"
@@ -155,6 +157,7 @@ INTERFACES = {
                         why="else a trajectory is played from its first point on when it arrives, as late as "
                         "it is",
                         since="lyrical",
+                        live=True,
                     ),
                 ),
                 checks="check.trajectory_gains:check_trajectory_gains",
