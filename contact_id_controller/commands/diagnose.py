@@ -31,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "delay_s, rotation_rpy (default: by the names)",
     )
     parser.add_argument(
+        "--free",
+        type=Path,
+        metavar="LOG",
+        help="of the same arm, which touches nothing in it: what touched it in the other log is found",
+    )
+    parser.add_argument(
         "--namespace", metavar="NS", help="of the topics, where a bag has several robots"
     )
     parser.add_argument(
@@ -58,7 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
     for path in written:
         make_folder(path.parent)
     log = read_log(arguments.log, arguments.map, namespace=arguments.namespace)
-    diagnosis = diagnose(log, arguments.urdf, arguments.config)
+    free = None
+    if arguments.free is not None:
+        free = read_log(arguments.free, arguments.map, namespace=arguments.namespace)
+    diagnosis = diagnose(log, arguments.urdf, arguments.config, free)
     for finding in diagnosis.findings:
         if finding.verdict == WRONG or not arguments.quiet:
             print(finding)

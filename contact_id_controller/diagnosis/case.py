@@ -23,10 +23,12 @@ class Case:
 
     Attributes:
         log: as read, with the corrections so far.  of: the robot; None: no URDF.
+        free: a log of the same robot and recorder that touches nothing, corrected likewise; None: none.
     """
 
     log: Log
     of: RobotOfLog | None
+    free: Log | None = None
 
     @cached_property
     def samples(self) -> EvenSamples:
@@ -65,16 +67,21 @@ class Case:
 
     def of_feet(self, feet: tuple[str, ...]) -> Case:
         """The case with other frames for the feet of the log."""
-        return Case(self.log, None if self.of is None else dataclasses.replace(self.of, feet=feet))
+        of = None if self.of is None else dataclasses.replace(self.of, feet=feet)
+        return dataclasses.replace(self, of=of)
 
     def with_correction(self, fragment: Mapping[str, Any]) -> Case:
         """The case with a log that a fragment of a map corrects."""
-        fragment = dict(fragment)
-        log, joints = self.log, fragment.pop("joints", None)
-        if joints is not None:
-            log = dataclasses.replace(log, joints=tuple(joints))
-            log = in_order_of(log, self.log.joints)
-        return Case(corrected(log, ColumnMap({}, **fragment)), self.of)
+        free = None if self.free is None else _with_correction(self.free, fragment)
+        return Case(_with_correction(self.log, fragment), self.of, free)
+
+
+def _with_correction(log: Log, fragment: Mapping[str, Any]) -> Log:
+    fragment, order = dict(fragment), log.joints
+    joints = fragment.pop("joints", None)
+    if joints is not None:
+        log = in_order_of(dataclasses.replace(log, joints=tuple(joints)), order)
+    return corrected(log, ColumnMap({}, **fragment))
 
 
 def in_order_of(log: Log, joints: tuple[str, ...]) -> Log:

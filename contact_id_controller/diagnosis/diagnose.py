@@ -14,6 +14,7 @@ from contact_id_controller.diagnosis import (
     friction_check,
     leg_faults,
     model_checks,
+    pushes,
     stamp_checks,
     value_checks,
 )
@@ -52,6 +53,7 @@ CHECKS = (
     Check("delay of commands", "commands", command_checks.loop_delay, 5),
     Check("scale of drives", "commands", command_checks.drive_scale, 4),
     Check("friction", "efforts or currents, a URDF", friction_check.friction, 6),
+    Check("contact of an arm", "a log without, efforts or currents, a URDF", pushes.contact, 7),
     Check("weight", "forces of feet, a URDF", contact_checks.weight, 6),
     Check("forces in the air", "forces of feet", contact_checks.sensors, 6),
     Check(
@@ -81,7 +83,12 @@ class Diagnosis:
         return tuple(each for each in self.findings if each.verdict == WRONG)
 
 
-def diagnose(log: Log, urdf: str | Path | None = None, config: Path | None = None) -> Diagnosis:
+def diagnose(
+    log: Log,
+    urdf: str | Path | None = None,
+    config: Path | None = None,
+    free: Log | None = None,
+) -> Diagnosis:
     """Look at a log, and at the robot's description against it.
 
     What is wrong is corrected before what builds on it is looked at: a joint in degrees is not also one whose gear ratio
@@ -91,11 +98,12 @@ def diagnose(log: Log, urdf: str | Path | None = None, config: Path | None = Non
         log: see ``logs.reader.read_log``.
         urdf: of the robot; None: that of the parameter file.
         config: the robot's parameter file; None: none.
+        free: a log of the same robot that touches nothing: what touches it in ``log`` is found; None: none.
 
     Raises:
         ContactIdError: a URDF or file that cannot be read, or a log without positions or of other joints.
     """
-    case = Case(log, robot_of(log, urdf, config))
+    case = Case(log, robot_of(log, urdf, config), free)
     if case.of is not None and not case.of.feet_named:
         if case.stance is not None and len(case.of.feet) <= leg_faults.MOST_FEET:
             case = case.of_feet(leg_faults.best_feet(case.stance, case.of)[1])

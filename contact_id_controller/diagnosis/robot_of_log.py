@@ -23,7 +23,7 @@ class RobotOfLog:
     """A model with the joints of a log; others are held at 0.
 
     Attributes:
-        robot: in the order of the log; its base floats where the log has an IMU or feet.
+        urdf: the description.  robot: in the order of the log; its base floats where the log has an IMU or feet.
         settings: of its controller; None: no parameter file.
         imu_rotation: (3, 3), the IMU's axes in the base.  imu_frame: its name; empty: the base's axes.
         feet: frames of the feet, in the order of the log's; empty: none known.
@@ -32,6 +32,7 @@ class RobotOfLog:
         radius_m: of the feet; 0 where nothing says it.
     """
 
+    urdf: str
     robot: RobotModel
     settings: ControllerSettings | None
     imu_rotation: Array
@@ -74,6 +75,7 @@ def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfL
     feet, named = _in_order(tuple(log.feet), legs)
     radii = () if settings is None else tuple(np.atleast_1d(settings.contact_radii_m))
     return RobotOfLog(
+        urdf=str(where),
         robot=robot,
         settings=settings,
         imu_rotation=_rotation(robot, frame),

@@ -190,16 +190,16 @@ def smoothed(
     rows: list[list[Array]] = []
     for each in samples:
         time = each.time
-        q = _filtered(each.q, cutoff_hz * each.period)
+        q = filtered(each.q, cutoff_hz * each.period)
         if source == POSITION or each.v is None:
             spline = make_interp_spline(time, q, k=5)
             v, a = spline(time, nu=1), spline(time, nu=2)
         else:
-            v = _filtered(each.v, cutoff_hz * each.period)
+            v = filtered(each.v, cutoff_hz * each.period)
             if source == VELOCITY or each.a is None:
                 a = make_interp_spline(time, v, k=5)(time, nu=1)
             else:
-                a = _filtered(each.a, cutoff_hz * each.period)
+                a = filtered(each.a, cutoff_hz * each.period)
         edge = round(without_s / each.period)
         kept = slice(edge, max(len(time) - edge, edge))
         rows.append([part[kept] for part in (time, q, v, a, each.torque)])
@@ -224,7 +224,7 @@ def still(motion: Motion) -> NDArray[np.bool_]:
     return found
 
 
-def _filtered(values: Array, cutoff: float) -> Array:
+def filtered(values: Array, cutoff: float) -> Array:
     """Channels (n, k) below a cut-off, given as a share of the sample rate, forwards and backwards."""
     sections = butter(ORDER, 2.0 * cutoff, output="sos")
     pad = min(len(values) - 2, max(30, int(1.5 / cutoff)))

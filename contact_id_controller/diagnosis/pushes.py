@@ -1,0 +1,287 @@
+"""What touched an arm, found from efforts or motor currents by a model of the same arm in free motion.
+
+What efforts leave unexplained is the residual of the momentum observer, here with a filter that runs forwards and
+backwards, for a log is known whole; what touches the robot exerts the opposite on its joints:
+
+    r = M a + C v + g + rotors and friction - tau = J^T f
+
+Model, friction and torque constants are those that `identification` finds in the free log. A joint that stands holds
+any torque within its dry friction: only what is beyond counts, and sizes are known to this friction. Whether a joint
+is touched is judged by the same residual of the free log, of joints that stand and that move.
+
+Source: De Luca and Mattone, "Sensorless robot collision detection and hybrid force/motion control", ICRA 2005: the
+residual, and that a contact is felt by no joint behind its link. One whose line of action meets an axis, or is parallel
+to it, is not felt by that joint either: the link that is named is the first that it can be on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter1d, minimum_filter1d
+
+from contact_id_controller.diagnosis.case import Case
+from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.identification.identify import Identified, identify, samples_of
+from contact_id_controller.identification.model_fit import Rows
+from contact_id_controller.identification.smoothing import HIGHEST, Samples, filtered, smoothed
+from contact_id_controller.logs.log import Log
+from contact_id_controller.robot import FRICTION_SPEED
+
+Array = NDArray[np.float64]
+
+FELT_HZ = 5.0
+"""Below this frequency residuals are looked at: pushes by hand last tenths of a second."""
+
+STANDS = 2.0
+"""Of the speed over which dry friction turns round: slower joints may hold any torque within it (tanh 2 = .96)."""
+
+TURNS_S = 0.1
+"""So long before and after friction has not turned round yet."""
+
+CLEAR = 2.5
+"""Residual, of the largest in the free log, from which on a joint is touched. Logs of one arm over two months differ by
+up to 2."""
+
+ONE_S = 0.3
+"""Touches that are nearer than this are one."""
+
+SHORTEST_S = 0.05
+
+EDGE_S, FLAT, SMEARED = 0.1, 0.2, 0.05
+"""A touch begins where the residual grows, going back, by less than a share of the threshold, or of its largest, within
+a time: the filter knows of a step before it comes."""
+
+FIRM = 0.05
+"""Share of the longest lever of which joints that touch with less do not say how large a force is."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Residual:
+    """What efforts leave unexplained, n rows: (n, na) in N·m, positive as what acts on the joint.
+
+    Attributes:
+        time: (n,) s.  q: (n, na) rad.  whole: with all dry friction in it.  beyond: what dry friction cannot be.
+        stands: where friction may have any size.
+    """
+
+    time: Array
+    q: Array
+    whole: Array
+    beyond: Array
+    stands: NDArray[np.bool_]
+
+    @property
+    def known(self) -> Array:
+        """(n, na) N·m, without the friction of joints that move."""
+        return np.where(self.stands, self.whole, self.beyond)
+
+
+@dataclasses.dataclass(frozen=True)
+class Free:
+    """An arm in free motion.
+
+    Attributes:
+        found: its model.  standing, moving: (na,) N·m beyond dry friction from which on a joint is touched.
+        dry: (na,) N·m, dry friction.
+    """
+
+    found: Identified
+    standing: Array
+    moving: Array
+    dry: Array
+
+    @classmethod
+    def of(cls, log: Log, urdf: str) -> Free:
+        """What a free log says; errors as of `identify`."""
+        found = identify(log, urdf)
+        free = residual(found, samples_of(found.robot, log)[0])
+        size = np.abs(free.beyond)
+        standing, moving = (
+            np.max(np.where(which, size, 0.0), axis=0) for which in (free.stands, ~free.stands)
+        )
+        # A joint that hardly stands, or moves, in the free log is judged by its noise, too.
+        noise = found.fit.noise / np.abs(found.fit.parameters.gains)
+        standing, moving = (CLEAR * np.maximum(each, noise) for each in (standing, moving))
+        return cls(found, standing, moving, found.fit.parameters.drives[:, 1])
+
+
+@dataclasses.dataclass(frozen=True)
+class Push:
+    """A time in which something touched the robot.
+
+    Attributes:
+        begin_s, end_s: time of the log.  joints: those that felt it, in the robot's order.
+        torque: (na,) N·m on all joints when it was strongest.  error: (na,), by dry friction of those that stand.
+        force_n: least force that exerts it at the far end of the link behind the last of them; None: not to be told.
+    """
+
+    begin_s: float
+    end_s: float
+    joints: tuple[str, ...]
+    torque: Array
+    error: Array
+    force_n: float | None
+
+
+def residual(found: Identified, samples: tuple[Samples, ...]) -> Residual:
+    """What the model of a free log does not explain of a log."""
+    per = samples[0].period
+    cutoff = min(FELT_HZ, HIGHEST / per)
+    even = tuple(
+        dataclasses.replace(each, torque=filtered(each.torque, cutoff * each.period))
+        for each in samples
+    )
+    motion = smoothed(even, cutoff, found.source)
+    fit = found.fit.parameters
+    drives, dry = fit.drives.copy(), fit.drives[:, 1]
+    drives[:, 1] = 0.0
+    without = Rows.of(found.robot, motion, found.dry).predicted(
+        dataclasses.replace(fit, drives=drives)
+    )
+    whole = (without - motion.torque) / fit.gains
+    width = np.array([FRICTION_SPEED if each.winds_up else each.width for each in found.dry])
+    rows = 2 * round(TURNS_S / per) + 1
+    fastest = maximum_filter1d(motion.v, rows, axis=0)
+    slowest = minimum_filter1d(motion.v, rows, axis=0)
+    forwards, backwards = slowest > STANDS * width, fastest < -STANDS * width
+    stands = ~(forwards | backwards)
+    sliding = dry * np.tanh(motion.v / width)
+    most = np.where(stands, dry, -sliding)
+    least = np.where(stands, -dry, -sliding)
+    beyond = np.maximum(whole - most, 0.0) + np.minimum(whole - least, 0.0)
+    return Residual(motion.time, motion.q, whole, beyond, stands)
+
+
+def pushes(free: Free, log: Log) -> tuple[list[Push], Residual]:
+    """Times in which something touched the robot of a log, and what they were found in.
+
+    Raises:
+        RecordError: too few rows, or channels missing.
+    """
+    left = residual(free.found, samples_of(free.found.robot, log)[0])
+    share = np.abs(left.beyond) / np.where(left.stands, free.standing, free.moving)
+    rows = np.flatnonzero(share.max(axis=1) > 1.0)
+    if not rows.size:
+        return [], left
+    found = []
+    for part in np.split(rows, np.flatnonzero(np.diff(left.time[rows]) > ONE_S) + 1):
+        if left.time[part[-1]] - left.time[part[0]] >= SHORTEST_S:
+            found.append(_push(free, left, share, part))
+    return found, left
+
+
+def _push(free: Free, left: Residual, share: Array, part: NDArray[np.intp]) -> Push:
+    """One touch, beyond thresholds at rows ``part``."""
+    robot = free.found.robot
+    felt = np.flatnonzero(share[part].max(axis=0) > 1.0)
+    strongest = int(part[np.argmax(share[part].max(axis=1))])
+    clearest = int(np.argmax(share[strongest]))
+    begin = _begin(free, left, part, int(np.argmax(share[part, clearest] > 1.0)), clearest)
+    stands = left.stands[strongest]
+    torque = left.known[strongest]
+    return Push(
+        float(left.time[begin]),
+        float(left.time[part[-1]]),
+        tuple(robot.joint_names[j] for j in felt),
+        torque,
+        np.where(stands, free.dry, 0.0),
+        _least_force(free, left.q[strongest], torque, felt),
+    )
+
+
+def _begin(free: Free, left: Residual, part: NDArray[np.intp], first: int, joint: int) -> int:
+    """The row from which on the residual of a joint grows to what it is in the row ``first`` of ``part``."""
+    row = int(part[first])
+    course = left.known[:, joint] * np.sign(left.beyond[row, joint])
+    back = max(round(EDGE_S / float(np.median(np.diff(left.time)))), 1)
+    least = max(FLAT * free.standing[joint], SMEARED * float(course[part].max()))
+    while row > back and course[row] - course[row - back] > least:
+        row -= 1
+    return row
+
+
+def _least_force(free: Free, q: Array, torque: Array, felt: NDArray[np.intp]) -> float | None:
+    """Smallest force, N, at the far end of the link behind the last joint that felt it."""
+    robot, last = free.found.robot, int(felt[-1])
+    model, data = robot.model, robot.model.createData()
+    whole = robot.neutral()
+    robot.put_joints(whole, q)
+    pin.computeJointJacobians(model, data, whole)
+    pin.updateFramePlacements(model, data)
+    joint = int(model.getJointId(robot.joint_names[last]))
+    ends = [data.oMi[k].translation for k in range(1, model.njoints) if model.parents[k] == joint]
+    ends += [
+        place.translation
+        for frame, place in zip(model.frames, data.oMf)
+        if frame.parentJoint == joint
+    ]
+    own = data.oMi[joint].translation
+    end = max(ends, key=lambda point: float(np.linalg.norm(point - own)))
+    axes = pin.getJointJacobian(model, data, joint, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)
+    levers = axes[:3] + np.cross(axes[3:].T, end - own).T
+    sizes = np.linalg.norm(levers, axis=0)
+    firm = sizes[robot.actuated[felt]] > FIRM * sizes.max()
+    if not firm.any():
+        return None
+    columns = robot.actuated[felt[firm]]
+    force = np.linalg.lstsq(levers[:, columns].T, torque[felt[firm]], rcond=FIRM)[0]
+    return float(np.linalg.norm(force))
+
+
+def contact(case: Case) -> Finding:
+    """What touched an arm, by another log in which nothing did."""
+    name = "contact"
+    if case.free is None or case.of is None or case.of.robot.floating_base:
+        return unknown(
+            name,
+            "no model of the robot in free motion",
+            "--free, a log of the same robot whose base is held and that touches nothing",
+        )
+    free = Free.of(case.free, case.of.urdf)
+    found, left = pushes(free, case.log)
+    share = left.beyond / np.where(left.stands, free.standing, free.moving)
+    names = free.found.robot.joint_names
+    strongest = np.argsort(-np.abs(share).max(axis=0))[:3]
+    picture = Picture(
+        "What acts on the joints beside the model, and by what it is judged",
+        "time, s",
+        left.time,
+        "of the threshold",
+        {names[j]: share[:, j] for j in strongest}
+        | {"threshold": np.ones(len(share)), "-threshold": -np.ones(len(share))},
+    )
+    if not found:
+        largest = np.abs(share).max(axis=0)
+        j = int(np.argmax(largest))
+        return fine(
+            name,
+            f"nothing touches; {names[j]} comes nearest, {largest[j]:.2f} of what tells",
+            picture,
+        )
+    times = "once" if len(found) == 1 else f"{len(found)} times"
+    return Finding(
+        name,
+        WRONG,
+        f"touched {times}: " + "; ".join(_line(each, names) for each in found),
+        "leave these times out where the log is fitted to a model",
+        gain=float(np.log(np.abs(share).max())),
+        picture=picture,
+    )
+
+
+def _line(push: Push, names: tuple[str, ...]) -> str:
+    """One touch in words."""
+    cells = [
+        f"{joint} {push.torque[j]:+.3g} ± {push.error[j]:.2g}"
+        for j, joint in enumerate(names)
+        if joint in push.joints
+    ]
+    force = "" if push.force_n is None else f", {push.force_n:.3g} N if at its end"
+    return (
+        f"{push.begin_s:.2f} to {push.end_s:.2f} s, on the link behind {push.joints[-1]}{force} "
+        f"(N·m: {', '.join(cells)})"
+    )
