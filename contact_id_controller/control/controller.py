@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.control import grip
+from contact_id_controller.control import grip, motor_estimate
 from contact_id_controller.control.balance import Balance
 from contact_id_controller.control.contact_estimate import contact_room, forget_contacts
 from contact_id_controller.control.contact_sources import ContactSources
@@ -212,6 +212,7 @@ class Controller:
             **room(robot, count),
             **contact_room(count),
             **grip.room(count),
+            **motor_estimate.room(robot),
             reference=np.zeros((3, robot.na)),
             base_goal=np.zeros(BASE_NUMBERS),
             points=feet.points,
@@ -286,7 +287,6 @@ class Controller:
             radii=np.array([foot.radius_m for foot in feet.feet], dtype=float),
             share_n=robot.weight / max(1, len(feet)),
             estimates=self._can_estimate(corners),
-            joint_weight=float(settings.joint_weight),
             push_n=settings.spread_over_contacts("least_normal_force_n") / corners,
             sources=self.sources.bits,
             has_base=robot.floating_base,
@@ -308,7 +308,6 @@ class Controller:
             bounds=bounds(robot, settings.disturbance_limit)
             if self._can_observe()
             else np.zeros(2),
-            rubs=robot.motors.rub,
             friction=np.array(robot.motors[1:]),
             base_gains=np.array([settings.spread(f"base_{part}_gain", 3) for part in parts]),
             limits=self.limits,

@@ -29,6 +29,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from contact_id_controller.control.motor_estimate import learn_motors
 from contact_id_controller.control.period import Period
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
@@ -123,7 +124,7 @@ def forget(period: Period) -> None:
 @kernel
 def unexplained(period, elapsed):
     """Write r into ``rest`` (nv,): what moved the robot besides its motors, as it was given to them."""
-    settings, M, v, before = period.settings, period.inertia, period.v, period.before
+    M, v, before = period.inertia, period.v, period.before
     out, bias, actuated = period.rest, period.bias, period.settings.actuated
     nv = v.shape[0]
     for i in range(nv):
@@ -135,14 +136,17 @@ def unexplained(period, elapsed):
             total += M[i, k] * ((v[k] - before[k]) / elapsed)
             out[k] += M[i, k] * change
         out[i] += total
-    commanded, friction = period.commanded, settings.friction
+    commanded = period.commanded
     for j in range(actuated.shape[0]):
-        out[actuated[j]] -= commanded[j]
-    if settings.rubs:
-        for j in range(actuated.shape[0]):
-            speed = v[actuated[j]]
-            out[actuated[j]] += friction[0, j] * np.tanh(speed / friction[2, j])
-            out[actuated[j]] += friction[1, j] * speed
+        out[actuated[j]] += rubbed(period, j, v[actuated[j]]) - commanded[j]
+
+
+@kernel
+def rubbed(period, j, speed):
+    """Torque, N·m, that friction takes of joint j at a speed, rad/s: as told, and as learnt."""
+    friction, motors = period.settings.friction, period.motors
+    dry, viscous = friction[0, j] + motors[1, j], friction[1, j] + motors[2, j]
+    return dry * np.tanh(speed / friction[2, j]) + viscous * speed
 
 
 @kernel
@@ -251,10 +255,13 @@ def observe(time_s, period):
     elapsed = time_s - period.seen_s[0]
     period.seen_s[0] = time_s
     fill(period.carried, np.nan)
-    doubt = _in_doubt(time_s, period) or not 0.0 < elapsed <= LONGEST_S
-    if not doubt:
+    lasted = 0.0 < elapsed <= LONGEST_S
+    if lasted:
         if not period.settings.estimates:  # of this state, before the solution
             unexplained(period, elapsed)
+        learn_motors(period, elapsed)
+    doubt = _in_doubt(time_s, period) or not lasted
+    if not doubt:
         count = period.gaps.shape[0]
         near, which = np.empty(count, np.int64), np.empty(count, np.int64)
         feet = _take_foreseen_forces(period, near, which)

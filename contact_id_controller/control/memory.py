@@ -57,6 +57,11 @@ REMEMBERED = (
     "stands_s",
     "foreseen",
     "slips",
+    "motors",
+    "swing",
+    "swing_s",
+    "squares",
+    "effort",
 )
 """Fields of the ``Period`` that the next period goes on from."""
 
@@ -135,9 +140,10 @@ class Memory:
             self.touch = other.touch.copy()
 
     def follow_as(self, other: Memory) -> None:
-        """Follow what another one follows, with the same integral, disturbance and grip; all else stays."""
+        """Follow what another one follows, with the same integral, disturbance, motors and grip; all else stays."""
         self.course, self.up_in_base = other.course.copy(), other.up_in_base
         self.period.integral[:] = other.period.integral
         self.period.external[:] = other.period.external
         self.period.grip[:], self.period.slips[:] = other.period.grip, other.period.slips
         self.period.excess[:] = 0.0
+        self.period.motors[:] = other.period.motors

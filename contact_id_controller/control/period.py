@@ -28,7 +28,6 @@ class PeriodSettings(Struct):
         links, foot: (n,) joints that carry the contacts, and their feet.
         landed_m: (n,) m, gap at which a contact has landed.
         radii: (n,) m, of the contacts' balls.  share_n: even share of the weight, N.  estimates: see ``contact_estimate``.
-        joint_weight: as the parameter.
         push_n: (n,) N, what is asked to be pressed on with, besides the model's forces.
         sources: bits of the sources that must agree on a contact.
         has_base: the base floats.
@@ -43,8 +42,8 @@ class PeriodSettings(Struct):
         position_gain, velocity_gain, integral_gain: (na,).
         base_gains: (4, 3), of linear position and velocity, angular position and velocity.
         bounds: (2,) greatest force, N, and moment, N·m, that ``disturbance`` feeds forward.
-        rubs: the joints have friction.  friction: (3, na) its dry torque, N·m, viscous one, N·m s/rad, and width,
-            rad/s.
+        friction: (3, na) dry torque, N·m, viscous one, N·m s/rad, and width,
+            rad/s, of the joints.
         limits: what the joints can take.
     """
 
@@ -59,7 +58,6 @@ class PeriodSettings(Struct):
     radii: Numbers
     share_n: float
     estimates: bool
-    joint_weight: float
     push_n: Numbers
     sources: int
     has_base: bool
@@ -80,7 +78,6 @@ class PeriodSettings(Struct):
     integral_gain: Numbers
     base_gains: Numbers
     bounds: Numbers
-    rubs: bool
     friction: Numbers
     limits: JointLimits
 
@@ -141,6 +138,8 @@ class Period(Struct):
         carried (n, 3) N: what feet were felt to carry from the last state to this one, world frame; NaN: unknown.
         grip* (n,): friction that feet were felt to have, infinite where none slipped; slips* (1,): one is not.
         excess*, stands_s*, foreseen* (n,): see ``grip``.
+        motors* (3, na): rotor inertia, kg m^2, dry friction, N·m, and viscous one, N·m s/rad, beside those told; swing*
+            (4, na), swing_s* (2, na) s, squares* (na, 4, 4), effort* (1,): see ``motor_estimate``.
         pressed (n,) N: what touching contacts are pressed on with now, besides the model's forces.
     """
 
@@ -211,6 +210,11 @@ class Period(Struct):
     stands_s: Numbers
     foreseen: Numbers
     slips: Flags
+    motors: Numbers
+    swing: Numbers
+    swing_s: Numbers
+    squares: Numbers
+    effort: Numbers
 
 
 @structref.register

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from contact_id_controller.control.disturbance import rubbed
 from contact_id_controller.control.limits import JointLimits
 from contact_id_controller.control.period import Period
 from contact_id_controller.geometry import FeetOnGround
+from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.models import Tangential, row_of
 from contact_id_controller.models.contact_model import ContactModel
 from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.problem import Problem, ProblemMaker
-from contact_id_controller.robot import Motors, RobotModel
+from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.solution import Solution
 
@@ -71,7 +73,7 @@ class StepSolver:
         )
         self._pushes = bool(period.settings.push_n.any())
         self._disturbed = bool(period.settings.bounds.any())
-        self._motors = robot.motors if robot.motors.rub else None
+        self._rubs = robot.motors.rub
         kp, kd = period.settings.position_gain, period.settings.velocity_gain
         self._pace = np.divide(kp, kd, out=np.zeros(robot.na), where=kd > 0.0)
         self._measured = row.takes("forces")
@@ -103,8 +105,9 @@ class StepSolver:
         known = period.external.copy() if self._disturbed else None
         if self._pushes:
             known = self._pushing(known)
-        if self._motors is not None:
-            known = self._rubbing(known, self._motors)
+        if self._rubs or self._disturbed:
+            known = np.zeros(self._robot.nv) if known is None else known
+            rub(period, self._pace, known)
         return self._problems.at(period.v, acceleration, contacts, known)
 
     def solve(
@@ -117,21 +120,6 @@ class StepSolver:
         options = self.options.but(forces=forces) if self._measured else self.options
         solution: Solution = self._row.function(problem, options, warm_start)
         return solution
-
-    def _rubbing(self, known: NDArray[np.float64] | None, motors: Motors) -> NDArray[np.float64]:
-        """Known generalized forces (nv,) with the friction of the joints, at the speed that is wanted of them."""
-        total = np.zeros(self._robot.nv) if known is None else known
-        total[self._robot.actuated] -= motors.friction(self._wanted_speed())
-        return total
-
-    def _wanted_speed(self) -> NDArray[np.float64]:
-        """Joint speeds (na,), rad/s, at which feedback would rest: those of the plan, more where it is not met.
-
-        They do not depend on the measured speed: friction of that one would make torque chatter about rest.
-        """
-        period = self.period
-        speed: NDArray[np.float64] = period.reference[1] + self._pace * period.error
-        return speed
 
     def _pushing(self, known: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
         """Known generalized forces (nv,) with those of the ground where it is pushed on as commanded.
@@ -146,3 +134,16 @@ class StepSolver:
             row = self._robot.supports[links[i]] * (wrench @ self._robot.jacobian_view)
             total = row if total is None else total + row
         return total
+
+
+@kernel
+def rub(period, pace, known):
+    """Take the friction of the joints, as told and as learnt, from known generalized forces (nv,).
+
+    At the speeds at which feedback would rest, pace (na,) 1/s: those of the plan, more where it is not met. They do
+    not depend on the measured speed: friction of that one would make torque chatter about rest.
+    """
+    actuated = period.settings.actuated
+    for j in range(actuated.shape[0]):
+        speed = period.reference[1, j] + pace[j] * period.error[j]
+        known[actuated[j]] -= rubbed(period, j, speed)

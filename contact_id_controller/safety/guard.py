@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contact_id_controller.control import grip
+from contact_id_controller.control import grip, motor_estimate
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.following import Following
 from contact_id_controller.control.linear_feedback import LinearSteps
@@ -623,6 +623,7 @@ class Guard:
         if self.controller.disturbance is not None:
             figures.update(self.controller.disturbance.figures())
             figures.update(grip.figures(self.controller.period))
+            figures.update(motor_estimate.figures(self.controller.period))
         return figures
 
 

@@ -341,11 +341,10 @@ class FeedbackSettings:
         live=True,
     )
     joint_weight: float = parameter(
-        1e-3,
+        0.1,
         """How much a standing leg follows the plan of its own joints where that and the plan of the
-        base (weight 1) cannot both be had: small, the base moves as planned; 0.1, on ground that is
-        not as planned, the legs do.""",
-        when="Raise to 0.1 on ground that is not as planned.",
+        base (weight 1) cannot both be had: small, the base moves as planned; large, the legs do.""",
+        when="Lower towards 0.001 where the base must keep its place and ground and masses are as believed.",
         minimum=1e-6,
         maximum=1e3,
         live=True,

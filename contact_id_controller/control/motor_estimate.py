@@ -1,0 +1,196 @@
+"""What the motors of swinging legs have that nobody told of: rotor inertia and friction, learnt joint by joint.
+
+A leg in the air is moved by its motors alone. What else moved it, ``disturbance.unexplained``, is what is not known of
+them: with a the acceleration and v the velocity of a joint, both low-passed as its torque y is,
+
+    y = I a + d tanh(v / v_0) + b v
+
+Least squares over the last swings, fading over `REMEMBERED_S` of them, give I >= 0, as noise of a speaks for less, and d
+and b that at most undo the told ones.
+They count as far as they explain y; where something else acts, such as a payload on a shank, little is explained and
+little is learnt. The controller then knows them as if they had been told, standing legs included.
+
+Source: recursive least squares with forgetting, e.g. Ljung, "System identification", 2nd ed., section 11.2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contact_id_controller.control.grip import slip_speed
+from contact_id_controller.control.period import Period
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.robot import RobotModel
+
+LOW_PASS_S = 0.005
+"""Of torque and motion alike: noise of a velocity differentiated over one period would hide both."""
+REMEMBERED_S = 1.0
+"""Time in the air over which swings are forgotten: some strides."""
+ALOFT_S = 0.01
+"""So long after lift-off, and until touchdown, a leg is moved by its motors alone."""
+APART_M = 0.002
+"""Of a foot from the ground as it is known, while its leg is in the air."""
+MOVES_M_S = 0.02
+"""A foot that is slower may be held by something."""
+EXPLAINS, SURE = 0.5, 0.75
+"""Share of the squares that must be explained before anything counts, and from which on all of it does."""
+MEANS = 0.02
+"""Of the root mean square of all torques that the robot was given: less, for ``LEARNT_S``, is no evidence."""
+LEARNT_S = 0.1
+TAKEN_S = 0.02
+"""Time constant with which the controller takes over what is learnt: no step of torque."""
+RIDGE = 1e-3
+"""Of the squares of a leg as it swings in a trot (100 rad/s^2, and 10 rad/s): what slower motion cannot tell apart is dry
+friction, and inertia that it does not show is none."""
+PARTS = 3
+SCALES = (100.0, 1.0, 10.0)
+
+
+def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
+    """The arrays of a ``Period`` that are only used here, by name."""
+    return {
+        "motors": np.zeros((PARTS, robot.na)),
+        "swing": np.zeros((1 + PARTS, robot.na)),
+        "swing_s": np.zeros((2, robot.na)),
+        "squares": np.zeros((robot.na, 1 + PARTS, 1 + PARTS)),
+        "effort": np.zeros(1),
+    }
+
+
+@kernel
+def _is_aloft(period, k):
+    """Whether coordinate k moves feet, and all that it moves are in the air and on their way."""
+    settings, feet = period.settings, 0
+    for i in range(period.gaps.shape[0]):
+        if settings.supports[settings.links[i], k]:
+            feet += 1
+            if period.planned[i] or period.contact[i] or period.stands[i]:
+                return False
+            if not (period.gaps[i] > APART_M and slip_speed(period, i, period.v) > MOVES_M_S):
+                return False
+    return feet > 0
+
+
+@kernel
+def _solve(squares, time_s, floor, told, found):
+    """Least squares of one joint from their sums (4, 4), torque first, into ``found`` (3,); the share explained.
+
+    time_s: summed.  floor: squares of torques that are no evidence.  told (3,): what the model has already; found is no less than what
+    undoes it.
+    """
+    total = squares[0, 0] + floor
+    free = np.ones(PARTS, np.bool_)
+    gram = np.empty((PARTS, PARTS))
+    for _ in range(PARTS + 1):  # each pass takes one away that would be below its bound
+        for a in range(PARTS):
+            found[a] = squares[0, 1 + a]
+            for b in range(PARTS):
+                gram[a, b] = squares[1 + a, 1 + b]
+            gram[a, a] += RIDGE * time_s * SCALES[a] ** 2
+        for a in range(PARTS):
+            if not free[a]:
+                for b in range(PARTS):
+                    found[b] += told[a] * squares[1 + a, 1 + b]
+        for a in range(PARTS):
+            if not free[a]:
+                for b in range(PARTS):
+                    gram[a, b] = gram[b, a] = 0.0
+                gram[a, a], found[a] = 1.0, -told[a]
+        _eliminate(gram, found)
+        worst, which = 0.0, -1
+        for a in range(PARTS):
+            if free[a] and found[a] + told[a] < worst:
+                worst, which = found[a] + told[a], a
+        if which < 0:
+            break
+        free[which] = False
+    explained = 0.0
+    for a in range(PARTS):
+        explained += 2.0 * found[a] * squares[0, 1 + a]
+        for b in range(PARTS):
+            explained -= found[a] * squares[1 + a, 1 + b] * found[b]
+    return explained / total if total > 0.0 else 0.0
+
+
+@kernel
+def _eliminate(A, x):
+    """x becomes the solution of A y = x; A (3, 3) symmetric positive definite."""
+    n = x.shape[0]
+    for k in range(n):
+        for i in range(k + 1, n):
+            factor = A[i, k] / A[k, k]
+            for j in range(k, n):
+                A[i, j] -= factor * A[k, j]
+            x[i] -= factor * x[k]
+    for k in range(n - 1, -1, -1):
+        for j in range(k + 1, n):
+            x[k] -= A[k, j] * x[j]
+        x[k] /= A[k, k]
+
+
+@kernel
+def learn_motors(period, elapsed):
+    """Change ``motors`` (3, na): inertia, dry and viscous friction beside those told, by the last ``elapsed`` s.
+
+    ``rest``: what else moved the robot, as ``unexplained`` has written it.
+    """
+    settings, rest, v, before = period.settings, period.rest, period.v, period.before
+    motors, swing, found = period.motors, period.swing, np.empty(PARTS)
+    actuated, friction = settings.actuated, settings.friction
+    commanded, mean_square = period.commanded, 0.0
+    for j in range(actuated.shape[0]):
+        mean_square += commanded[j] * commanded[j] / actuated.shape[0]
+    period.effort[0] += (mean_square - period.effort[0]) * elapsed / REMEMBERED_S
+    floor = MEANS**2 * period.effort[0] * LEARNT_S
+    told, share = np.zeros(PARTS), elapsed / (elapsed + LOW_PASS_S)
+    for j in range(actuated.shape[0]):
+        k = actuated[j]
+        if not _is_aloft(period, k):
+            period.swing_s[0, j] = 0.0
+            for a in range(1 + PARTS):
+                swing[a, j] = 0.0
+            continue
+        period.swing_s[0, j] += elapsed
+        if period.swing_s[0, j] < ALOFT_S:
+            continue
+        mean = 0.5 * (v[k] + before[k])
+        row = (
+            -rest[k],
+            (v[k] - before[k]) / elapsed,
+            np.tanh(mean / friction[2, j]),
+            mean,
+        )
+        known = 0.0
+        for a in range(PARTS):
+            known += motors[a, j] * row[1 + a]
+        squares, keeps = period.squares[j], 1.0 - elapsed / REMEMBERED_S
+        for a in range(1 + PARTS):
+            value = row[a] + known if a == 0 else row[a]
+            swing[a, j] += share * (value - swing[a, j])
+        for a in range(1 + PARTS):
+            for b in range(1 + PARTS):
+                squares[a, b] = keeps * squares[a, b] + elapsed * swing[a, j] * swing[b, j]
+        period.swing_s[1, j] = keeps * period.swing_s[1, j] + elapsed
+        told[1], told[2] = friction[0, j], friction[1, j]
+        explained = _solve(squares, period.swing_s[1, j], floor, told, found)
+        counts = min(max((explained - EXPLAINS) / (SURE - EXPLAINS), 0.0), 1.0)
+        for a in range(PARTS):
+            motors[a, j] += (counts * found[a] - motors[a, j]) * elapsed / TAKEN_S
+
+
+@kernel
+def take_rotors(period):
+    """Add what rotors are learnt to have to ``inertia``."""
+    actuated = period.settings.actuated
+    for j in range(actuated.shape[0]):
+        period.inertia[actuated[j], actuated[j]] += period.motors[0, j]
+
+
+def figures(period: Period) -> dict[str, str]:
+    """Names and values for the diagnostics."""
+    names = ("rotor inertia (kg m2)", "dry friction (N m)", "viscous friction (N m s)")
+    return {
+        f"{name} untold": ", ".join(f"{each:.2g}" for each in row.tolist())
+        for name, row in zip(names, period.motors)
+    }

@@ -1,0 +1,73 @@
+"""Rotors and friction that nobody told of: learnt from legs in the air, and then known."""
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.motor_estimate import PARTS, RIDGE, SCALES, _solve
+from contact_id_controller.runs import one_process
+
+
+def walk(name, seconds, **motors):
+    """A run with motors that the controller does not believe in, and its mean joint error, rad."""
+    settings = one_process.controller_settings(name)
+    options = {"motors": [("*", motors)]} if motors else {}
+    world = one_process.mujoco_robot(settings, 0.8, **options)
+    walked = one_process.InProcessRun(name, settings, world)
+    record = walked.record(seconds)
+    assert not record.fell, f"fell at {record.fell_time_s} s"
+    return walked, float(np.abs(record.reference_position - record.position).mean())
+
+
+def test_bounded_least_squares_is_that_of_scipy():
+    """500 joints at random; the bounds act in most of them."""
+    random, bounded = np.random.default_rng(3), 0
+    for _ in range(500):
+        rows = random.normal(size=(12, 1 + PARTS)) * 10.0 ** random.uniform(-1, 1, 1 + PARTS)
+        told = np.array([0.0, *random.uniform(0.0, 0.3, 2)])
+        found, squares = np.zeros(PARTS), rows.T @ rows
+        explained = _solve(squares, 1.0, 0.0, told, found)
+        ridge = np.sqrt(RIDGE) * np.diag(SCALES)
+        A, b = np.vstack([rows[:, 1:], ridge]), np.concatenate([rows[:, 0], np.zeros(PARTS)])
+        judge = lsq_linear(A, b, (-told - 1e-15, np.inf), method="bvls")
+        bounded += bool((judge.active_mask != 0).any())
+        cost = lambda x: 0.5 * np.sum((A @ x - b) ** 2)  # noqa: E731
+        assert (found >= -told - 1e-9).all()
+        # One bound after another, the worst first: at most a little above the optimum.
+        assert cost(found) <= 1.05 * judge.cost + 1e-12
+        left = np.sum((rows[:, 0] - rows[:, 1:] @ found) ** 2)
+        assert explained == pytest.approx(1.0 - left / squares[0, 0], abs=1e-6)
+    assert 120 < bounded < 480
+
+
+def test_rotors_ten_times_as_heavy_as_the_legs_are_learnt():
+    """Untold, the quadruped fell or erred by .14 rad. MuJoCo's armature is the judge."""
+    walked, error = walk("quadruped", 2.5, rotor_inertia_kg_m2=0.01)
+    inertia, *friction = walked.controller.period.motors
+    np.testing.assert_allclose(inertia[3:6], 0.01, rtol=0.1)
+    assert np.abs(friction).max() < 0.05
+    assert error < 0.03
+    kept = walked.controller.memory.copy().period.motors
+    other = Controller(walked.controller.robot, walked.controller.settings)
+    other.take_over(walked.controller)
+    np.testing.assert_array_equal(other.period.motors, kept)
+    other.reset(walked.believed)
+    np.testing.assert_array_equal(other.period.motors, kept)
+
+
+def test_dry_friction_is_learnt():
+    """The torque that swings need is; how dry and viscous friction share it is less sure."""
+    walked, error = walk("go2", 2.0, dry_friction_nm=0.5)
+    inertia, dry, viscous = walked.controller.period.motors
+    knees, speed = slice(2, None, 3), 5.0  # as fast as they are
+    np.testing.assert_allclose(dry[knees] + speed * viscous[knees], 0.5, rtol=0.4)
+    assert inertia.max() < 0.02
+    assert error < 0.009
+
+
+@pytest.mark.parametrize("name", ["quadruped", "anymal_c"])
+def test_nothing_is_learnt_of_motors_as_believed(name):
+    walked, _ = walk(name, 1.2)
+    inertia, dry, viscous = np.abs(walked.controller.period.motors)
+    assert inertia.max() < 1e-4 and dry.max() < 1e-3 and viscous.max() < 1e-3
