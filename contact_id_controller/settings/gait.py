@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.base import Settings
+from contact_id_controller.settings.robot_rows import sole_of
 from contact_id_controller.settings.specification import parameter
+
+if TYPE_CHECKING:
+    from contact_id_controller.geometry import SphereFoot
 
 BY_PHASES = "phases"
 """The gait that is given by `touchdown_phases`."""
+
+STEP = "step"
+"""The gait whose feet land where and when the measured motion asks for it."""
 
 LEAD_TIME_S = 0.02
 """A plan starts this long after the state that it was made from: some times what planning and two
@@ -34,8 +42,9 @@ class GaitSettings(Settings):
     # The robot
     feet: tuple[str, ...] = parameter(
         (),
-        "Frames of the feet, in the order of touchdown_phases.",
-        when="Required: those of the controller's contact_frames that walk.",
+        """Frames of the feet, in the order of touchdown_phases. With gait step a sole is written as in the
+        controller's soles.""",
+        when="Required: those of the controller's contact_frames that walk, or its soles.",
     )
     foot_radius_m: float = parameter(
         0.01,
@@ -82,9 +91,11 @@ class GaitSettings(Settings):
         BY_PHASES,
         """When each foot lands: as in touchdown_phases, or by where the feet stand below the base.
         walk: one after the other (duty_factor 0.75 and more keeps three on the ground); trot:
-        diagonal ones together; pace: those of a side; bound: fore feet, then hind feet.""",
-        when="walk for a heavy load or rough ground; topic gait changes it while walking.",
-        choices=(BY_PHASES, "walk", "trot", "pace", "bound"),
+        diagonal ones together; pace: those of a side; bound: fore feet, then hind feet. step: of two
+        feet, or two diagonal pairs, where and when the measured motion asks for it; times and lengths of steps
+        follow from the posture, and of the rest of the gait only step_height_m counts.""",
+        when="walk for a heavy load or rough ground, step for two legs; topic gait changes it while walking.",
+        choices=(BY_PHASES, "walk", "trot", "pace", "bound", STEP),
     )
     gait_period_s: float = parameter(
         0.3,
@@ -174,10 +185,10 @@ class GaitSettings(Settings):
     plan_period_s: float = parameter(
         0.05,
         f"""Time between two plans, each {HORIZON_S:g} s long and begun {LEAD_TIME_S:g} s after its
-        state.""",
-        when="Lower on uneven ground, raise on a slow computer.",
+        state; with gait step at its state, otherwise {LEAD_TIME_S:g} s at least.""",
+        when="Lower on uneven ground, to 0.01 with gait step; raise on a slow computer.",
         unit="s",
-        minimum=LEAD_TIME_S,
+        minimum=0.005,
         maximum=0.28,
     )
 
@@ -204,15 +215,53 @@ class GaitSettings(Settings):
         """Raise ConfigurationError when values that are each valid do not fit each other."""
         self.require("feet", "the frames of the feet")
         self.refuse_repeated("feet")
+        if self.gait == STEP:
+            _ = self.contacts
+            if self.ground != "level":
+                raise ConfigurationError(
+                    f"parameter 'ground' is {self.ground!r}, must be 'level' with gait step"
+                )
+            self._refuse_half_waypoints()
+            return
+        if self.plan_period_s < LEAD_TIME_S:
+            raise ConfigurationError(
+                f"parameter 'plan_period_s' is {self.plan_period_s:g}, must be {LEAD_TIME_S:g} or more with gait "
+                f"{self.gait}"
+            )
         phases, feet = len(self.touchdown_phases), len(self.feet)
         if phases != feet:
             raise ConfigurationError(
                 f"parameter 'touchdown_phases' has {phases} values, must have {feet}"
             )
+        self._refuse_half_waypoints()
+
+    def _refuse_half_waypoints(self) -> None:
         if len(self.waypoints_m) % 2:
             raise ConfigurationError(
                 f"parameter 'waypoints_m' has {len(self.waypoints_m)} values, must be pairs x, y"
             )
+
+    @property
+    def foot_frames(self) -> tuple[str, ...]:
+        """Frames of the feet, without sizes of soles."""
+        return tuple(foot.split()[0] for foot in self.feet)
+
+    @property
+    def contacts(self) -> tuple[SphereFoot, ...]:
+        """A ball for each round foot and for each corner of a flat one.
+
+        Raises:
+            ConfigurationError: see ``sole_of``.
+        """
+        from contact_id_controller.geometry import SphereFoot
+
+        balls: list[SphereFoot] = []
+        for foot in self.feet:
+            flat = len(foot.split()) > 1
+            balls += (
+                sole_of(foot, "feet").corners() if flat else [SphereFoot(foot, self.foot_radius_m)]
+            )
+        return tuple(balls)
 
     def waypoints(self) -> np.ndarray:
         """The way-points as rows (w, 2), m."""

@@ -49,20 +49,24 @@ def location(value: str) -> str:
     return ""
 
 
-def _sole(text: str) -> FlatFoot:
-    """A sole from the text of its row."""
+def sole_of(text: str, row: str = "soles") -> FlatFoot:
+    """A sole from its text in a row.
+
+    Raises:
+        ConfigurationError: a setting that there is not, is missing or is outside its range.
+    """
     from contact_id_controller.geometry import FlatFoot
 
     try:
         frame, given = named_settings(text, dict.fromkeys((*_HALF, *_MIDDLE), "float"))
     except ConfigurationError as error:
-        raise ConfigurationError(f"parameter 'soles' has {error}") from None
+        raise ConfigurationError(f"parameter '{row}' has {error}") from None
     values = {name: float(given.get(name, 0.0)) for name in (*_HALF, *_MIDDLE)}
     for name, value in values.items():
         least = -_LARGEST_M if name in _MIDDLE else 0.0
         if not least <= value <= _LARGEST_M or (name in _HALF and not value):
             raise ConfigurationError(
-                f"parameter 'soles' has {text!r}, whose {name} must be "
+                f"parameter '{row}' has {text!r}, whose {name} must be "
                 f"{'within -1 and 1' if name in _MIDDLE else 'above 0, at most 1'}"
             )
     half = values["half_length_m"], values["half_width_m"]
@@ -255,7 +259,7 @@ class FeetRows(Settings):
         Raises:
             ConfigurationError: a setting that there is not, is missing or is outside its range.
         """
-        return tuple(map(_sole, self.soles))
+        return tuple(map(sole_of, self.soles))
 
     @property
     def flat_feet_frames(self) -> tuple[str, ...]:

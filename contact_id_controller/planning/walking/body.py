@@ -1,0 +1,251 @@
+"""What walking needs to know of a robot: groups of feet, and lengths and times that follow from its standing posture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
+from contact_id_controller.planning.gait.gaits import PHASES
+from contact_id_controller.planning.walking.step_rules import Rules
+from contact_id_controller.robot import RobotModel
+
+SWING, SHIFT = 1.65, 0.33
+"""Usual duration of a swing and of a shift of weight onto a sole, in units of 1/w, w = sqrt(g / h)."""
+
+POINT_SWING = 1.3
+"""The same of a swing above a point foot, which has no shift."""
+
+STRAIGHT = 0.985
+"""Share of its length to which a leg is stretched at most."""
+
+LOWEST = 0.9
+"""Share of its height to which the centre of mass may go down for a leg to reach its place."""
+
+REACH = (0.65, 0.55)
+"""Of a step forwards and back, in lengths of the leg."""
+
+WIDEST = 0.45
+"""Of a step to the side beyond the usual one, in lengths of the leg."""
+
+CLEARANCE = 0.2
+"""Between two feet side by side, as a share of the usual distance."""
+
+INNER = 0.65
+"""Share of a sole's half sizes in which the centre of pressure of later steps may lie."""
+
+MARGIN = 0.25
+"""By which the centre of pressure is planned inside what stands, as a share of the narrowest half size."""
+
+FOOT_SPEED = 0.8
+"""Of a foot aloft, in units of sqrt(g l), l the leg's length."""
+
+FOOT_ACCELERATION = 5.0
+"""Of a foot aloft, in units of g."""
+
+SLACK = 0.01
+"""By which a foot may miss its place, in lengths of the leg."""
+
+REST = 0.05
+"""Share of a swing before landing in which a foot does not move along the ground: more asks more of the legs."""
+
+
+class Leg(NamedTuple):
+    """One leg: joints of hip and ankle (pinocchio's numbers; -1: the foot frame itself), length of thigh and shank."""
+
+    hip: int
+    ankle: int
+    length_m: float
+
+
+class Body:
+    """A robot's feet and legs; kinematics of the last ``measure``.
+
+    Args:
+        robot: with a floating base.
+        contacts: round feet, and the corners of flat ones.
+        posture: (na,) in which it stands.
+        gait: of four feet, by name (`gaits.PHASES`); of two it does not matter.
+
+    Attributes:
+        frames: of the L feet.  groups: numbers of the feet of group 0 (left, or fore) and 1.
+        places (L, 3): ground points of the feet, the middles of soles, m.  yaws (L,): rad.
+        com, speed (3,): of the centre of mass.  heading: of the base, rad.
+        radii (L,): height of each frame's middle above its ground point is that of a ball, m; 0 for soles.
+        rules, margin_m, height_m: what follows from the posture.
+
+    Raises:
+        ConfigurationError: no floating base, not two or four feet, or a gait that has not two groups.
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        contacts: Sequence[SphereFoot],
+        posture: np.ndarray,
+        gait: str = "trot",
+    ):
+        if not robot.floating_base:
+            raise ConfigurationError("walking needs a robot with a floating base")
+        self.robot, self.posture = robot, posture
+        self._contacts = FootContacts(robot, contacts, HalfSpace())
+        self._foot = self._contacts.foot
+        self.frames = tuple(dict.fromkeys(foot.frame for foot in contacts))
+        if len(self.frames) not in (2, 4):
+            raise ConfigurationError(f"{len(self.frames)} feet cannot walk, must be 2 or 4")
+        model = robot.model
+        self._placements = [model.frames[robot.frame_id(frame)] for frame in self.frames]
+        self._counts = np.bincount(self._foot)
+        self._rows: dict[tuple[int, ...], np.ndarray] = {}
+        self.flat = bool((self._counts > 1).all())
+        self.places, self.yaws = np.zeros((len(self.frames), 3)), np.zeros(len(self.frames))
+        self.com, self.speed, self.heading = np.zeros(3), np.zeros(3), 0.0
+        self._data = model.createData()
+        q = robot.configuration([0, 0, 0, 0, 0, 0, 1], posture)
+        self.measure(q, np.zeros(robot.nv))
+        self.legs = [self._leg(placement) for placement in self._placements]
+        self.groups = self._grouped(gait)
+        self.member = np.array(
+            [
+                self.places[k, :2] - self.group_places()[self.group_of(k)]
+                for k in range(len(self.frames))
+            ]
+        )
+        self.height_m = float(self.com[2] - self.places[:, 2].mean())
+        self.margin_m = self._margin()
+        self.rules = self._rules()
+
+    def group_of(self, foot: int) -> int:
+        """The group of a foot."""
+        return 0 if foot in self.groups[0] else 1
+
+    def measure(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Take centre of mass, feet and heading of a state q (nq,), v (nv,)."""
+        model, data = self.robot.model, self._data
+        pin.centerOfMass(model, data, q, v, False)
+        self.com[:], self.speed[:] = data.com[0], data.vcom[0]
+        self._contacts.update(data)
+        points = self._contacts.points
+        for d in range(3):
+            self.places[:, d] = np.bincount(self._foot, points[:, d]) / self._counts
+        for k, frame in enumerate(self._placements):
+            x = (data.oMi[frame.parentJoint].rotation @ frame.placement.rotation)[:, 0]
+            self.yaws[k] = math.atan2(x[1], x[0])
+        x, y, z, w = q[3:7].tolist()
+        self.heading = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+    def group_places(self) -> np.ndarray:
+        """Middles (2, 2) of the groups' ground points, m."""
+        return np.array([self.places[list(group), :2].mean(axis=0) for group in self.groups])
+
+    def points(self, feet: Sequence[int]) -> np.ndarray:
+        """Horizontal places (n, 2) of all contacts of these feet, m."""
+        rows = self._rows.get(key := tuple(feet))
+        if rows is None:
+            rows = self._rows[key] = np.flatnonzero(np.isin(self._foot, feet))
+        return self._contacts.points[rows, :2]
+
+    def stretched(self, feet: Sequence[int]) -> bool:
+        """Whether one of these feet's legs is straight."""
+        data = self._data
+        for k in feet:
+            leg = self.legs[k]
+            away = data.oMi[leg.hip].translation - self._ankle(k)
+            if float(np.linalg.norm(away)) > STRAIGHT * leg.length_m:
+                return True
+        return False
+
+    def height_in_reach(self) -> float:
+        """The usual height of the centre of mass above the ground, m, or what the legs reach with feet where they are."""
+        lowest, ground = self.height_m, float(self.places[:, 2].mean())
+        for k, leg in enumerate(self.legs):
+            hip, ankle = self._data.oMi[leg.hip].translation, self._ankle(k)
+            across = (hip[0] - ankle[0]) ** 2 + (hip[1] - ankle[1]) ** 2
+            above = math.sqrt(max((STRAIGHT * leg.length_m) ** 2 - across, 0.0))
+            lowest = min(lowest, float(ankle[2] + above - hip[2] + self.com[2]) - ground)
+        return max(lowest, LOWEST * self.height_m)
+
+    def _ankle(self, foot: int) -> np.ndarray:
+        frame, ankle = self._placements[foot], self.legs[foot].ankle
+        if ankle < 0:
+            place = self._data.oMi[frame.parentJoint].act(frame.placement.translation)
+        else:
+            place = self._data.oMi[ankle].translation
+        return np.asarray(place)
+
+    def _leg(self, frame: pin.Frame) -> Leg:
+        """Thigh and shank are the two longest parts of the chain from the base to the foot."""
+        model, data = self.robot.model, self._data
+        joints = [j for j in model.supports[frame.parentJoint] if j > 1]
+        places = [data.oMi[j].translation for j in joints]
+        places.append(data.oMi[frame.parentJoint].act(frame.placement.translation))
+        if len(joints) < 3:
+            raise ConfigurationError(f"foot {frame.name!r} hangs on {len(joints)} joints, needs 3")
+        parts = np.linalg.norm(np.diff(places, axis=0), axis=1)
+        thigh, shank = sorted(np.argsort(parts)[-2:].tolist())
+        ankle = joints[shank + 1] if shank + 1 < len(joints) else -1
+        return Leg(joints[thigh], ankle, float(parts[thigh] + parts[shank]))
+
+    def _grouped(self, gait: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Feet of the two groups: left and right of two, by the gait's phases of four."""
+        from_middle = self.places[:, :2] - self.places[:, :2].mean(axis=0)
+        if len(self.frames) == 2:
+            left = int(np.argmax(from_middle[:, 1]))
+            return (left,), (1 - left,)
+        phases = [PHASES[gait](x > 0.0, y > 0.0) for x, y in from_middle.tolist()]
+        groups = [tuple(k for k, own in enumerate(phases) if own == p) for p in sorted(set(phases))]
+        if len(groups) != 2:
+            raise ConfigurationError(f"gait {gait!r} has {len(groups)} groups of feet, must have 2")
+        return groups[0], groups[1]
+
+    def _half_sizes(self) -> np.ndarray:
+        """Half lengths (2,) of a sole along x and y, m; 0 for round feet."""
+        own = self.points([0])
+        return 0.5 * (own.max(axis=0) - own.min(axis=0))
+
+    def _margin(self) -> float:
+        half = self._half_sizes().min()
+        if half == 0.0 and len(self.frames) > 2:
+            half = 0.1 * float(np.ptp(self.places[:, 1]))
+        return float(MARGIN * half)
+
+    def _rules(self) -> Rules:
+        """What steps keep to, from the kinematics of the posture."""
+        gravity = float(np.linalg.norm(self.robot.model.gravity.linear))
+        rate, places = math.sqrt(gravity / self.height_m), self.group_places()
+        offset = places[0] - places[1]
+        offset[np.abs(offset) < 1e-3] = 0.0
+        length = min(leg.length_m for leg in self.legs)
+        apart, half = float(np.linalg.norm(offset)), self._half_sizes()
+        carries_alone = half.min() > 0.0 or len(self.frames) > 2  # it can shift weight on it
+        hips, reach = np.zeros((2, 2)), np.inf
+        for k, leg in enumerate(self.legs):
+            hip, ankle = self._data.oMi[leg.hip].translation, self._ankle(k)
+            hips[self.group_of(k)] += (
+                hip[:2] + self.places[k, :2] - ankle[:2] - self.com[:2]
+            ) / len(self.groups[self.group_of(k)])
+            below = hip[2] - ankle[2] - (1.0 - LOWEST) * self.height_m
+            room = (STRAIGHT * leg.length_m) ** 2 - below**2
+            reach = min(reach, math.sqrt(max(room, 0.0)))
+        swing_s = (SWING if carries_alone else POINT_SWING) / rate
+        near = 2.0 * half[1] + CLEARANCE * apart if apart else -WIDEST * length
+        return Rules(
+            rate=rate,
+            swing_s=swing_s,
+            double_s=SHIFT / rate if carries_alone else 0.0,
+            offset=offset,
+            reach=np.array(REACH) * length,
+            width=np.array([near, apart + WIDEST * length]),
+            sole=INNER * half,
+            foot_speed=FOOT_SPEED * math.sqrt(gravity * length),
+            foot_acceleration=FOOT_ACCELERATION * gravity,
+            slack_m=SLACK * length,
+            settle_s=REST * swing_s,
+            leg_m=float(reach),
+            hips=hips,
+        )

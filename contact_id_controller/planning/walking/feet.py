@@ -1,0 +1,185 @@
+"""The path of one foot aloft: quintics that go on from where the last ones are, never from the measured foot.
+
+A foot is above its place before it comes down, and comes down at a set speed until it touches. A new place or time of landing changes the path from now on; position, velocity and
+acceleration go on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.plans.goals import FootPath
+
+APEX_SHARE = 0.4
+"""Of a swing, after which the foot is highest."""
+
+NEAR_S = 0.02
+"""A foot this near to its highest point, or beyond it, is led down from where it is."""
+
+SHORTEST_S = 1e-4
+"""Between two points of a path."""
+
+KEPT_S = 0.03
+"""A foot this near to the end of its way along the ground keeps its place: any other one asks too much of it."""
+
+LATEST_SHARE = 0.4
+"""Of the time until landing in which a foot moves along the ground at least."""
+
+
+@kernel
+def _sample(begin_s, duration_s, coefficients, t_s, out):
+    """Write position, velocity, acceleration (3, d) of ``Quintic`` at a time into ``out``."""
+    since = t_s - begin_s
+    u = min(max(since / duration_s, 0.0), 1.0)
+    for k in range(coefficients.shape[1]):
+        c = coefficients[:, k]
+        x = c[0] + u * (c[1] + u * (c[2] + u * (c[3] + u * (c[4] + u * c[5]))))
+        v = c[1] + u * (2.0 * c[2] + u * (3.0 * c[3] + u * (4.0 * c[4] + u * 5.0 * c[5])))
+        a = 2.0 * c[2] + u * (6.0 * c[3] + u * (12.0 * c[4] + u * 20.0 * c[5]))
+        out[0, k], out[1, k], out[2, k] = x, v / duration_s, a / duration_s**2
+        if since > duration_s:
+            out[0, k] += (since - duration_s) * out[1, k]
+            out[2, k] = 0.0
+
+
+@kernel
+def _fit(duration_s, motion, goal, speed, out):
+    """Write the coefficients (6, d) of ``quintic`` into ``out``."""
+    h = duration_s
+    for k in range(goal.shape[0]):
+        x, v, a = motion[0, k], motion[1, k] * h, motion[2, k] * h * h
+        w, change = speed * h, goal[k] - motion[0, k]
+        out[0, k], out[1, k], out[2, k] = x, v, 0.5 * a
+        out[3, k] = 10.0 * change - 6.0 * v - 4.0 * w - 1.5 * a
+        out[4, k] = -15.0 * change + 8.0 * v + 7.0 * w + 1.5 * a
+        out[5, k] = 6.0 * change - 3.0 * (v + w) - 0.5 * a
+
+
+class Quintic(NamedTuple):
+    """x(u) = sum_k coefficients_k u^k with u = (t - begin_s) / duration_s; coefficients (6, d)."""
+
+    begin_s: float
+    duration_s: float
+    coefficients: np.ndarray
+
+    @property
+    def end_s(self) -> float:
+        """When it ends."""
+        return self.begin_s + self.duration_s
+
+    def at(self, t_s: float) -> np.ndarray:
+        """Position, velocity, acceleration (3, d); before the beginning its own, after the end on in its direction."""
+        out = np.empty((3, self.coefficients.shape[1]))
+        _sample(self.begin_s, self.duration_s, self.coefficients, t_s, out)
+        return out
+
+
+def quintic(
+    begin_s: float, motion: np.ndarray, end_s: float, goal: np.ndarray, speed: float
+) -> Quintic:
+    """From a motion (3, d) to a place (d,) with a speed there, the same along all axes, and no acceleration."""
+    coefficients = np.empty((6, len(goal)))
+    _fit(end_s - begin_s, np.ascontiguousarray(motion), goal, speed, coefficients)
+    return Quintic(begin_s, end_s - begin_s, coefficients)
+
+
+class SwingShape(NamedTuple):
+    """What swings keep to.
+
+    Attributes:
+        lift_m: of the highest point above the ground.
+        land_m_s: speed downwards at the landing.
+        rest_s: before landing, in which the foot does not move along the ground.
+    """
+
+    lift_m: float
+    land_m_s: float
+    rest_s: float
+
+
+class Swing:
+    """One foot's way through the air.
+
+    Args:
+        shape: see there.
+        lifted_s: when it leaves the ground.  place (3,): of its ground point then, m, world.
+        yaw: rad.  lands_s: when it shall land.
+
+    Attributes:
+        along: of x, y and yaw.  up, down: of the height, one after the other; up may be None.
+    """
+
+    def __init__(
+        self, shape: SwingShape, lifted_s: float, place: np.ndarray, yaw: float, lands_s: float
+    ):
+        self.shape, self.lifted_s, self.lands_s = shape, lifted_s, lands_s
+        end_s = self._stops_s(lifted_s, lands_s)
+        rest = np.zeros((3, 3))
+        rest[0] = *place[:2], yaw
+        self.along = quintic(lifted_s, rest, end_s, rest[0], 0.0)
+        self.up: Quintic | None = None
+        self.down = quintic(lifted_s, np.array([place[2:], [0.0], [0.0]]), lands_s, place[2:], 0.0)
+        self._rise(lifted_s, float(place[2]))
+
+    def aim(
+        self, now_s: float, lands_s: float, goal: np.ndarray, yaw: float, ground_m: float
+    ) -> None:
+        """From now on land elsewhere: at goal (2,), m, on ground of that height, at another time.
+
+        A foot that is about to land keeps its place.
+        """
+        self.lands_s = lands_s
+        if lands_s - now_s > self.shape.rest_s + KEPT_S:
+            motion, end_s = self.along.at(now_s), self._stops_s(now_s, lands_s)
+            nearest = motion[0, 2] + math.remainder(yaw - motion[0, 2], 2.0 * math.pi)
+            self.along = quintic(now_s, motion, end_s, np.array([*goal, nearest]), 0.0)
+        if lands_s - now_s > NEAR_S:
+            self._rise(now_s, ground_m)
+
+    def at(self, t_s: float) -> np.ndarray:
+        """x, y, z of the ground point and yaw; velocity; acceleration: (3, 4)."""
+        out = np.empty((3, 4))
+        rising = self.up is not None and t_s < self.up.end_s
+        out[:, [0, 1, 3]] = self.along.at(t_s)
+        out[:, 2:3] = (self.up if rising and self.up else self.down).at(t_s)
+        return out
+
+    def path(self, now_s: float, early_s: float) -> FootPath:
+        """The path from now on, its times from now; early_s: after lift-off, from when on a touch is a landing.
+
+        Between its points each coordinate is part of one quintic, which is what the points are joined by.
+        """
+        knots = [now_s, self.along.begin_s, self.along.end_s, self.lands_s]
+        if self.up is not None:
+            knots.append(self.up.end_s)
+        last_s = max(self.lands_s, now_s + SHORTEST_S)
+        between = sorted(t for t in knots if now_s + SHORTEST_S < t < last_s - SHORTEST_S)
+        times = np.array([now_s, *dict.fromkeys(between), last_s])
+        points = np.array([self.at(t) for t in times.tolist()])
+        if last_s >= self.along.end_s:
+            points[-1, 1:, [0, 1, 3]] = 0.0
+        lands = self.lifted_s + early_s - now_s
+        return FootPath(times - now_s, points[:, 0], points[:, 1], points[:, 2], lands)
+
+    def _stops_s(self, now_s: float, lands_s: float) -> float:
+        """When a motion along the ground that begins now ends."""
+        lands_s = max(lands_s, now_s + NEAR_S)
+        return max(lands_s - self.shape.rest_s, now_s + LATEST_SHARE * (lands_s - now_s))
+
+    def _rise(self, now_s: float, ground_m: float) -> None:
+        """Plan the height from where it is: up to the highest point, if that is still ahead, and down."""
+        motion = self.at(now_s)[:, 2:3]
+        apex_s = self.lifted_s + APEX_SHARE * (self.lands_s - self.lifted_s)
+        ground, fall = np.array([ground_m]), -self.shape.land_m_s
+        if now_s < apex_s - NEAR_S:
+            top = ground + self.shape.lift_m
+            self.up = quintic(now_s, motion, apex_s, top, 0.0)
+            rest = np.array([top, [0.0], [0.0]])
+            self.down = quintic(apex_s, rest, self.lands_s, ground, fall)
+        else:
+            self.up = None
+            self.down = quintic(now_s, motion, self.lands_s, ground, fall)

@@ -1,0 +1,472 @@
+"""Walks where a velocity says, and steps where a push makes it: goals of the whole body, a hundred times a second.
+
+Kept from one plan to the next: the sequence of contacts, the last foothold, the paths of the feet aloft, the velocity
+asked for and its trim. Everything else is measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Ordered
+from typing import Any
+
+import numpy as np
+
+from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.planning.gait.command import WaypointFollower
+from contact_id_controller.planning.walking.body import Body
+from contact_id_controller.planning.walking.feet import Swing, SwingShape
+from contact_id_controller.planning.walking.program import Landing, next_landing
+from contact_id_controller.planning.walking.sequence import Event, Patience, Sequence
+from contact_id_controller.planning.walking.step_rules import Rules, Situation, Weights
+from contact_id_controller.planning.walking.support import region_of
+from contact_id_controller.plans.goals import ComGoal, Heading, Posture, TaskGoals
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.trajectories import ContactSchedule
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.gait import MAX_YAW_RATE_RAD_S, STEP, GaitSettings
+
+CANDIDATES = 7
+"""Times of landing that are tried, beside the usual one and that of the last plan."""
+
+EARLIEST, LATEST = 0.55, 1.5
+"""Shares of the usual swing between which a landing may lie."""
+
+FIXED_S = 0.06
+"""Before a landing its time is not changed any more."""
+
+FIRST_SHIFTS = (0.005, 0.05, 0.1, 0.2, 0.3)
+"""Durations of the first shift of weight that are tried, s."""
+
+EARLY = 0.35
+"""Share of the usual swing from which on a touch is a landing."""
+
+LATE_S = 0.1
+"""A foot that has not touched so long after its time counts as standing."""
+
+LAND_M_S = 0.1
+"""Speed downwards at the planned landing."""
+
+HORIZON_S = 0.3
+"""For which a plan is good when no other comes."""
+
+AT_HOME_M = 0.03
+"""A walk ends when the feet are this near to their usual places."""
+
+SLOW = 1e-3
+"""A velocity below this, m/s or rad/s, is none."""
+
+TRIM_GAIN, MOST_TRIM, BELIEVED = 0.2, 0.1, 0.15
+"""Of what the mean velocity of two steps lacks: share that is added, largest sum, largest miss that counts, m/s."""
+
+TURN_RATIO = 2.0
+"""Yaw acceleration, rad/s^2, per m/s^2."""
+
+NOWHERE = np.zeros((0, 2)), np.zeros(0)
+ANYWHERE = np.full((2, 2), np.nan)
+
+
+class WalkingPlanner:
+    """Plans of one robot; ``plan`` continues the last one.
+
+    Args:
+        robot: with a floating base.  contacts: round feet, and the corners of flat ones.
+        posture: (na,) in which it stands and which it keeps otherwise.
+        gait: of four feet.  lift_m: of feet aloft.  acceleration_m_s2: with which a velocity is reached.
+        swing_s: usual duration of a swing; 0: what follows from the height.
+
+    Raises:
+        ConfigurationError: see ``Body``; also a posture of another size.
+    """
+
+    lead_s = 0.0
+    """A plan begins at its state: goals lead from the measured motion on."""
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        contacts: Ordered[SphereFoot],
+        posture: np.ndarray,
+        *,
+        gait: str = "trot",
+        lift_m: float = 0.06,
+        acceleration_m_s2: float = 0.5,
+        swing_s: float = 0.0,
+    ):
+        if posture.shape != (robot.na,):
+            raise ConfigurationError(
+                f"parameter 'posture' has {posture.size} values, must have one for each of the {robot.na} joints"
+            )
+        self.body = body = Body(robot, contacts, posture, gait)
+        rules, self.weights = body.rules, Weights()
+        if swing_s > 0.0:
+            rules = rules._replace(
+                swing_s=swing_s,
+                double_s=rules.double_s * swing_s / rules.swing_s,
+                settle_s=rules.settle_s * swing_s / rules.swing_s,
+            )
+        self.rules = rules
+        self.rests = body.flat or len(body.frames) > 2
+        """Whether it can stand still: on two points no robot does."""
+        self._shape = SwingShape(lift_m, LAND_M_S, rules.settle_s)
+        self._acceleration = acceleration_m_s2
+        self._asked, self._frame = np.zeros(3), "base"
+        self._follower: WaypointFollower | None = None
+        self.settings: GaitSettings | None = None
+        self.reset()
+
+    @classmethod
+    def of(cls, robot: RobotModel, settings: GaitSettings) -> WalkingPlanner:
+        """The planner of a gait's settings.
+
+        Raises:
+            ConfigurationError: see above.
+        """
+        planner = cls(
+            robot,
+            settings.contacts,
+            np.array(settings.posture, dtype=float),
+            lift_m=settings.step_height_m,
+            acceleration_m_s2=settings.max_acceleration_m_s2,
+        )
+        planner.settings = settings
+        planner._follower = WaypointFollower(
+            settings.waypoints(), settings.speed_m_s, settings.heading, MAX_YAW_RATE_RAD_S
+        )
+        return planner
+
+    def set_gait(self, name: str) -> None:
+        """Refused: feet step as the motion asks.
+
+        Raises:
+            ConfigurationError: always, but for the gait that it has.
+        """
+        if name != STEP:
+            raise ConfigurationError(f"no gait {name!r}: this planner has only {STEP!r}")
+
+    def reset(self) -> None:
+        """Forget all plans: the next one begins with all feet on the ground."""
+        rules = self.rules
+        patience = Patience(rules.double_s, rules.swing_s, EARLY * rules.swing_s, LATE_S)
+        self.sequence = Sequence(patience)
+        self.velocity, self._trim, self.heading = np.zeros(3), np.zeros(2), 0.0
+        self._last_s: float | None = None
+        self.landing: Landing | None = None
+        self._swings: dict[int, Swing] = {}
+        self._landed_s = np.zeros(len(self.body.frames))
+        self._marks: list[tuple[float, np.ndarray, np.ndarray]] = []
+        self._anchor = np.zeros(2)
+
+    def set_velocity(
+        self, linear: Any = (0.0, 0.0), yaw_rate: float = 0.0, frame: str = "base"
+    ) -> None:
+        """Walk with a velocity (x, y) in m/s, in the `base` or `world` frame, and a yaw rate, until the next call.
+
+        Raises:
+            ConfigurationError: a frame of another name, or numbers that are not finite.
+        """
+        if frame not in ("base", "world"):
+            raise ConfigurationError(f"frame of a velocity is {frame!r}, must be 'base' or 'world'")
+        numbers = (float(linear[0]), float(linear[1]), float(yaw_rate))
+        if not all(map(math.isfinite, numbers)):
+            raise ConfigurationError(f"commanded velocity {numbers} is not finite")
+        self._asked, self._frame, self._follower = np.array(numbers), frame, None
+
+    def plan(
+        self, time_s: float, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
+    ) -> Plan:
+        """The plan that starts with the state (time, q, v).
+
+        contact: (L,) bool, which feet touch the ground, in the order of ``body.frames``; where it is not known they
+        touch when they are planned to.
+
+        Raises:
+            StateError: a state of wrong size or not finite.
+        """
+        body, sequence = self.body, self.sequence
+        _check(body, q, v, contact)
+        body.measure(q, v)
+        restarted = self._last_s is None or not 0.0 <= time_s - self._last_s < HORIZON_S
+        if restarted:
+            self._begin(time_s)
+        self._follow_command(time_s - (self._last_s or time_s))
+        self._last_s = time_s
+        touches = self._touches(time_s, contact)
+        if sequence.standing:
+            self._maybe_begin(time_s)
+        aloft = 1 - sequence.carry
+        event = sequence.advance(
+            time_s,
+            touches,
+            self._may_rest(touches),
+            sequence.both and body.stretched(body.groups[aloft]),
+        )
+        if event is Event.LANDED:
+            self._land(time_s)
+            if sequence.patience.double_s == 0.0:
+                event = sequence.advance(time_s, np.array([True, True]), False, False)
+        if event is Event.LIFTED:
+            self._lift(time_s)
+        elif event is Event.RESTED:
+            self.landing, self._anchor = None, body.group_places().mean(axis=0)
+        if not sequence.standing:
+            self._step(time_s)
+        return self._output(time_s, restarted)
+
+    # What is measured and asked
+
+    def _begin(self, time_s: float) -> None:
+        asked, frame = self._asked, self._frame
+        self.reset()
+        self._asked, self._frame = asked, frame
+        self.heading = self.body.heading
+        self._anchor = self.body.group_places().mean(axis=0)
+        self.sequence.begun_s = time_s
+
+    def _follow_command(self, elapsed_s: float) -> None:
+        """Bring the velocity nearer to what is asked, and turn."""
+        if self._follower is not None and len(self._follower.points):
+            way = self._follower.command(complex(*self.body.com[:2]), self.heading)
+            self._asked, self._frame = (
+                np.array([way.velocity.real, way.velocity.imag, way.yaw_rate]),
+                "world",
+            )
+        asked = self._asked.copy()
+        if self._frame == "world":
+            asked[:2] = _rotation(-self.heading) @ asked[:2]
+        most = self._acceleration * elapsed_s * np.array([1.0, 1.0, TURN_RATIO])
+        self.velocity += np.clip(asked - self.velocity, -most, most)
+        if not self.rests:  # point feet cannot hold a heading
+            self.heading = self.body.heading
+        elif not self.sequence.standing:
+            self.heading += self.velocity[2] * elapsed_s
+
+    def _touches(self, time_s: float, contact: np.ndarray | None) -> np.ndarray:
+        """Which groups touch, all their feet, (2,) bool."""
+        if contact is None:
+            planned = self.sequence.stands()
+            return planned if time_s < self.sequence.ends_s else np.array([True, True])
+        return np.array([all(contact[k] for k in group) for group in self.body.groups])
+
+    @property
+    def _moves(self) -> bool:
+        return bool(np.abs(self._asked).max() > SLOW or np.abs(self.velocity).max() > SLOW)
+
+    def _xi(self) -> np.ndarray:
+        return self.body.com[:2] + self.body.speed[:2] / self.rules.rate
+
+    def _region(self, groups: Ordered[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Where the centre of pressure may be planned on these groups."""
+        feet = [k for group in groups for k in self.body.groups[group]]
+        normals, bounds = region_of(self.body.points(feet), self.body.margin_m)
+        return normals, bounds
+
+    def _outside(self) -> float:
+        """How far xi is outside of what stands, m."""
+        normals, bounds = self._region((0, 1))
+        return float((normals @ self._xi() - bounds).max())
+
+    # Events
+
+    def _maybe_begin(self, time_s: float) -> None:
+        """Begin to step where a velocity is asked or the robot would fall."""
+        if self.rests and not self._moves and self._outside() < 0.0:
+            return
+        carry, after_s = self._first_step()
+        self.sequence.begin(time_s, carry, after_s)
+        self._marks.clear()
+
+    def _first_step(self) -> tuple[int, float]:
+        """Which group shall carry first, and after how long the other one lifts: the cheapest."""
+        rules = self._widened()
+        best = (math.inf, 0, rules.double_s)
+        for carry in (0, 1):
+            situation = self._situation(carry, True, 0.0, 0.0)
+            times = np.array(FIRST_SHIFTS if rules.double_s else FIRST_SHIFTS[:1])
+            landing = next_landing(rules, self.weights, situation, times)
+            if landing is not None and landing.cost < best[0]:
+                best = (landing.cost, carry, landing.after_s)
+        return best[1], best[2]
+
+    def _may_rest(self, touches: np.ndarray) -> bool:
+        if not self.rests or self._moves or not self.sequence.both or not touches.all():
+            return False
+        places = self.body.group_places()
+        apart = _rotation(-self.heading) @ (places[0] - places[1]) - self.rules.offset
+        return bool(np.abs(apart).max() < AT_HOME_M and self._outside() < -0.5 * self.body.margin_m)
+
+    def _land(self, time_s: float) -> None:
+        self._landed_s[list(self._swings)] = time_s
+        self._swings.clear()
+        self.landing = None
+        self._learn(time_s)
+
+    def _learn(self, time_s: float) -> None:
+        """Mean velocity over two steps against the one asked for: what the pendulum has wrong."""
+        self._marks.append((time_s, self.body.com[:2].copy(), self.velocity[:2].copy()))
+        if len(self._marks) < 3:
+            return
+        (begin_s, begin, _), _, (end_s, end, asked) = self._marks[-3:]
+        del self._marks[:-2]
+        missed = asked - _rotation(-self.heading) @ (end - begin) / (end_s - begin_s)
+        if np.abs(missed).max() < BELIEVED:
+            self._trim = np.clip(self._trim + TRIM_GAIN * missed, -MOST_TRIM, MOST_TRIM)
+
+    def _lift(self, time_s: float) -> None:
+        body, sequence = self.body, self.sequence
+        self.landing = None
+        for k in body.groups[1 - sequence.carry]:
+            self._swings[k] = Swing(
+                self._shape, time_s, body.places[k], float(body.yaws[k]), sequence.ends_s
+            )
+
+    # Steps
+
+    def _situation(self, carry: int, both: bool, nominal_s: float, left_s: float) -> Situation:
+        """Where everything is, for the program."""
+        body, aloft, previous = self.body, ANYWHERE, ANYWHERE[0]
+        normals, bounds = self._region((0, 1) if both else (carry,))
+        if not both and self._swings:
+            motions = np.array([swing.at(self._last_s or 0.0) for swing in self._swings.values()])
+            aloft = motions[:, :2, :2].mean(axis=0)
+            if self.landing is not None:
+                previous = self.landing.footholds[0]
+        wanted = _rotation(self.heading) @ (self.velocity[:2] + self._trim)
+        return Situation(
+            com=body.com[:2].copy(),
+            speed=body.speed[:2].copy(),
+            feet=body.group_places(),
+            carry=carry,
+            both=both,
+            heading=self.heading,
+            velocity=wanted,
+            hull_normals=normals,
+            hull_bounds=bounds,
+            area_normals=NOWHERE[0],
+            area_bounds=NOWHERE[1],
+            aloft=aloft,
+            previous=previous,
+            nominal_s=nominal_s,
+            left_s=left_s,
+        )
+
+    def _widened(self) -> Rules:
+        """The rules with steps wide enough to go aside: the inner one is no nearer than feet may be."""
+        rules = self.rules
+        size = float(np.linalg.norm(rules.offset))
+        if size == 0.0:
+            return rules
+        along = rules.offset / size
+        aside = abs(float(along @ (self.velocity[:2] + self._trim))) * (
+            rules.swing_s + rules.double_s
+        )
+        wide = min(rules.width[0] + aside, rules.width[1] - aside)
+        return rules._replace(offset=along * wide) if wide > size else rules
+
+    def _step(self, time_s: float) -> None:
+        """Solve for the next event, and lead the feet aloft there."""
+        sequence, rules = self.sequence, self._widened()
+        left_s = max(sequence.ends_s - time_s, 1e-3)
+        if sequence.both:
+            situation = self._situation(sequence.carry, True, left_s, left_s)
+            times = np.array([left_s, 0.5 * left_s, min(left_s, 1e-3)])
+            if left_s <= 2e-3:  # the load must be there before the other group lifts
+                normals, bounds = self._region((sequence.carry,))
+                situation = situation._replace(hull_normals=normals, hull_bounds=bounds)
+                times = times[:1]
+        else:
+            elapsed_s = time_s - sequence.lifted_s
+            nominal_s = max(rules.swing_s - elapsed_s, 0.0)
+            situation = self._situation(sequence.carry, False, nominal_s, left_s)
+            times = np.array([left_s])
+            if left_s >= FIXED_S:
+                range_s = rules.swing_s * np.linspace(EARLIEST, LATEST, CANDIDATES) - elapsed_s
+                times = np.append(times, [nominal_s, *range_s])
+                times = times[times >= min(left_s, FIXED_S)]
+        landing = next_landing(rules, self.weights, situation, times)
+        if landing is None:
+            return
+        self.landing = landing
+        late = not sequence.both and time_s > sequence.ends_s
+        if not late:
+            sequence.ends_s = time_s + landing.after_s
+        if not sequence.both:
+            self._aim(time_s, landing)
+
+    def _aim(self, time_s: float, landing: Landing) -> None:
+        """Lead the feet aloft to the new foothold."""
+        body, sequence = self.body, self.sequence
+        if time_s > sequence.ends_s:
+            return
+        turn = _rotation(self.heading)
+        yaw = self.heading + 0.5 * self.velocity[2] * self.rules.swing_s
+        ground_m = min(float(body.places[k, 2]) for k in body.groups[sequence.carry])
+        for k, swing in self._swings.items():
+            goal = landing.footholds[0] + turn @ body.member[k]
+            swing.aim(time_s, sequence.ends_s, goal, yaw, ground_m)
+
+    # The plan
+
+    def _output(self, time_s: float, restarted: bool) -> Plan:
+        """Goals and contacts from now on."""
+        body, sequence, landing = self.body, self.sequence, self.landing
+        xi, stands = self._xi(), sequence.stands()
+        stance = np.array([[stands[body.group_of(k)] for k in range(len(body.frames))]])
+        times = np.zeros(1)
+        if self._swings:  # should no other plan come, the foot stands when it has landed
+            times = np.array([0.0, max(sequence.ends_s - time_s, 1e-3)])
+            stance = np.vstack([stance, np.ones_like(stance)])
+        if landing is not None:
+            pressure, aim = landing.pressure, xi
+        elif sequence.standing:
+            pressure = aim = self._anchor
+        else:
+            normals, bounds = self._region([k for k in (0, 1) if stands[k]])
+            pressure, aim = _nearest(normals, bounds, xi), xi
+        early_s = sequence.patience.early_s
+        goals = TaskGoals(
+            ComGoal(pressure, aim, self.rules.rate, body.height_in_reach()),
+            Posture(body.robot.joint_names, body.posture),
+            {body.frames[k]: swing.path(time_s, early_s) for k, swing in self._swings.items()},
+            HORIZON_S,
+            Heading(self.heading, 0.0 if sequence.standing else float(self.velocity[2])),
+            time_s,
+        )
+        return Plan(
+            contacts=ContactSchedule(body.frames, times, stance, time_s),
+            walking=not sequence.standing,
+            restarted=restarted,
+            goals=goals,
+        )
+
+
+def _check(body: Body, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None) -> None:
+    """Refuse a state of wrong size or with numbers that are none."""
+    robot = body.robot
+    if q.shape != (robot.nq,) or v.shape != (robot.nv,):
+        raise StateError(
+            f"state has {q.shape} positions and {v.shape} velocities, must have ({robot.nq},) and ({robot.nv},)"
+        )
+    if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        raise StateError("state holds a number that is not finite")
+    if contact is not None and np.shape(contact) != (len(body.frames),):
+        raise StateError(
+            f"contact has shape {np.shape(contact)}, must have one for each of the {len(body.frames)} feet"
+        )
+
+
+def _rotation(yaw: float) -> np.ndarray:
+    c, s = math.cos(yaw), math.sin(yaw)
+    return np.array([[c, -s], [s, c]])
+
+
+def _nearest(normals: np.ndarray, bounds: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """A point (2,) brought into a region, edge by edge."""
+    for _ in range(3):
+        over = normals @ point - bounds
+        k = int(np.argmax(over))
+        if over[k] <= 0.0:
+            break
+        point = point - over[k] * normals[k]
+    return point

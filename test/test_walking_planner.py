@@ -1,0 +1,200 @@
+"""The walking planner on a pendulum whose feet go where they are led: no robot, no controller."""
+
+import math
+
+import numpy as np
+import pytest
+from paths import CONFIG
+
+from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.planning.walking.body import Body
+from contact_id_controller.planning.walking.planner import WalkingPlanner
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.parameter_file import ParameterFile
+
+PERIOD_S = 0.01
+
+
+def talos():
+    file = ParameterFile(CONFIG / "plans" / "talos.yaml")
+    settings = ControllerSettings.from_mapping(file.section("controller"))
+    posture = np.array(file.section("simulated_robot")["initial_joint_positions"])
+    return settings.robot(), settings.feet, posture
+
+
+class Puppet(Body):
+    """A body whose centre of mass is a pendulum and whose feet are where they are put."""
+
+    def measure(self, q, v):
+        pass
+
+    def points(self, feet):
+        half = np.array([0.1, 0.0625])
+        corners = half * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
+        return np.vstack([self.places[k, :2] + corners for k in feet])
+
+    def stretched(self, feet):
+        return False
+
+    def height_in_reach(self):
+        return self.height_m
+
+
+class Walk:
+    """A planner and its pendulum: the centre of pressure is what the plan says, and feedback along it."""
+
+    def __init__(self, robot, contacts, posture):
+        self.robot = robot
+        self.planner = WalkingPlanner(robot, contacts, posture)
+        self.body = self.planner.body
+        self.body.__class__ = Puppet
+        self.body.places[:, 2] = 0.0
+        self.q, self.v = robot.neutral(), np.zeros(robot.nv)
+        self.time_s, self.plans = 0.0, []
+        self.touch = np.ones(2, dtype=bool)
+
+    def go(self, duration_s, velocity=(0.0, 0.0), turn=0.0, push=(0.0, 0.0)):
+        """Walk on; a push (2,) m/s at the beginning."""
+        body, planner = self.body, self.planner
+        body.speed[:2] += push
+        planner.set_velocity(velocity, turn)
+        for _ in range(round(duration_s / PERIOD_S)):
+            plan = planner.plan(self.time_s, self.q, self.v, self.touch)
+            self.plans.append(plan)
+            goals, w = plan.goals, planner.rules.rate
+            stance = plan.contacts.stance[0]
+            # Feedback along the plan: xi = p + e^{w t} (xi0 - p), pressure within what stands.
+            xi = body.com[:2] + body.speed[:2] / w
+            sample = goals.sample(self.time_s)
+            p = sample.com[4:6] + (1.0 + 3.0 / w) * (xi - sample.com[:2])
+            points = body.points(np.flatnonzero(stance).tolist())
+            p = np.clip(p, points.min(axis=0), points.max(axis=0))
+            ch, sh = math.cosh(w * PERIOD_S), math.sinh(w * PERIOD_S)
+            away, speed = body.com[:2] - p, body.speed[:2].copy()
+            body.com[:2] = p + ch * away + sh * speed / w
+            body.speed[:2] = w * sh * away + ch * speed
+            self.time_s += PERIOD_S
+            sample = goals.sample(self.time_s)
+            for foot, frame in enumerate(body.frames):
+                self.touch[foot] = stance[foot]
+                if frame in goals.feet:
+                    place = sample.feet[list(goals.feet).index(frame), 0]
+                    body.places[foot] = [*place[:2], max(place[2], 0.0)]
+                    body.yaws[foot] = place[3]
+                    self.touch[foot] = place[2] <= 1e-6
+            assert np.linalg.norm(body.com[:2] - body.places[:, :2].mean(axis=0)) < 0.6, "it fell"
+        return self
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return talos()
+
+
+@pytest.fixture
+def walk(parts):
+    return Walk(*parts)
+
+
+def test_without_a_command_it_stands_and_a_walk_ends_where_it_stands(walk):
+    walk.go(0.5)
+    assert not any(plan.walking for plan in walk.plans)
+    assert walk.plans[-1].goals.feet == {} and walk.plans[-1].contacts.stance.all()
+    walk.go(2.0, (0.2, 0.0))
+    assert walk.plans[-1].walking
+    walk.go(3.0)
+    assert not walk.plans[-1].walking
+    places = walk.body.group_places()
+    assert places[0] - places[1] == pytest.approx(walk.planner.rules.offset, abs=0.03)
+
+
+@pytest.mark.parametrize("velocity", [(0.5, 0.0), (-0.4, 0.0), (0.0, 0.2), (0.2, -0.1)])
+def test_it_goes_as_fast_as_it_is_told(walk, velocity):
+    walk.go(4.0, velocity)
+    begin, begin_s = walk.body.com[:2].copy(), walk.time_s
+    walk.go(6.0, velocity)
+    mean = (walk.body.com[:2] - begin) / (walk.time_s - begin_s)
+    assert mean == pytest.approx(np.array(velocity), abs=0.04)
+
+
+def test_it_turns(walk):
+    walk.go(3.0, turn=0.4)
+    assert walk.planner.heading == pytest.approx(0.4 * 3.0, abs=0.2)
+    assert walk.body.yaws == pytest.approx(np.full(2, walk.planner.heading), abs=0.25)
+
+
+@pytest.mark.parametrize("degrees", [0, 45, 90, 135, 180, 225, 270, 315])
+def test_a_push_makes_it_step_and_it_stands_again(walk, degrees):
+    angle, aside = math.radians(degrees), degrees % 180 == 90
+    speed = 0.45 if aside else 0.5  # aside both feet hold almost as much as steps do
+    walk.go(0.3)
+    walk.go(6.0, push=(speed * math.cos(angle), speed * math.sin(angle)))
+    assert walk.planner.sequence.steps >= 1 or aside
+    assert walk.planner.sequence.standing
+    assert np.abs(walk.body.speed[:2]).max() < 0.02
+
+
+def test_legs_do_not_cross(walk):
+    """Whatever it is told and pushed, a foothold lies on its own side of the other one."""
+    rng, rules, nearest = np.random.default_rng(3), walk.planner.rules, np.inf
+    for _ in range(12):
+        command = rng.uniform([-0.3, -0.2], [0.4, 0.2])
+        walk.go(0.7, command, rng.uniform(-0.4, 0.4), 0.08 * rng.normal(size=2))
+        left, right = walk.body.places[:, :2]
+        c, s = math.cos(walk.planner.heading), math.sin(walk.planner.heading)
+        nearest = min(nearest, float(np.array([-s, c]) @ (left - right)))
+    assert nearest > rules.width[0] - 0.03
+
+
+def test_goals_begin_at_the_state_and_feet_go_on(walk):
+    walk.go(2.5, (0.3, 0.0))
+    before = None
+    for plan in walk.plans:
+        goals = plan.goals
+        assert goals.start_s == plan.contacts.start_s
+        for frame, path in goals.feet.items():
+            if before is not None and frame in before.feet:
+                last = before.feet[frame]
+                after = before.sample(goals.start_s).feet[list(before.feet).index(frame)]
+                if goals.start_s - before.start_s < last.landing_s:
+                    assert np.abs(path.points[0] - after).max() < 1e-9
+        before = goals
+
+
+def test_a_hole_in_time_begins_anew(walk):
+    walk.go(1.0, (0.2, 0.0))
+    walk.time_s += 5.0
+    walk.go(PERIOD_S)
+    assert walk.plans[-1].restarted and not walk.plans[-2].restarted
+
+
+def test_bad_values_are_refused(walk, parts):
+    robot, contacts, posture = parts
+    with pytest.raises(ConfigurationError, match="must be 'base' or 'world'"):
+        walk.planner.set_velocity((0.1, 0.0), frame="map")
+    with pytest.raises(ConfigurationError, match="not finite"):
+        walk.planner.set_velocity((math.nan, 0.0))
+    with pytest.raises(StateError, match="must have"):
+        walk.planner.plan(0.0, walk.q[:-1], walk.v)
+    with pytest.raises(StateError, match="not finite"):
+        walk.planner.plan(0.0, walk.q * math.nan, walk.v)
+    with pytest.raises(StateError, match="one for each of the 2 feet"):
+        walk.planner.plan(0.0, walk.q, walk.v, np.ones(3, dtype=bool))
+    with pytest.raises(ConfigurationError, match="one for each of the 28 joints"):
+        WalkingPlanner(robot, contacts, posture[:-1])
+    with pytest.raises(ConfigurationError, match="1 feet cannot walk"):
+        WalkingPlanner(robot, contacts[:4], posture)
+
+
+def test_lengths_come_from_the_posture(parts):
+    """Of TALOS: 85 cm high, feet 17 cm apart, legs of 70 cm."""
+    robot, contacts, posture = parts
+    body = Body(robot, contacts, posture)
+    assert body.groups == ((0,), (1,)) and body.flat
+    assert body.height_m == pytest.approx(0.846, abs=0.01)
+    assert body.rules.rate == pytest.approx(math.sqrt(9.81 / body.height_m), rel=1e-3)
+    assert body.rules.offset == pytest.approx(np.array([0.0, 0.17]), abs=2e-3)
+    assert [leg.length_m for leg in body.legs] == pytest.approx([0.705, 0.705], abs=0.01)
+    q = robot.configuration([1.0, -2.0, 0.3, 0.0, 0.0, math.sin(0.5), math.cos(0.5)], posture)
+    body.measure(q, np.zeros(robot.nv))
+    assert body.heading == pytest.approx(1.0) and body.yaws == pytest.approx(np.ones(2), abs=1e-6)
