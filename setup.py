@@ -72,6 +72,7 @@ setup(
         shared("config", "*.yaml"),
         shared("config/arms", "*.yaml"),
         shared("config/plans", "*.yaml"),
+        shared("config/bipeds", "*.yaml"),
         shared("config/rviz", "*.rviz"),
         shared("config/plotjuggler", "*.xml"),
         shared("config/foxglove", "*.json"),

@@ -205,6 +205,7 @@ def test_wheel_holds_every_module_and_shared_file(wheel):
             ("config", "*.yaml"),
             ("config/arms", "*.yaml"),
             ("config/plans", "*.yaml"),
+            ("config/bipeds", "*.yaml"),
             ("config/rviz", "*.rviz"),
             ("config/plotjuggler", "*.xml"),
             ("config/foxglove", "*.json"),

@@ -1,7 +1,7 @@
 """ROS node: plans walking from joint states and odometry.
 
 A plan is made from the first state of each planning period by the stamps, never by the wall clock,
-and starts `LEAD_TIME_S` after the stamp of its state. States come a thousand times a second and are
+and starts the planner's lead after the stamp of its state. States come a thousand times a second and are
 needed twenty times: they wait in the queues of two subscriptions, the loop of `run` looks at their
 stamps every few milliseconds, and only the state that is due is unpacked.
 """
@@ -24,7 +24,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
-from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.planning.by_velocity import velocity_planner
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.ros import plan_bytes, scheduling
 from contact_id_controller.ros.conversions import PositionsByName
@@ -36,7 +36,6 @@ from contact_id_controller.ros.plan_messages import PlanSender
 from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.state_input import JUMP_NS, StampWatch, StateInput
 from contact_id_controller.safety.states import Refusal, StateChecks
-from contact_id_controller.settings.gait import LEAD_TIME_S
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.shared_rows import ODOMETRY_AGE_LIMIT_S
 
@@ -91,7 +90,7 @@ class GaitPlannerNode(Node):
         self._plans = PlanSender(self)
         self._packed_odometry: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
         self._packed_contacts: bytes | None = None
-        self._touching = PositionsByName(self.settings.feet)
+        self._touching = PositionsByName(self.settings.foot_frames)
         self._last_ns = self._due_ns = NEVER_NS
         self._velocity_ns: int | None = None
         self._unreachable: tuple[str, ...] = ()
@@ -102,13 +101,13 @@ class GaitPlannerNode(Node):
         self.settings = settings = read_settings(self, GaitPlannerSettings)
         with self._interrupt.leaving_at_once(self):  # it compiles
             robot = settings.robot()
-            self.planner = GaitPlanner(robot, self.settings, settings.terrain)
+            self.planner = velocity_planner(robot, settings, settings.terrain)
             plan_bytes.warm_up()
         checks = StateChecks(robot, odometry_age_limit_s=ODOMETRY_AGE_LIMIT_S)
         self._input = StateInput(robot.joint_names, checks)
         self._period_ns = round(self.settings.plan_period_s * 1e9)
         self._stamps = StampWatch(self._period_ns)
-        self._lead_ns = round(LEAD_TIME_S * 1e9)
+        self._lead_ns = round(self.planner.lead_s * 1e9)
 
     def run(self) -> None:
         """Plan until ROS shuts down or the process is interrupted."""

@@ -22,7 +22,9 @@ from contact_id_controller.geometry import (
     stand_on,
 )
 from contact_id_controller.lazy import loaded
+from contact_id_controller.planning.by_velocity import velocity_planner
 from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.planning.walking.planner import WalkingPlanner
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory, LocalFeedback
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.state_feedback import LinearFeedback, StateFeedback
@@ -79,10 +81,10 @@ def controller_settings(
 
 def gait_planner(
     name: str, robot: RobotModel, surface: HeightField | None = None, **changes: Any
-) -> GaitPlanner:
+) -> GaitPlanner | WalkingPlanner:
     """The gait planner of a robot, with changes of its settings; surface: of the ground it sees."""
     settings = GaitPlannerSettings.from_mapping(section(name, "gait_planner", **changes))
-    return GaitPlanner(robot, settings, settings.terrain if surface is None else surface)
+    return velocity_planner(robot, settings, settings.terrain if surface is None else surface)
 
 
 def estimated_state(
@@ -190,8 +192,10 @@ class InProcessRun:
         self._late, self._last = late, None
         if plan is None:
             self.planner = gait_planner(name, self.robot, surface, **(planner or {}))
-            frames = list(settings.contact_frames)
-            self._feet = [frames.index(foot) for foot in self.planner.settings.feet]
+            frames = np.array([foot.frame for foot in settings.feet])
+            self._feet = [
+                np.flatnonzero(frames == foot) for foot in self.planner.settings.foot_frames
+            ]
             self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
         # At first what is to stand does, for the controller's estimate of contact too.
         self._contact = self.controller.felt_contacts
@@ -255,7 +259,9 @@ class InProcessRun:
         if number == self._planned:
             return None
         self._planned = number
-        contact = None if self._contact is None else self._contact[self._feet]
+        touching, contact = self._contact, None
+        if touching is not None:  # a sole touches where a corner does
+            contact = np.array([touching[rows].any() for rows in self._feet])
         plan = self.planner.plan(believed.time_s, believed.q, believed.v, contact)
         follow(self.controller, plan, believed.time_s)
         return plan

@@ -11,7 +11,7 @@ from contact_id_controller.control.controller import Controller
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.kernels.compile_progress import Compiling
-from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.planning.by_velocity import velocity_planner
 from contact_id_controller.planning.kinodynamic.motion_planner import MotionPlanner
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.settings.controller import ControllerSettings
@@ -58,7 +58,7 @@ def _controller(values: Mapping[str, Any]) -> None:
 
 def _gait_planner(values: Mapping[str, Any]) -> None:
     settings = GaitPlannerSettings.from_mapping(values)
-    GaitPlanner(settings.robot(), settings, settings.terrain)
+    velocity_planner(settings.robot(), settings, settings.terrain)
 
 
 def _kinodynamic_planner(values: Mapping[str, Any]) -> None:

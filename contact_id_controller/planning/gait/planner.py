@@ -89,6 +89,9 @@ class GaitPlanner:
         UnknownFrameError: a foot frame that the robot lacks.
     """
 
+    lead_s = LEAD_TIME_S
+    """By which a plan begins after its state."""
+
     def __init__(self, robot: RobotModel, settings: GaitSettings, surface: Surface | None = None):
         settings.check_together()
         self.robot = robot
