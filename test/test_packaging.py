@@ -9,6 +9,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 import zipfile
+from functools import cache
 from importlib import import_module
 
 import pytest
@@ -95,6 +96,7 @@ def _imported(file):
     return names
 
 
+@cache
 def _foreign_imports():
     """Module -> files of package and experiments that import it, the standard library left out."""
     found = {}
@@ -223,28 +225,26 @@ def test_wheel_holds_every_module_and_shared_file(wheel):
     )
 
 
-def test_pip_puts_scripts_where_a_shell_finds_them(wheel, tmp_path):
-    _pip(
-        "install",
-        "--no-deps",
-        "--no-warn-script-location",
-        "--ignore-installed",
-        "--prefix",
-        tmp_path,
-        wheel,
-    )
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The prefix that pip installed the wheel to."""
+    prefix = tmp_path_factory.mktemp("prefix")
+    _pip("install", "--no-deps", "--ignore-installed", "--prefix", prefix, wheel)
+    return prefix
+
+
+def test_pip_puts_scripts_where_a_shell_finds_them(installed):
     scripts = {"contact_id", *(f"contact_id_{node}_node" for node in NODES)}
     # Debian and Ubuntu put a local/ in between.
-    (folder,) = {path.parent for path in tmp_path.rglob("contact_id") if path.is_file()}
+    (folder,) = {path.parent for path in installed.rglob("contact_id") if path.is_file()}
     assert folder.name == "bin"
     # No names that other packages might have as well.
     assert scripts == {path.name for path in folder.iterdir() if os.access(path, os.X_OK)}
     assert (folder.parent / "share/contact_id_controller/config/quadruped.yaml").is_file()
 
 
-def test_ros2_run_knows_the_short_names_of_the_nodes(wheel, tmp_path):
-    _pip("install", "--no-deps", "--ignore-installed", "--prefix", tmp_path, wheel)
-    (folder,) = {path.parent for path in tmp_path.rglob("lib/contact_id_controller/controller")}
+def test_ros2_run_knows_the_short_names_of_the_nodes(installed):
+    (folder,) = {path.parent for path in installed.rglob("lib/contact_id_controller/controller")}
     assert NODES == {path.name for path in folder.iterdir() if os.access(path, os.X_OK)}
     for node in NODES:
         code = compile((folder / node).read_text(encoding="utf-8"), node, "exec")
