@@ -20,7 +20,7 @@ def square(description):
     if given.get("dies"):
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(given.get("sleep_s", 0.0))
-    until = time.monotonic() + 30.0
+    until = time.monotonic() + 120.0
     while given.get("waits_for_another") and time.monotonic() < until:
         if len({path.name.split("_")[1] for path in folder.iterdir()}) > 1:
             break

@@ -502,7 +502,7 @@ def test_what_waited_while_both_were_stopped_is_not_forwarded(robot):
         time.sleep(0.001)
     os.kill(worker, signal.SIGCONT)
     sent = []
-    end_s = time.monotonic() + 5.0
+    end_s = time.monotonic() + PATIENCE_S
     while len(sent) < 20 and time.monotonic() < end_s:
         message = take_newest(robot.subscription)
         if message is not None:
@@ -662,7 +662,7 @@ def test_nothing_malformed_ends_who_stands_by_or_follows(node_of, tmp_path):
         subscription: node.create_publisher(subscription.msg_type, subscription.topic_name, 10)
         for subscription in node.direct_subscriptions
     }
-    end_s = time.monotonic() + 20.0
+    end_s = time.monotonic() + PATIENCE_S
     while not all(each.get_subscription_count() for each in publishers.values()):
         assert time.monotonic() < end_s
         time.sleep(0.01)

@@ -318,7 +318,7 @@ def test_nodes_die_with_a_killed_parent(tmp_path):
     child = int(log.read_text())
     process.kill()
     process.wait()
-    end = time.monotonic() + 20.0
+    end = time.monotonic() + 120.0
     while _is_alive(child):
         assert time.monotonic() < end, "the node outlives its killed parent"
         time.sleep(0.01)

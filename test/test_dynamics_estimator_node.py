@@ -39,6 +39,7 @@ from contact_id_controller.settings.dynamics_estimator import (  # noqa: E402
 RADIUS_M, PERIOD_NS = 0.016, 1_000_000
 SUCCESS = TransitionCallbackReturn.SUCCESS
 QOS = QoSProfile(depth=100)
+PATIENCE_S = 120.0
 
 
 def parameters(**changes):
@@ -101,7 +102,7 @@ class Bench:
     def start(self):
         assert self.node.trigger_configure() == SUCCESS
         assert self.node.trigger_activate() == SUCCESS
-        deadline = time.monotonic() + 10.0
+        deadline = time.monotonic() + PATIENCE_S
         streams = (self._joints, self._imu, *self.wrenches.values())
         while any(publisher.get_subscription_count() == 0 for publisher in streams):
             assert time.monotonic() < deadline
@@ -132,7 +133,7 @@ class Bench:
             setattr(message, name, list(map(float, values[name])))
         self._joints.publish(message)
         before = self.taken
-        deadline = time.monotonic() + 5.0
+        deadline = time.monotonic() + PATIENCE_S
         while self.taken == before:
             assert time.monotonic() < deadline, "the joint state was not used"
             self.executor.spin_once(timeout_sec=0.01)
@@ -152,7 +153,7 @@ class Bench:
             self.executor.spin_once(timeout_sec=0.002)
 
     def spin_until(self, condition):
-        deadline = time.monotonic() + 5.0
+        deadline = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < deadline
             self.executor.spin_once(timeout_sec=0.01)

@@ -194,7 +194,7 @@ class Wire:
         if topic not in self._publishers:
             qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
             self._publishers[topic] = self.node.create_publisher(subscription.msg_type, topic, qos)
-            end_s = time.monotonic() + 5.0
+            end_s = time.monotonic() + 60.0
             while not self._publishers[topic].get_subscription_count():
                 assert time.monotonic() < end_s
                 time.sleep(0.01)

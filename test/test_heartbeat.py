@@ -58,7 +58,7 @@ def test_one_that_is_dead_is_told_from_one_that_is_slow(other):
 
 
 def wait_for(condition):
-    end_s = time.monotonic() + 10.0
+    end_s = time.monotonic() + 60.0
     while not condition():
         assert time.monotonic() < end_s
         time.sleep(0.005)

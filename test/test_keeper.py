@@ -88,7 +88,7 @@ def alive(pid):
 
 
 def gone(pid):
-    end_s = time.monotonic() + 10.0
+    end_s = time.monotonic() + PATIENCE_S
     while alive(pid) and time.monotonic() < end_s:
         time.sleep(0.005)
     return not alive(pid)
@@ -125,7 +125,7 @@ def test_both_killed_at_once_are_followed_by_new_ones(start):
     process = start()
     (_, active, _), (_, reserve, _) = said(process), said(process)
     process.send_signal(signal.SIGSTOP)  # it hears of both at once
-    end_s = time.monotonic() + 10.0
+    end_s = time.monotonic() + PATIENCE_S
     while state_of(process.pid) != "T" and time.monotonic() < end_s:
         time.sleep(0.005)
     for pid in (reserve, active):

@@ -415,7 +415,7 @@ def test_killed_in_the_middle_it_repeats_and_loses_no_chunk(robot, settings, tmp
     process.kill()
     process.wait()
     process.stdout.close()
-    until = time.monotonic() + 20.0
+    until = time.monotonic() + 120.0
     while any(map(alive, workers)):
         assert time.monotonic() < until, "workers outlive the process that was killed"
         time.sleep(0.05)

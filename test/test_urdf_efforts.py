@@ -122,7 +122,9 @@ def test_a_joint_without_any_limit_is_not_commanded(tmp_path, limit, forwards):
             robot.commands.publish(Float64MultiArray(data=[1.0, 50.0, 1.0]))
             time.sleep(0.02)
         expected = [1.0, 5.0, 1.0] if forwards else DAMPING
-        assert robot.until(lambda: np.allclose(robot.group.efforts, expected), 5.0), robot.log()
+        assert robot.until(lambda: np.allclose(robot.group.efforts, expected), PATIENCE_S), (
+            robot.log()
+        )
         told = "effort_limits_nm is infinite for knee, and the URDF" in robot.log()
         assert told is not forwards
     finally:
