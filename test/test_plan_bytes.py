@@ -1,5 +1,6 @@
 """Plans as bytes: the same as the ordinary messages, refused by their size before they are looked at."""
 
+import math
 import struct
 
 import numpy as np
@@ -9,6 +10,7 @@ pytest.importorskip("rclpy", reason="messages need ROS 2")
 
 from geometry_msgs.msg import Transform, Twist
 from rclpy.serialization import deserialize_message, serialize_message
+from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import (
     JointTrajectory,
     JointTrajectoryPoint,
@@ -16,9 +18,10 @@ from trajectory_msgs.msg import (
     MultiDOFJointTrajectoryPoint,
 )
 
-from contact_id_controller.exceptions import ContactIdError, TrajectoryError
+from contact_id_controller.exceptions import ContactIdError, StateError, TrajectoryError
 from contact_id_controller.plans import trajectories
-from contact_id_controller.ros import conversions, plan_messages
+from contact_id_controller.plans.goals import ComGoal, FootPath, Heading, Posture, TaskGoals
+from contact_id_controller.ros import conversions, goals_messages, plan_messages
 
 RNG = np.random.default_rng(7)
 NAMES = ["a", "knee_joint", "dritter_é"]
@@ -243,3 +246,68 @@ def test_bytes_that_are_no_plan_are_refused_whatever_they_are():
             else:
                 assert np.isfinite(plan.times_s).all()
     assert refused > 3000
+
+
+def goals_with(**changes):
+    rng = np.random.default_rng(2)
+    path = FootPath([0.0, 0.25], *rng.normal(size=(3, 2, 4)), may_land_from_s=0.2)
+    given = {
+        "com": ComGoal([0.1, 0.2], [0.3, 0.4], 3.3, 0.8),
+        "posture": Posture(["knee", "hip"], [0.1, 0.2]),
+        "feet": {"left_foot": path},
+        "lasts_s": 0.5,
+        "heading": Heading(0.1, -0.2),
+        **changes,
+    }
+    return TaskGoals(**given)
+
+
+@pytest.mark.parametrize("stiffness", [None, [40.0, 200.0]])
+def test_goals_come_back_as_they_were_sent(stiffness):
+    sent = goals_with(posture=Posture(["knee", "hip"], [0.1, 0.2], stiffness))
+    read = goals_messages.task_goals(goals_messages.goals_message(sent, 1_700_000_000_123_456_789))
+    assert read.start_s == pytest.approx(1_700_000_000.123456789, abs=1e-6)
+    assert read.heading == sent.heading
+    assert read.lasts_s == sent.lasts_s
+    for a, b in zip((*read.com, *read.posture), (*sent.com, *sent.posture)):
+        assert np.array_equal(np.array(a, dtype=object), np.array(b, dtype=object))
+    found, path = read.feet["left_foot"], sent.feet["left_foot"]
+    np.testing.assert_array_equal(found.points, path.points)
+    np.testing.assert_array_equal(found.times_s, path.times_s)
+    assert found.may_land_from_s == path.may_land_from_s
+    assert goals_messages.task_goals(goals_messages.goals_message(sent, 0)).start_s is None
+
+
+def change(message, part_label, size=None, label=None):
+    for part in message.layout.dim:
+        if part.label == part_label:
+            part.size = part.size if size is None else size
+            part.label = part.label if label is None else label
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda m: change(m, "heading", label="course"), "'heading' of the goals has 0 numbers"),
+        (lambda m: change(m, "joint hip", label="arm hip"), "unknown part 'arm hip'; known are"),
+        (lambda m: change(m, "joint hip", label="joint knee"), "part 'joint knee' twice"),
+        (lambda m: change(m, "joint hip", size=4), "goals name 43 numbers and have 40"),
+        (lambda m: m.data.__setitem__(2, math.nan), "pressure .* not finite"),
+        (lambda m: m.layout.dim.pop(), "goals name 39 numbers and have 40"),
+        (
+            lambda m: (m.data.append(0.0), change(m, "foot left_foot", size=28)),
+            "'foot left_foot' of the goals has 28 numbers, must have 1 [+] 13 a point",
+        ),
+        (
+            lambda m: (m.data.append(0.0), change(m, "joint hip", size=2)),
+            r"joints of the goals have \[1, 2\] numbers, must all have 1 or all 2",
+        ),
+    ],
+)
+def test_spoilt_goals_are_refused(spoil, words):
+    message = deserialize_message(goals_messages.goals_message(goals_with(), 0), Float64MultiArray)
+    spoil(message)
+    with pytest.raises(TrajectoryError, match=words):
+        goals_messages.task_goals(serialize_message(message))
+    with pytest.raises(StateError):
+        goals_messages.task_goals(serialize_message(message)[:20])

@@ -7,6 +7,8 @@ import numpy as np
 from contact_id_controller.control.feedback import BASE_WEIGHT, base_error, base_feedback
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 
+LIFT = 0.3  # share of gravity with which the height is corrected at most: feet that bear little slip and rock
+
 
 @kernel
 def catch_touches(foot, may_land, sources, period, caught):
@@ -107,6 +109,7 @@ def com_acceleration(goal, com, gains, gravity, corners, lasts, out):
     centre /= feet
     pull = -gravity[2]
     lift = gains[1] * (centre[2] + height - com[0, 2]) - gains[2] * com[1, 2]
+    lift = min(max(lift, -LIFT * pull), LIFT * pull)
     pressure = np.empty(2)
     for d in range(2):
         xi = com[0, d] + com[1, d] / rate

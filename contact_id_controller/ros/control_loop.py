@@ -15,7 +15,7 @@ from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.ros import conversions, plan_bytes
+from contact_id_controller.ros import conversions, goals_messages, plan_bytes
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.state_input import StateInput
 from contact_id_controller.ros.step_recording import Recorder
@@ -217,6 +217,15 @@ class ControlLoop:
         self._follow(
             "contact_schedule",
             lambda: Plan(contacts=conversions.contact_schedule(message)),
+            message,
+            taken,
+        )
+
+    def take_task_goals(self, message: bytes, taken: Callable[[], None] = lambda: None) -> None:
+        """Follow goals of the whole body; bad ones are counted and change nothing."""
+        self._follow(
+            "task_goals",
+            lambda: Plan(goals=goals_messages.task_goals(message)),
             message,
             taken,
         )

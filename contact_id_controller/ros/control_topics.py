@@ -18,6 +18,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
@@ -165,10 +166,15 @@ class ControlTopics:
                 (JointTrajectory, "joint_trajectory", self._loop.take_joint_trajectory),
                 (MultiDOFJointTrajectory, "base_trajectory", self._loop.take_base_trajectory),
                 (JointTrajectory, "contact_schedule", self._loop.take_contact_schedule),
+                (Float64MultiArray, "task_goals", self._loop.take_task_goals),
             )
         ]
         # In real time states first, or commands are late; in lockstep plans apply at once.
-        self._plans = plans if self._robot.floating_base else [plans[0], plans[2]]
+        joints, base, contacts, goals = plans
+        floating = self._robot.floating_base
+        self._planners = [[joints, base, contacts], [goals, contacts]]
+        if not floating:
+            self._planners = [[joints, contacts]]
         together = self._loop.guard.lockstep
         self._served = [*plans, self._states] if together else [self._states]
         self.patient_subscriptions: list[Subscription] = [] if together else plans
@@ -213,10 +219,13 @@ class ControlTopics:
         """Why no plan could come, where one is required."""
         if not self._loop.controller.settings.planner_required:
             return ""
-        missing = [each.topic_name for each in self._plans if not each.get_publisher_count()]
-        return f"planner_required is set, and there is no publisher on {', '.join(missing)}" * bool(
-            missing
-        )
+        missing = [
+            ", ".join(each.topic_name for each in plans if not each.get_publisher_count())
+            for plans in self._planners
+        ]
+        if not all(missing):
+            return ""
+        return f"planner_required is set, and there is no publisher on {', nor on '.join(missing)}"
 
     def _look_at_watchdog(self) -> None:
         """Stop where the command watchdog is required and lost, or its emergency stop engaged."""

@@ -552,8 +552,8 @@ class SafetySettings:
     planner_required: bool = parameter(
         False,
         """Activate only when joint_trajectory, base_trajectory (where the base floats) and
-        contact_schedule each have a sender that this node is connected to: discovery may take 3 s
-        longer than the planner takes to start.""",
+        contact_schedule, or task_goals and contact_schedule, each have a sender that this node is
+        connected to: discovery may take 3 s longer than the planner takes to start.""",
         when="Set true where a robot must not be activated without its planner.",
     )
 

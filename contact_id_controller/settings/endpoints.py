@@ -61,6 +61,7 @@ MOUNTED = tuple(f"{kind.topic_prefix}/*" for kind in KINDS.values())
 """Topics of mounted sensors."""
 
 PLANS = ("joint_trajectory", "base_trajectory", "contact_schedule")
+GOALS = "task_goals"
 
 ORDER_CHECK = ("*/get_parameters",)
 """Of the group controller and of its controller_manager."""
@@ -72,7 +73,7 @@ NODES: dict[str, Endpoints] = {
             *("/diagnostics", "~/contact_forces", "~/events", "~/heartbeat"),
         ),
         subscribes=(
-            *("joint_states", "odometry", *PLANS, "contact_states", "ground_reaction/*"),
+            *("joint_states", "odometry", *PLANS, GOALS, "contact_states", "ground_reaction/*"),
             "command_watchdog/heartbeat",
             # Its own commands: while another publisher of them is known.
             *TOPICS,

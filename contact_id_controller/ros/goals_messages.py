@@ -1,0 +1,147 @@
+"""Goals of the whole body as std_msgs/Float64MultiArray, and back: topic `task_goals`.
+
+``layout.dim`` names the parts of ``data`` in their order, ``size`` numbers each:
+
+    start           2         seconds and nanoseconds; both 0: when the message comes
+    center_of_mass  7         pressure (2), divergent component (2), rate, height, how long the goals are good
+    heading         2         yaw, yaw rate
+    foot FRAME      1 + 13 p  from when on it may land, s; p points: time, place (4), velocity (4), acceleration (4)
+    joint NAME      1 or 2    position, and its stiffness where the goals have one
+
+A foot without a path has no part. Units and frames are those of ``plans.goals``.
+"""
+
+from __future__ import annotations
+
+import array
+from typing import Any
+
+import numpy as np
+from rclpy.serialization import serialize_message
+from std_msgs.msg import Float64MultiArray, MultiArrayDimension
+
+from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.plans.goals import (
+    PLACE,
+    ComGoal,
+    FootPath,
+    Heading,
+    Posture,
+    TaskGoals,
+)
+from contact_id_controller.ros.packed import read_message
+from contact_id_controller.ros.plan_bytes import MOST_NAMES, MOST_POINTS
+
+START, COM, HEADING, FOOT, JOINT = "start", "center_of_mass", "heading", "foot ", "joint "
+SIZES = {START: 2, COM: 7, HEADING: 2}
+POINT = 1 + 3 * PLACE
+
+_NANO = 1_000_000_000
+
+
+def goals_message(goals: TaskGoals, stamp_ns: int) -> bytes:
+    """Goals that start at ``stamp_ns``: a std_msgs/Float64MultiArray."""
+    pressure, divergent, rate, height_m = goals.com
+    parts = {
+        START: np.array(divmod(stamp_ns, _NANO), dtype=float),
+        COM: np.r_[pressure, divergent, rate, height_m, goals.lasts_s],
+        HEADING: np.array(goals.heading),
+    }
+    for frame, path in goals.feet.items():
+        points = path.points.reshape(len(path.times_s), -1)
+        rows = np.concatenate([path.times_s[:, None], points], axis=1)
+        parts[f"{FOOT}{frame}"] = np.r_[path.may_land_from_s, rows.ravel()]
+    names, positions, stiffness = goals.posture
+    values = [positions] if stiffness is None else [positions, stiffness]
+    for name, numbers in zip(names, np.column_stack(values)):
+        parts[f"{JOINT}{name}"] = numbers
+    message = Float64MultiArray()
+    for label, numbers in parts.items():
+        dimension = MultiArrayDimension(label=label, size=len(numbers), stride=1)
+        message.layout.dim.append(dimension)
+    message.data = array.array("d", np.concatenate(list(parts.values())).tobytes())
+    return bytes(serialize_message(message))
+
+
+def task_goals(message: Any) -> TaskGoals:
+    """Goals from a std_msgs/Float64MultiArray or its bytes.
+
+    Raises:
+        TrajectoryError: a part that is missing, unknown, twice there or of another size; see ``TaskGoals``.
+        StateError: bytes that are no such message.
+    """
+    if isinstance(message, bytes):
+        message = read_message(Float64MultiArray, message)
+    parts = _parts(message)
+    for label, size in SIZES.items():
+        if len(parts.get(label, ())) != size:
+            raise TrajectoryError(
+                f"part {label!r} of the goals has {len(parts.get(label, ()))} numbers, must have {size}"
+            )
+    seconds, nanoseconds = parts.pop(START).tolist()
+    com, heading = parts.pop(COM), parts.pop(HEADING)
+    feet, joints = {}, {}
+    for label, numbers in parts.items():
+        if label.startswith(FOOT):
+            feet[label[len(FOOT) :]] = _path(label, numbers)
+        elif label.startswith(JOINT):
+            joints[label[len(JOINT) :]] = numbers
+        else:
+            raise TrajectoryError(
+                f"goals have an unknown part {label!r}; known are {', '.join(SIZES)}, 'foot FRAME', 'joint NAME'"
+            )
+    return TaskGoals(
+        ComGoal(com[:2], com[2:4], float(com[4]), float(com[5])),
+        _posture(joints),
+        feet,
+        float(com[6]),
+        Heading(*heading.tolist()),
+        seconds + nanoseconds / _NANO or None,
+    )
+
+
+def _parts(message: Any) -> dict[str, np.ndarray]:
+    """The numbers by the labels of their parts."""
+    data, dimensions = np.array(message.data, dtype=float), message.layout.dim
+    if len(dimensions) > MOST_NAMES:
+        raise TrajectoryError(
+            f"the goals have {len(dimensions)} parts, must have at most {MOST_NAMES}"
+        )
+    total = sum(each.size for each in dimensions)
+    if total != data.size:
+        raise TrajectoryError(f"the goals name {total} numbers and have {data.size}")
+    parts: dict[str, np.ndarray] = {}
+    begin = 0
+    for each in dimensions:
+        if each.label in parts:
+            raise TrajectoryError(f"goals have part {each.label!r} twice")
+        parts[each.label] = data[begin : begin + each.size]
+        begin += each.size
+    return parts
+
+
+def _path(label: str, numbers: np.ndarray) -> FootPath:
+    """The path of a foot in the numbers of its part."""
+    points, rest = divmod(len(numbers) - 1, POINT)
+    if rest or not 1 <= points <= MOST_POINTS:
+        raise TrajectoryError(
+            f"part {label!r} of the goals has {len(numbers)} numbers, must have 1 + {POINT} a point"
+        )
+    rows = numbers[1:].reshape(points, POINT)
+    place, velocity, acceleration = (rows[:, 1 + PLACE * k : 1 + PLACE * (k + 1)] for k in range(3))
+    return FootPath(rows[:, 0], place, velocity, acceleration, float(numbers[0]))
+
+
+def _posture(joints: dict[str, np.ndarray]) -> Posture:
+    """The posture in the numbers of its joints."""
+    sizes = {len(numbers) for numbers in joints.values()}
+    if len(sizes) > 1 or not sizes <= {1, 2}:
+        raise TrajectoryError(
+            f"joints of the goals have {sorted(sizes)} numbers, must all have 1 or all 2"
+        )
+    rows = np.array(list(joints.values()))
+    return (
+        Posture(tuple(joints), rows[:, 0], rows[:, 1] if sizes == {2} else None)
+        if sizes
+        else Posture((), [])
+    )

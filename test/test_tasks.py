@@ -1,0 +1,238 @@
+"""Goals into accelerations: against plain numpy and Pinocchio, and what they do to a robot in MuJoCo."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from scipy.spatial import ConvexHull
+
+from contact_id_controller.control import balance, tasks
+from contact_id_controller.control.balance_kernels import TASK_COMPLIANCE
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.tasks_kernels import nearest_in_hull
+from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.plans.goals import ComGoal, FootPath, Heading, Posture, TaskGoals
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.trajectories import ContactSchedule
+from contact_id_controller.robot import resolve_urdf
+from contact_id_controller.runs.one_process import controller_settings, mujoco_robot, section
+from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Push
+from contact_id_controller.state import RobotState
+
+TALOS = str(resolve_urdf("package://contact_id_controller/config/plans/talos.yaml"))
+RATE, HEIGHT_M = 3.4, 0.85
+
+
+@pytest.fixture(scope="module")
+def standing():
+    """TALOS's controller, and a configuration in which its soles touch the ground."""
+    settings = controller_settings(TALOS, base_feedback="center_of_mass")
+    controller = Controller(settings.robot(), settings)
+    robot = controller.robot
+    posture = section(TALOS, "simulated_robot")["initial_joint_positions"]
+    q = robot.configuration((0, 0, 0, 0, 0, 0, 1), np.array(posture))
+    pin.forwardKinematics(robot.model, robot.data, q)
+    controller.feet.update(robot.data)
+    q[2] -= controller.feet.gaps.max()
+    return controller, q
+
+
+def soles(controller):
+    """Middles (2, 3) of the soles at the controller's last update."""
+    feet = controller.feet
+    return np.array([feet.points[feet.foot == k].mean(axis=0) for k in range(2)])
+
+
+def goals_of(robot, q, com, feet=(), **changes):
+    posture = Posture(robot.joint_names, robot.joints_of(q))
+    return TaskGoals(com, posture, dict(feet), changes.pop("lasts_s", 1.0), **changes)
+
+
+def resting_path(place, may_land_from_s=None):
+    return FootPath([0.0], [[*place, 0.0]], np.zeros((1, 4)), np.zeros((1, 4)), may_land_from_s)
+
+
+def test_nearest_in_hull_is_the_projection():
+    """Certificate: q in the hull, and (p - q) (v - q) <= 0 for each of its points v."""
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        points, p = rng.normal(size=(rng.integers(3, 9), 2)), 2.0 * rng.normal(size=2)
+        q = np.array(nearest_in_hull(points, len(points), *p))
+        assert (ConvexHull(points).equations @ [*q, 1.0]).max() < 1e-9
+        assert ((points - q) @ (p - q)).max() < 1e-9
+    line = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
+    assert nearest_in_hull(line, 4, 2.0, 0.0) == pytest.approx((1.0, 1.0))
+    assert nearest_in_hull(line, 4, 5.0, 5.0) == pytest.approx((2.0, 2.0))
+    assert nearest_in_hull(line, 2, 3.0, 4.0) == (0.0, 0.0)
+
+
+def wanted_and_rows(controller, q, v, goal, path_state):
+    """Wanted (nv,), weights, hard rows and soft rows of one swing foot, by Pinocchio."""
+    robot, feet, settings = controller.robot, controller.feet, controller.settings
+    model, data = robot.model, robot.model.createData()
+    pin.forwardKinematics(model, data, q, v, np.zeros(robot.nv))
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    legs = np.array(["leg" in name for name in robot.joint_names])
+    stiffness = np.where(legs, tasks.LEG_STIFFNESS, tasks.OTHER_STIFFNESS)
+    wanted = np.zeros(robot.nv)
+    wanted[robot.actuated] = -2.0 * np.sqrt(stiffness) * v[robot.actuated]
+    turn = pin.Quaternion(q[3:7]).toRotationMatrix()
+    kp, kd = settings.base_angular_position_gain[0], settings.base_angular_velocity_gain[0]
+    level = pin.rpy.rpyToMatrix(0.0, 0.0, goal.heading.yaw)
+    wanted[3:6] = kp * pin.log3(turn.T @ level) + kd * (-v[3:6])
+    weights = np.full(robot.nv, settings.joint_weight)
+    weights[3:6] = balance.TORSO_WEIGHT
+    hard, soft = [], []
+    left, right = settings.foot_frames
+    for i in np.flatnonzero(feet.foot == 0):
+        frame = model.frames[robot.frame_id(left)]
+        offset = data.oMi[frame.parentJoint].actInv(feet.points[i])
+        at = model.addFrame(
+            pin.Frame(f"corner{i}", frame.parentJoint, pin.SE3(np.eye(3), offset), pin.OP_FRAME)
+        )
+        hard.append((at, -1.0 / settings.contact_time_constant_s))
+    data = model.createData()
+    pin.forwardKinematics(model, data, q, v, np.zeros(robot.nv))
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    world = pin.LOCAL_WORLD_ALIGNED
+    rows, goals = [], []
+    for at, rate in hard:
+        rows.append(pin.getFrameJacobian(model, data, at, world)[:3])
+        speed = pin.getFrameVelocity(model, data, at, world).linear
+        pull = pin.getFrameClassicalAcceleration(model, data, at, world).linear
+        goals.append(rate * speed - settings.velocity_product_term * pull)
+    A_hard, b_hard = np.vstack(rows), np.concatenate(goals)
+    at = robot.frame_id(right)
+    place, speed = data.oMf[at], pin.getFrameVelocity(model, data, at, world)
+    pull = pin.getFrameClassicalAcceleration(model, data, at, world)
+    kp, kd = tasks.FOOT_GAINS
+    error = np.r_[path_state - place.translation, pin.log3(place.rotation.T)]
+    soft.append(
+        (
+            pin.getFrameJacobian(model, data, at, world),
+            kp * error - kd * speed.vector - pull.vector,
+        )
+    )
+    com = pin.jacobianCenterOfMass(model, data, q)
+    pin.centerOfMass(model, data, q, v, np.zeros(robot.nv))
+    c, speed, drift = data.com[0].copy(), data.vcom[0].copy(), data.acom[0].copy()
+    ground = feet.points[feet.foot == 0][:, 2].mean()
+    gain, kp, kd = tasks.DIVERGENCE_GAIN, *tasks.HEIGHT_GAINS
+    lift = kp * (ground + goal.com.height_m - c[2]) - kd * speed[2]
+    xi = c[:2] + speed[:2] / goal.com.rate
+    p = goal.com.pressure + (1.0 + gain / goal.com.rate) * (xi - goal.com.divergent)
+    wish = np.r_[(9.81 + lift) / (c[2] - ground) * (c[:2] - p), lift]
+    soft.append((com, wish - drift))
+    return wanted, weights, A_hard, b_hard, soft
+
+
+def test_acceleration_is_the_least_squares_solution(standing):
+    """One foot stands, the other one is led back: a KKT system by numpy, rows by Pinocchio."""
+    controller, q = standing
+    robot, rng = controller.robot, np.random.default_rng(11)
+    v = 0.005 * rng.normal(size=robot.nv)
+    pin.forwardKinematics(robot.model, robot.data, q)
+    controller.feet.update(robot.data)
+    left, right = soles(controller)
+    frames = list(controller.settings.foot_frames)
+    com = pin.centerOfMass(robot.model, robot.model.createData(), q)
+    controller.reset(RobotState(1.0, q, v))
+    xi = com[:2] + np.array([0.01, -0.01])
+    p = left[:2] + np.array([0.01, -0.02])
+    goal = goals_of(
+        robot,
+        q,
+        ComGoal(p, xi, RATE, HEIGHT_M),
+        {frames[1]: resting_path(right + [0.0, 0.0, 0.001], 9.0)},
+        heading=Heading(0.005, 0.0),
+    )
+    schedule = ContactSchedule(frames, [0.0], [[True, False]])
+    controller.follow(Plan(goals=goal, contacts=schedule), 1.0)
+    controller.step(RobotState(1.0, q, v))
+    assert not controller.tasks.limited
+    found = controller.period.acceleration.copy()
+    fresh = Controller(controller.settings.robot(), controller.settings)
+    pin.forwardKinematics(fresh.robot.model, fresh.robot.data, q)
+    fresh.feet.update(fresh.robot.data)
+    origin = pin.updateFramePlacement(robot.model, robot.data, robot.frame_id(frames[1]))
+    target = origin.translation + [0.0, 0.0, 0.001]
+    wanted, weights, A, b, soft = wanted_and_rows(fresh, q, v, goal, target)
+    H, f = np.diag(weights), weights * wanted
+    for rows, wish in soft:
+        H = H + rows.T @ rows / TASK_COMPLIANCE
+        f = f + rows.T @ wish / TASK_COMPLIANCE
+    independent = np.linalg.svd(A, full_matrices=False)
+    keep = independent[1] > 1e-9
+    A, b = independent[2][keep], (independent[0].T @ b)[keep] / independent[1][keep]
+    m = len(A)
+    kkt = np.block([[H, A.T], [A, np.zeros((m, m))]])
+    judge = np.linalg.solve(kkt, np.r_[f, b])[: robot.nv]
+    np.testing.assert_allclose(found, judge, atol=2e-3 * np.abs(judge).max())
+
+
+def test_a_foot_that_may_land_stands_when_it_touches(standing):
+    """Planned to be aloft, on the ground: it stands from ``may_land_from_s`` on, until the plan says so itself."""
+    controller, q = standing
+    robot, v = controller.robot, np.zeros(controller.robot.nv)
+    frames = list(controller.settings.foot_frames)
+    controller.reset(RobotState(1.0, q, v))
+    pin.forwardKinematics(robot.model, robot.data, q)
+    controller.feet.update(robot.data)
+    left, right = soles(controller)
+    com = ComGoal(left[:2], left[:2], RATE, HEIGHT_M)
+    goal = goals_of(robot, q, com, {frames[1]: resting_path(right, 0.1)})
+    schedule = ContactSchedule(frames, [0.0], [[True, False]])
+    controller.follow(Plan(goals=goal, contacts=schedule), 1.0)
+    for time_s, stands in ((1.05, False), (1.11, True)):
+        controller.step(RobotState(time_s, q, v))
+        assert controller.touching.tolist() == [True] * 4 + [stands] * 4
+    aloft = q.copy()
+    aloft[robot.q_index[robot.joint_names.index("leg_right_4_joint")]] += 0.1
+    later = goals_of(robot, q, com, {frames[1]: resting_path(right, 9.0)})
+    controller.follow(Plan(goals=later, contacts=schedule), 1.2)
+    controller.step(RobotState(1.2, q, v))
+    assert controller.touching[4:].all()  # a new plan of the same swing does not lift it
+    both = ContactSchedule(frames, [0.0], [[True, True]])
+    controller.follow(Plan(goals=later, contacts=both), 1.3)
+    controller.step(RobotState(1.3, q, v))
+    controller.follow(Plan(goals=later, contacts=schedule), 1.4)
+    controller.step(RobotState(1.4, q, v))
+    assert not controller.touching[4:].any()
+
+
+def test_goals_without_their_feedback_are_refused(standing):
+    _, q = standing
+    settings = controller_settings(TALOS)
+    controller = Controller(settings.robot(), settings)
+    controller.reset(RobotState(1.0, q, np.zeros(controller.robot.nv)))
+    goal = goals_of(controller.robot, q, ComGoal([0, 0], [0, 0], RATE, HEIGHT_M))
+    with pytest.raises(TrajectoryError, match="need base_feedback 'center_of_mass'"):
+        controller.follow(Plan(goals=goal), 1.0)
+
+
+def test_a_push_is_held_along_goals(standing):
+    """Standing, .25 m/s sideways at the torso within .1 s; the divergent component comes back to its goal."""
+    _, q = standing
+    settings = controller_settings(TALOS, base_feedback="center_of_mass")
+    controller = Controller(settings.robot(), settings)
+    robot = controller.robot
+    push = Push(0.1, 0.1, np.array([0.0, 0.25 * robot.mass, 0.0]))
+    world = DisturbedRobot(mujoco_robot(settings, 0.6), 0, [push], "torso_2_link")
+    state = world.reset(world.place_on_ground(q))
+    controller.reset(state)
+    pin.forwardKinematics(robot.model, robot.data, state.q)
+    controller.feet.update(robot.data)
+    middle = soles(controller).mean(axis=0)[:2]
+    height = pin.centerOfMass(robot.model, robot.model.createData(), state.q)[2]
+    goal = goals_of(robot, q, ComGoal(middle, middle, np.sqrt(9.81 / height), height), lasts_s=5.0)
+    controller.follow(Plan(goals=goal), state.time_s)
+    away = []
+    for _ in range(900):
+        result = controller.step(state)
+        state = world.step(result.torques)
+        com, speed = controller.tasks.com
+        away.append(np.linalg.norm(com[:2] + speed[:2] / goal.com.rate - middle))
+    assert 0.05 < max(away)
+    assert away[-1] < 0.02
+    assert controller.tasks.com[0, 2] == pytest.approx(height, abs=0.01)
