@@ -80,7 +80,7 @@ def wanted_and_rows(controller, q, v, goal, path_state):
     kp, kd = settings.base_angular_position_gain[0], settings.base_angular_velocity_gain[0]
     level = pin.rpy.rpyToMatrix(0.0, 0.0, goal.heading.yaw)
     wanted[3:6] = kp * pin.log3(turn.T @ level) + kd * (-v[3:6])
-    weights = np.full(robot.nv, settings.joint_weight)
+    weights = np.full(robot.nv, tasks.POSTURE_WEIGHT)
     weights[3:6] = balance.TORSO_WEIGHT
     hard, soft = [], []
     left, right = settings.foot_frames

@@ -49,6 +49,10 @@ FOOT_GAINS = (900.0, 60.0)
 LEG_STIFFNESS, OTHER_STIFFNESS = 40.0, 200.0
 """Of the posture, 1/s^2, without one in the goals: joints of legs go where feet and base need them."""
 
+POSTURE_WEIGHT = 1e-3
+"""Of each joint against the torso's rotation, 1: it is what is left over. The parameter ``joint_weight`` is for legs that
+are planned."""
+
 
 class Tasks:
     """Accelerations of one robot by the module's law. One thread at a time.
@@ -78,7 +82,7 @@ class Tasks:
         self._radii = np.bincount(feet.foot, radii) / count
         self._poses = np.zeros((2, len(frames), 4, 3))  # planned, measured: origin, rotation
         self._motions = np.zeros((2, len(frames), 6))  # planned velocity, acceleration
-        self._weights = np.full(robot.nv, settings.joint_weight)
+        self._weights = np.full(robot.nv, POSTURE_WEIGHT)
         self._weights[3:6] = TORSO_WEIGHT
         self._friction = usable_friction(settings)
         self._foot_gains, self._gains = np.array(FOOT_GAINS), (DIVERGENCE_GAIN, *HEIGHT_GAINS)
