@@ -134,6 +134,9 @@ def test_a_fault_of_an_arm_is_named_first(arm, urdf, check):
     change = MODEL_FAULTS.get(check) or LOG_FAULTS[check]
     wrong = diagnose(change(arm), urdf if check in MODEL_FAULTS else None).wrong
     assert wrong and wrong[0].check == check, [str(each) for each in wrong]
+    if check in ("zero offsets", "gear ratios"):  # their picture is of efforts over the log's time
+        picture = wrong[0].picture
+        assert picture.x_label == "time, s" and 0.5 < np.ptp(picture.x) / np.ptp(arm.time) <= 1.0
 
 
 @pytest.mark.parametrize(

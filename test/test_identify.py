@@ -386,5 +386,9 @@ def test_the_command_writes_and_judges(truth, tmp_path, capsys):
     words = ["identify", str(path), "--urdf", UR5]
     assert run([*words, "--judge", str(path), "--out", str(out)]) == REFUSED
     assert "the log that is fitted" in capsys.readouterr().err
+    copy = tmp_path / "copy.npz"
+    copy.write_bytes(path.read_bytes())
+    assert run([*words, "--judge", str(copy), "--out", str(out)]) == REFUSED
+    assert "has the rows of" in capsys.readouterr().err
     assert run([*words, "--out", str(path)]) == REFUSED  # before anything is fitted
     assert capsys.readouterr().out == ""

@@ -167,6 +167,20 @@ def test_rows_and_columns_without_numbers(tmp_path, recwarn):
     assert not recwarn.list
 
 
+def test_rows_of_another_length_are_left_out_and_told(tmp_path, capsys):
+    """A recorder that was killed has cut its last row."""
+    lines = [
+        "time,position_a,position_b",
+        *(f"{0.01 * k:.2f},{k},{-k}" for k in range(5)),
+        "0.05,5",
+    ]
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
+    assert len(read_log(tmp_path / "log.csv").time) == 5
+    assert (
+        "log.csv: 1 row of another length left out, the first in line 7" in capsys.readouterr().err
+    )
+
+
 def test_a_bag_with_an_imu_that_has_stamps_of_its_own(tmp_path):
     types = get_typestore(Stores.ROS2_KILTED)
     kind = types.types

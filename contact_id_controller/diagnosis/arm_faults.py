@@ -83,13 +83,12 @@ def exchanges(motion: Motion, robot: RobotModel, joints: tuple[str, ...]) -> Ite
             order[i], order[j] = j, i
             names = tuple(joints[k] for k in order)
             efforts = motion.effort[:, order]
-            whole = Motion(
-                motion.q[:, order],
-                motion.v[:, order],
-                motion.a[:, order],
-                efforts,
-                motion.model,
-                motion.currents,
+            whole = dataclasses.replace(
+                motion,
+                q=motion.q[:, order],
+                v=motion.v[:, order],
+                a=motion.a[:, order],
+                effort=efforts,
             )
             for what, where, changed, fragment in (
                 ("all channels", "'joints'", whole, {"joints": list(names)}),

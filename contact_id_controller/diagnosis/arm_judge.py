@@ -26,6 +26,7 @@ class Motion:
 
     Attributes:
         currents: whether ``effort`` has currents, A, whose torque constants are not known.
+        time: (n,) s.
     """
 
     q: Array
@@ -34,6 +35,7 @@ class Motion:
     effort: Array
     model: pin.Model
     currents: bool
+    time: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +78,7 @@ def motion_of(samples: EvenSamples, robot: RobotModel, rows: int = ROWS) -> Moti
         measured[chosen],
         robot.model,
         samples.effort is None,
+        samples.time[chosen],
     )
 
 

@@ -135,6 +135,7 @@ def _picture(case: Case) -> Picture | None:
     moved = np.std(case.fit.model_torque, axis=0)
     k = int(np.argmax(share * moved))
     measured = case.motion.effort[:, k]
-    rows = np.arange(len(measured), dtype=float)
     lines = {"measured": measured, "explained": measured - case.fit.unexplained[:, k]}
-    return Picture(f"Effort of {case.log.joints[k]}", "sample", rows, "N·m or A", lines)
+    return Picture(
+        f"Effort of {case.log.joints[k]}", "time, s", case.motion.time, "N·m or A", lines
+    )

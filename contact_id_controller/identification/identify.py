@@ -180,11 +180,15 @@ def identify(
         judge: another log to judge on, instead.
 
     Raises:
-        RecordError: too few rows, or channels missing.
+        RecordError: too few rows, channels missing, or a log to judge on that has the rows of the fitted one.
         RobotDescriptionError, UnknownJointError: see `robot_of`.
     """
     robot = robot_of(urdf, log.joints)
     samples, in_amperes = samples_of(robot, log)
+    if judge is not None and _same_rows(log, judge):
+        raise RecordError(
+            f"{judge.source!r}, to judge on, has the rows of {log.source!r}, which is fitted; name another log"
+        )
     if judge is None:
         fitted, kept = split(samples, held_out)
     else:
@@ -216,6 +220,16 @@ def identify(
         in_amperes,
         None if in_amperes else measured_constants(robot, log),
     )
+
+
+def _same_rows(log: Log, other: Log) -> bool:
+    """Whether positions of two logs are the same at the same times; clocks may begin elsewhere."""
+    if log.position is None or other.position is None or len(log.time) != len(other.time):
+        return False
+    stamps = (log.time - log.time[0], other.time - other.time[0])
+    if not np.allclose(*stamps, rtol=0.0, atol=1e-6, equal_nan=True):
+        return False
+    return np.array_equal(log.position, other.position, equal_nan=True)
 
 
 def split(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import dataclasses
 import importlib.util
+import re
+import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -101,9 +103,9 @@ def _text(path: Path) -> dict[str, np.ndarray]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a text without rows
             values = np.loadtxt(path, encoding="utf-8-sig", comments=None, **options)
-    except ValueError:  # empty cells, or words: not a number
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    except ValueError:  # empty cells, or words: not a number; or rows of another length
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
             values = np.atleast_2d(
                 np.genfromtxt(
                     path,
@@ -112,6 +114,13 @@ def _text(path: Path) -> dict[str, np.ndarray]:
                     encoding="utf-8-sig",
                     invalid_raise=False,
                 )
+            )
+        ragged = [line for each in told for line in re.findall(r"Line #(\d+)", str(each.message))]
+        if ragged:
+            rows = "row" if len(ragged) == 1 else "rows"
+            print(
+                f"{path}: {len(ragged)} {rows} of another length left out, the first in line {ragged[0]}",
+                file=sys.stderr,
             )
     names = [cell.strip() for cell in cells] if header else []
     twins = [name for k, name in enumerate(names) if name and name in names[:k]]
