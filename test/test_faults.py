@@ -35,8 +35,8 @@ SHORT_FORM = (
     "commands of the wrong size injected",
     "joint states stop",
 )
-REAL_TIME_FACTOR = 0.15
-"""Slower than the campaign: the machines that run tests are busy."""
+REAL_TIME_FACTOR = 0.08
+"""Slower than the campaign: the machines that run tests are busy; at 0.15 robots fell beside a load of 10."""
 
 
 class FakeWorld:
@@ -198,7 +198,7 @@ def test_an_interrupted_campaign_has_printed_its_rows_and_written_its_table(tmp_
         lines = [process.stdout.readline() for _ in range(3)]
         running = process.poll() is None
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=60)
+        rest, errors = process.communicate(timeout=120)
     assert running, "the row came while it ran"
     assert lines[:2] == [f"{line}\n" for line in faults.HEAD]
     assert lines[2].startswith("| joint states pause for 3 ms | none |")
