@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from paths import CONFIG
 
+from contact_id_controller.check.config import check_file
+from contact_id_controller.check.findings import ERROR
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.planning.by_velocity import velocity_planner
 from contact_id_controller.planning.gait.planner import GaitPlanner
@@ -75,3 +77,60 @@ def test_it_goes_to_way_points_until_a_velocity_comes_and_has_one_gait():
     planner.set_gait("step")
     with pytest.raises(ConfigurationError, match="has only 'step'"):
         planner.set_gait("trot")
+
+
+@pytest.mark.parametrize("file", BIPEDS, ids=lambda file: file.stem)
+def test_check_finds_nothing_wrong_with_the_files(file):
+    """But that two point feet cannot stand, and what their URDF has of limits."""
+    wrong = [finding for finding in check_file(file) if finding.level == ERROR]
+    assert not wrong, wrong
+    lines = [finding.text for finding in check_file(file) if finding.subject == "gait planner"]
+    assert lines == ["2 feet that step where the motion asks"]
+
+
+class Recorder:
+    """A node whose publishers keep what they publish."""
+
+    def __init__(self):
+        self.sent = []
+
+    def create_publisher(self, kind, topic, qos):
+        sent = self.sent
+
+        class Publisher:
+            def publish(self, message):
+                sent.append((topic, message))
+
+        return Publisher()
+
+
+@pytest.mark.parametrize("name", ["bipeds/talos", "quadruped"])
+def test_the_parts_of_a_plan_are_sent_in_order_and_read_again(name):
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    from contact_id_controller.ros.conversions import contact_schedule
+    from contact_id_controller.ros.goals_messages import task_goals
+    from contact_id_controller.ros.plan_messages import PlanSender
+
+    file = ParameterFile(CONFIG / f"{name}.yaml")
+    settings = GaitPlannerSettings.from_mapping(file.section("gait_planner"))
+    robot = settings.robot()
+    planner = velocity_planner(robot, settings)
+    q = robot.configuration([0, 0, 0.5, 0, 0, 0, 1], np.array(settings.posture))
+    planner.set_velocity((0.2, 0.0))
+    node = Recorder()
+    sender = PlanSender(node, planner.parts)
+    for k in range(20):
+        plan = planner.plan(1.0 + 0.02 * k, q, np.zeros(robot.nv))
+    start_ns = 1_400_000_000
+    sender.send(plan, start_ns)
+    topics = [topic for topic, _ in node.sent]
+    first = contact_schedule(node.sent[0][1])
+    assert topics[0] == "contact_schedule" and first.start_s == pytest.approx(1.4)
+    assert (first.stance == plan.contacts.stance).all()
+    if plan.goals is None:
+        assert topics[1:] == ["base_trajectory", "joint_trajectory"]
+        return
+    goals = task_goals(node.sent[1][1])
+    assert topics[1:] == ["task_goals"] and goals.start_s == pytest.approx(1.4)
+    assert goals.com.divergent == pytest.approx(plan.goals.com.divergent)
+    assert set(goals.feet) == set(plan.goals.feet) and goals.names == plan.goals.names

@@ -14,6 +14,7 @@ from paths import ROOT
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings import endpoints, policies
 from contact_id_controller.settings.nodes import TABLES
+from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.settings.policies import Wiring, policy
 
 FILE = ROOT / policies.PATH
@@ -224,7 +225,9 @@ def nodes_of(context):
     for interface in (*TOPICS, *AT_THE_ROBOT):
         values = {"joints": ["a"], "effort_limits_nm": [1.0], "command_interface": interface}
         yield "command_watchdog", lambda: CommandWatchdogNode(**options(values))
-    yield "gait_planner", lambda: GaitPlannerNode(**options(gait_parameters()))
+    biped = ParameterFile(ROOT / "config/bipeds/talos.yaml").section("gait_planner")
+    for values in (gait_parameters(), biped):
+        yield "gait_planner", lambda: GaitPlannerNode(**options(values))
     for changes in (
         {"wait_for_plan_s": 0.1, "publish_robot": True},
         {

@@ -33,7 +33,7 @@ from contact_id_controller.check.watchdog import check_watchdog
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ContactIdError
-from contact_id_controller.planning.gait.legs import Legs
+from contact_id_controller.planning.by_velocity import fit
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
@@ -141,11 +141,10 @@ def _check_planner(robot: RobotModel, values: Mapping[str, Any] | None) -> list[
     if values is None:
         return []
     try:
-        settings = GaitPlannerSettings.from_mapping(values)
-        Legs(robot, settings.feet)
+        words = fit(robot, GaitPlannerSettings.from_mapping(values))
     except ContactIdError as problem:
         return [error("gait planner", problem)]
-    return [note("gait planner", f"{len(settings.feet)} legs with three joints or more")]
+    return [note("gait planner", words)]
 
 
 def _posture(robot: RobotModel, sections: Any) -> tuple[np.ndarray, list[Finding]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from contact_id_controller.geometry import HeightField
+from contact_id_controller.planning.gait.legs import Legs
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.planning.walking.planner import WalkingPlanner
 from contact_id_controller.robot import RobotModel
@@ -20,9 +21,35 @@ def _by_motion(robot: RobotModel, settings: Any, surface: HeightField | None) ->
     return WalkingPlanner.of(robot, settings)
 
 
-_Maker = Callable[[RobotModel, Any, HeightField | None], GaitPlanner | WalkingPlanner]
-_OF_GAIT: dict[str, _Maker] = {STEP: _by_motion}
+def _legs(robot: RobotModel, settings: GaitSettings) -> str:
+    Legs(robot, settings.feet)
+    return f"{len(settings.feet)} legs with three joints or more"
+
+
+def _feet(robot: RobotModel, settings: GaitSettings) -> str:
+    WalkingPlanner.of(robot, settings)
+    return f"{len(settings.feet)} feet that step where the motion asks"
+
+
+class _Row(NamedTuple):
+    """make: the planner.  fits: what it says of a robot that fits, or an error."""
+
+    make: Callable[[RobotModel, Any, HeightField | None], GaitPlanner | WalkingPlanner]
+    fits: Callable[[RobotModel, GaitSettings], str]
+
+
+_BY_CLOCK = _Row(_by_clock, _legs)
+_OF_GAIT = {STEP: _Row(_by_motion, _feet)}
 """Gaits that have a planner of their own; the gait planner has all others."""
+
+
+def fit(robot: RobotModel, settings: GaitSettings) -> str:
+    """A line about the feet of a robot that the planner of its settings can lead.
+
+    Raises:
+        ConfigurationError, UnknownFrameError: it cannot.
+    """
+    return _OF_GAIT.get(settings.gait, _BY_CLOCK).fits(robot, settings)
 
 
 def velocity_planner(
@@ -36,4 +63,4 @@ def velocity_planner(
         ConfigurationError: settings that do not fit the robot or the map.
         UnknownFrameError: a foot frame that the robot lacks.
     """
-    return _OF_GAIT.get(settings.gait, _by_clock)(robot, settings, surface)
+    return _OF_GAIT.get(settings.gait, _BY_CLOCK).make(robot, settings, surface)

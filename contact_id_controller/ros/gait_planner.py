@@ -87,7 +87,7 @@ class GaitPlannerNode(Node):
         )
         subscribe(Twist, "cmd_vel", self._on_velocity, plan, raw=True)
         subscribe(String, "gait", self._on_gait, plan, raw=True)
-        self._plans = PlanSender(self)
+        self._plans = PlanSender(self, self.planner.parts)
         self._packed_odometry: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
         self._packed_contacts: bytes | None = None
         self._touching = PositionsByName(self.settings.foot_frames)

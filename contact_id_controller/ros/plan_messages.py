@@ -6,48 +6,57 @@ As Python objects a plan of walking takes seven times as long to make and to sen
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import serialize_message
+from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
+from contact_id_controller.ros.goals_messages import goals_message
 from contact_id_controller.ros.plan_bytes import BASE_FIELDS, JOINT_FIELDS, head_of, write_points
 
 WORLD = "world"
 BASE = "base"
 
 
+ALL_JOINTS = ("contacts", "base", "joints")
+"""Parts of the plans of planners that lead all joints. These last, because a simulation may wait for them."""
+
+
 class PlanSender:
-    """The three topics of a planner's plans, for its ``node``.
+    """The topics of a planner's plans, for its ``node``.
+
+    Args:
+        parts: that its plans have, in the order in which they are sent.
 
     Attributes:
         sent_s: when they were sent last, time.monotonic.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, parts: Sequence[str] = ALL_JOINTS) -> None:
         qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
-        # The joints last, because a simulation may wait for them.
-        self._publishers = (
-            node.create_publisher(JointTrajectoryMessage, "contact_schedule", qos),
-            node.create_publisher(MultiDOFJointTrajectory, "base_trajectory", qos),
-            node.create_publisher(JointTrajectoryMessage, "joint_trajectory", qos),
+        self._parts = tuple(parts)
+        self._publishers = tuple(
+            node.create_publisher(kind, topic, qos)
+            for kind, topic, _ in (_PARTS[part] for part in parts)
         )
         self._messages: tuple[bytes, ...] = ()
         self.sent_s = 0.0
 
     def send(self, plan: Plan, start_ns: int, loads: np.ndarray | None = None) -> None:
         """Send a plan that starts at ``start_ns``; loads: see ``stance_message``."""
-        self._messages = (
-            stance_message(plan.contacts, start_ns, loads),
-            base_message(plan.base, start_ns),
-            joint_message(plan.joints, start_ns),
+        more = {"contacts": (loads,)}
+        self._messages = tuple(
+            _PARTS[part][2](getattr(plan, part), start_ns, *more.get(part, ()))
+            for part in self._parts
         )
         self.repeat()
 
@@ -96,6 +105,15 @@ def stance_message(plan: ContactSchedule, stamp_ns: int, loads: np.ndarray | Non
     return write_points(
         head_of(_without_points(plan.frames), stamp_ns), JOINT_FIELDS, plan.times_s, fields
     )
+
+
+_PARTS: dict[str, tuple[type, str, Callable[..., bytes]]] = {
+    "contacts": (JointTrajectoryMessage, "contact_schedule", stance_message),
+    "base": (MultiDOFJointTrajectory, "base_trajectory", base_message),
+    "joints": (JointTrajectoryMessage, "joint_trajectory", joint_message),
+    "goals": (Float64MultiArray, "task_goals", goals_message),
+}
+"""Message, topic and writer of each part of a plan."""
 
 
 @lru_cache(maxsize=8)

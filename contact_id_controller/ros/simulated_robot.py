@@ -8,6 +8,7 @@ the service `~/reset` begins anew: initial posture, time 0, held until the next 
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -17,10 +18,16 @@ import numpy as np
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from contact_id_controller.exceptions import ContactIdError, SimulationError, StateError
+from contact_id_controller.exceptions import (
+    ContactIdError,
+    SimulationError,
+    StateError,
+    TrajectoryError,
+)
 from contact_id_controller.lazy import loaded
 from contact_id_controller.plans.effort_trajectory import LocalFeedback
 from contact_id_controller.plans.state_feedback import LinearFeedback
@@ -29,6 +36,7 @@ from contact_id_controller.ros.command_messages import messages_of
 from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.direct_loop import hand_on_newest
 from contact_id_controller.ros.executor import GuardedExecutor
+from contact_id_controller.ros.goals_messages import task_goals
 from contact_id_controller.ros.lateness import Lateness
 from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.process import Interrupt, run_by_itself
@@ -108,13 +116,13 @@ class SimulatedRobot(Node):
         self._commands = self.create_subscription(
             messages.kind, interface.topic, self._on_command, qos, raw=True
         )
-        self._plans = (
-            self.create_subscription(
-                JointTrajectory, "joint_trajectory", self._on_plan, 1, raw=True
-            )
-            if self.settings.wait_for_plan_s > 0.0 and self._lockstep
-            else None
-        )
+        self._plans = []
+        if self.settings.wait_for_plan_s > 0.0 and self._lockstep:
+            for kind, topic, take in (
+                (JointTrajectory, "joint_trajectory", self._on_plan),
+                (Float64MultiArray, "task_goals", self._on_goals),
+            ):
+                self._plans.append(self.create_subscription(kind, topic, take, 1, raw=True))
         self.create_service(Trigger, "~/reset", self._on_reset)
         self._reset_wanted = False
         self._executor = GuardedExecutor(self, context=self.context)
@@ -208,8 +216,8 @@ class SimulatedRobot(Node):
 
     def _missing_at_start(self) -> str:
         missing = [] if self._commands_received else [self._commands.topic_name]
-        if self._plans is not None and self._newest_plan_ns is None:
-            missing.append(self._plans.topic_name)
+        if self._plans and self._newest_plan_ns is None:
+            missing.append(" or ".join(each.topic_name for each in self._plans))
         return " and ".join(missing)
 
     def _drain(self, quiet_s: float) -> None:
@@ -279,7 +287,7 @@ class SimulatedRobot(Node):
 
     def _wait_for_plan(self) -> None:
         """In lockstep: wait until the newest plan begins no earlier than ``wait_for_plan_s`` before this period."""
-        if self._plans is None:
+        if not self._plans:
             return
         horizon_ns = round(self.settings.wait_for_plan_s * 1e9)
         next_ns = (self._step_count + 1) * self._period_ns
@@ -288,7 +296,7 @@ class SimulatedRobot(Node):
             return next_ns <= self._newest_plan_ns + horizon_ns
 
         if not is_close_enough():
-            self._wait_for(is_close_enough, "joint_trajectory that is new enough", spin=True)
+            self._wait_for(is_close_enough, "plan that is new enough", spin=True)
 
     def _wait_for(self, is_there: Callable[[], bool], what: str, spin: bool = False) -> None:
         """Take commands until a condition holds; error after the time-out.
@@ -386,8 +394,15 @@ class SimulatedRobot(Node):
         )
 
     def _on_plan(self, message: bytes) -> None:
-        # Stamp 0 asks to start at once.
-        planned_ns = stamp_ns(message) or self._step_count * self._period_ns
+        self._note_plan(stamp_ns(message))
+
+    def _on_goals(self, message: bytes) -> None:
+        with contextlib.suppress(TrajectoryError, StateError):  # the controller refuses them, too
+            self._note_plan(round(1e9 * (task_goals(message).start_s or 0.0)))
+
+    def _note_plan(self, start_ns: int) -> None:
+        """A plan has come; start 0 asks to start at once."""
+        planned_ns = start_ns or self._step_count * self._period_ns
         self._newest_plan_ns = max(planned_ns, self._newest_plan_ns or 0)
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:

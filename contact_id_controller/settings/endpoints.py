@@ -92,7 +92,7 @@ NODES: dict[str, Endpoints] = {
         calls=("controller/get_state", *ORDER_CHECK),
     ),
     "gait_planner": Endpoints(
-        publishes=PLANS,
+        publishes=(*PLANS, GOALS),
         subscribes=("joint_states", "odometry", "contact_states", "cmd_vel", "gait"),
     ),
     "kinodynamic_planner": Endpoints(
@@ -113,7 +113,7 @@ NODES: dict[str, Endpoints] = {
             *("ground_truth/odometry", "ground_truth/contact_states"),
             *("ground_truth/ground_reaction/*", "/robot_description", "/tf"),
         ),
-        subscribes=(*TOPICS, "joint_trajectory"),
+        subscribes=(*TOPICS, "joint_trajectory", GOALS),
         serves=("~/reset",),
     ),
     "viewer": Endpoints(

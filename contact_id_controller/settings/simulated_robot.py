@@ -143,7 +143,7 @@ class SimulatedRobotSettings(Commanded, RobotRows):
     )
     wait_for_plan_s: float = parameter(
         0.0,
-        """lockstep only: start with the first joint_trajectory, and never advance further than
+        """lockstep only: start with the first joint_trajectory or task_goals, and never advance further than
         this past the stamp of the newest one, so that a planner in another process cannot fall
         behind; longer than the planner's period plus the 10 ms between clock messages. 0: off.""",
         when="Set in lockstep with a planner in another process.",

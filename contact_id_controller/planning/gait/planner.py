@@ -92,6 +92,9 @@ class GaitPlanner:
     lead_s = LEAD_TIME_S
     """By which a plan begins after its state."""
 
+    parts = ("contacts", "base", "joints")
+    """Of its plans, the one that is waited for last."""
+
     def __init__(self, robot: RobotModel, settings: GaitSettings, surface: Surface | None = None):
         settings.check_together()
         self.robot = robot

@@ -83,6 +83,9 @@ class WalkingPlanner:
     lead_s = 0.0
     """A plan begins at its state: goals lead from the measured motion on."""
 
+    parts = ("contacts", "goals")
+    """Of its plans, the one that is waited for last."""
+
     def __init__(
         self,
         robot: RobotModel,
