@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from contact_id_controller.estimation.period import keep_estimate
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.runs import one_process
 from contact_id_controller.runs.estimated_state import CONTROLLER, EstimatedState, estimator_changes
@@ -23,7 +24,8 @@ class Walk:
         told = EstimatedState(world, pipeline, noise, seed)
         run = one_process.InProcessRun(name, settings, world, estimator=told, planner=planner)
         self.planner_told = self._listen(run.planner, told)
-        rows, self.faults = [], []
+        rows, self.faults, self.differences = [], [], []
+        kept = np.zeros(1 + world.robot.nq + world.robot.nv + 3 * len(pipeline.feet))
         lasts = [np.zeros((4, 3))]
 
         def each(period):
@@ -33,6 +35,10 @@ class Walk:
                 period.after.q, period.after.v, run.believed.q, run.believed.v,
                 lasts[0].copy(), period.forces, estimate.world_forces, estimate.contact.copy(),
             ))  # fmt: skip
+            keep_estimate(pipeline.period, estimate.time_s, kept)
+            state = estimate.state
+            parts = [state.time_s], state.q, state.v, estimate.world_forces.ravel()
+            self.differences.append(np.abs(kept - np.concatenate(parts)).max())
             self.faults += [(period.after.time_s, fault) for fault in estimate.faults]
 
         self.record = run.record(seconds, each=each)
@@ -75,6 +81,7 @@ def test_a_walk_knows_only_its_imu_encoders_and_efforts(name, mu, noise):
     error = np.sqrt(((walk.estimated - walk.filtered) ** 2).sum(axis=2)[100:].mean())
     assert error < 0.03 * walk.robot.weight
     assert (walk.contact == (walk.forces[:, :, 2] > 0.0))[100:].mean() > 0.965
+    assert max(walk.differences) < 1e-12, "a record is the estimate"
     # What the controller saw is the estimate, not the truth.
     joints = walk.robot.q_index
     assert (walk.q_told[:-1, joints] == walk.record.position[1:]).all()

@@ -23,7 +23,7 @@ class BaseEstimate:
     """What one step found; valid until the next one. Ready for nav_msgs/Odometry.
 
     Attributes:
-        state: ``starting``, ``running``, ``coasting`` or ``lost``.
+        state: ``starting``, ``running``, ``coasting`` or ``lost``.  ready: whether pose and twist may be used.
         reasons: why, and whatever else is wrong, in words; empty while all is well.
         position (3,) m, rotation (3, 3): of the base in the odometry frame.
         velocity (3,) m/s, angular_velocity (3,) rad/s: of the base, in its own axes.
@@ -36,7 +36,7 @@ class BaseEstimate:
         record, x = arrays.record, arrays.x
         self._robot, self._names, self._arrays = robot, tuple(feet), arrays
         self._feet = record[filtering.O_FEET :].reshape(len(self._names), -1)
-        self.state, self.reasons = STARTING, ("standing still is awaited",)
+        self.ready, self.state, self.reasons = False, STARTING, ("standing still is awaited",)
         at = filtering.O_POSITION
         self.position = record[at : at + 3]
         at = filtering.O_ROTATION
@@ -45,11 +45,6 @@ class BaseEstimate:
         self.velocity, self.angular_velocity = record[at : at + 3], record[at + 3 : at + 6]
         self.gyroscope_bias = x[filtering.GYRO_BIAS : filtering.GYRO_BIAS + 3]
         self.accelerometer_bias = x[filtering.ACCEL_BIAS : filtering.ACCEL_BIAS + 3]
-
-    @property
-    def ready(self) -> bool:
-        """Whether pose and twist may be used."""
-        return self.state in (RUNNING, COASTING)
 
     @property
     def orientation(self) -> np.ndarray:

@@ -25,7 +25,7 @@ from contact_id_controller.estimation.base_estimate import (
     BaseEstimate,
     quaternion,
 )
-from contact_id_controller.estimation.checked import finite, put
+from contact_id_controller.estimation.checked import ALL, finite, put
 from contact_id_controller.estimation.found_again import TILT_RAD, TURNING_RAD_S, UpwardsInMotion
 from contact_id_controller.estimation.imu_checks import (
     FAULTS,
@@ -138,6 +138,7 @@ class BaseOdometry:
             position = finite("position", position, 3)
         self._begin(position, float(finite("yaw", [yaw], 1)[0]), np.zeros(4))
         self._memory[:] = 0.0
+        self.imu_bad_s = 0.0
         self.restarts = 0
 
     def _begin(self, position: Any, yaw: float, doubts: Any) -> None:
@@ -194,7 +195,7 @@ class BaseOdometry:
         """The first half of ``step``, for who finds the contacts from what was found here.
 
         look: compiled, called with ``at`` (None: ``arrays``) for the verdict of ``imu_checks`` on the inputs.
-        ``sample``, ``joints_finite`` and ``imu_bad_s`` say what of it is believed.
+        ``sample``, ``joints_finite`` and ``imu_bad_s``, for how long the IMU has not been, say what of it is believed.
         """
         settings = self.settings
         trouble, dt = [], float(dt)
@@ -207,20 +208,27 @@ class BaseOdometry:
             dt = settings.gap_limit_s if dt > 0.0 else 0.0
         self._inputs[filtering.I_DT] = dt
         self._unseen_s = self._unseen(dt)
-        turn, felt, position, velocity, _ = self._places
-        put("gyro", SILENCE if gyro is None else gyro, turn)
-        put("accel", SILENCE if accel is None else accel, felt)
-        put("q_joints", q_joints, position)
-        put("v_joints", v_joints, velocity)
+        gyro, accel = SILENCE if gyro is None else gyro, SILENCE if accel is None else accel
+        turn, felt, place, speed, _ = self._places
+        try:
+            turn[ALL], felt[ALL], place[ALL], speed[ALL] = gyro, accel, q_joints, v_joints
+        except (TypeError, ValueError):  # which of them is not as it should be
+            put("gyro", gyro, turn)
+            put("accel", accel, felt)
+            put("q_joints", q_joints, place)
+            put("v_joints", v_joints, speed)
         fault = look(self.arrays if at is None else at)
         self.joints_finite = fault < NO_JOINTS
         if not self.joints_finite:
             fault -= NO_JOINTS
             trouble.append("joint positions or velocities are not finite")
+        self.imu_bad_s = 0.0
         if fault != GOOD:
             self._memory[M_BAD_S] -= self._unseen_s  # unread states are no silence of the IMU
+            self.imu_bad_s = float(self._memory[M_BAD_S])
             trouble.append(f"IMU is {FAULTS[fault]} for {1e3 * self.imu_bad_s:.0f} ms")
-        self._doubt(dt)
+        if fault != GOOD or self._unseen_s:
+            self._doubt(dt)
         self._fault, self._trouble = fault, trouble
 
     def _doubt(self, dt: float) -> None:
@@ -243,15 +251,13 @@ class BaseOdometry:
         self._usual_s = usual_s + USUAL_SHARE * (min(dt, USUAL_PERIODS * usual_s) - usual_s)
         return unseen_s
 
-    @property
-    def imu_bad_s(self) -> float:
-        """For how long the IMU has not been believed, s; 0 while it is."""
-        return float(self._memory[M_BAD_S])
-
     def advance(self, contacts: Any, skew_s: float = 0.0) -> BaseEstimate:
         """The second half of ``step``."""
         settings, inputs, trouble = self.settings, self._inputs, self._trouble
-        put("contacts", contacts, self._places[4])
+        try:
+            self._places[4][ALL] = contacts
+        except (TypeError, ValueError):
+            put("contacts", contacts, self._places[4])
         if not self.joints_finite:
             self._contacts[:] = 0.0
         inputs[filtering.I_SKEW] = skew_s
@@ -648,7 +654,9 @@ class BaseOdometry:
         self._x[:9] = rotation.ravel()
 
     def _say(self, state: str, *reasons: str) -> None:
-        self.estimate.state, self.estimate.reasons = state, reasons
+        estimate = self.estimate
+        estimate.state, estimate.reasons = state, reasons
+        estimate.ready = state in (RUNNING, COASTING)
 
 
 def _turned(yaw: float) -> np.ndarray:

@@ -21,8 +21,19 @@ from contact_id_controller.estimation.dynamics_estimator import estimate_by_limb
 from contact_id_controller.estimation.elimination import SOLVED
 from contact_id_controller.estimation.filters import smooth
 from contact_id_controller.estimation.imu_checks import GREATEST, NO_JOINTS
-from contact_id_controller.estimation.invariant_filter import ACCEL_BIAS, O_REFUSED_S, O_ROTATION
-from contact_id_controller.estimation.odometry_arrays import OdometryArrays, put_joints, take
+from contact_id_controller.estimation.invariant_filter import (
+    ACCEL_BIAS,
+    O_POSITION,
+    O_REFUSED_S,
+    O_ROTATION,
+    O_VELOCITY,
+)
+from contact_id_controller.estimation.odometry_arrays import (
+    OdometryArrays,
+    put_joints,
+    quaternion_of,
+    take,
+)
 from contact_id_controller.estimation.system import unpack
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.structs import Struct, StructType, packing
@@ -268,6 +279,33 @@ def sum_forces(period):
 
 
 @kernel
+def keep_estimate(period, time_s, row):
+    """Write time, q (nq,), v (nv,) and the forces on the feet, N, odometry frame, into a row, one after the other."""
+    odometry, forces = period.odometry, period.forces
+    record, position, velocity = odometry.record, period.position, period.velocity
+    nq, nv = odometry.q.shape[0], odometry.v.shape[0]
+    rotation = record[O_ROTATION : O_ROTATION + 9].reshape((3, 3))
+    q, v, rest = row[1 : 1 + nq], row[1 + nq : 1 + nq + nv], row[1 + nq + nv :]
+    row[0] = time_s
+    for k in range(nq):
+        q[k] = odometry.q[k]
+    for k in range(3):
+        q[k] = record[O_POSITION + k]
+    quaternion_of(rotation, q[3:7])
+    put_joints(position, odometry.q_index, odometry.turns, q)
+    for k in range(6):
+        v[k] = record[O_VELOCITY + k]
+    for k in range(velocity.shape[0]):
+        v[odometry.actuated[k]] = velocity[k]
+    for i in range(forces.shape[0]):
+        for k in range(3):
+            total = 0.0
+            for j in range(3):
+                total += rotation[k, j] * forces[i, j]
+            rest[3 * i + k] = total
+
+
+@kernel
 def find_contact(period, time_s, ready, planned):
     """Which feet touch, and which of them stay; whether all forces are observable.
 
@@ -318,3 +356,10 @@ def find_contact(period, time_s, ready, planned):
         for i in range(stands.shape[0]):
             stay[i] = contact[i]
     return known
+
+
+@kernel
+def find_feet(period, dt, time_s, ready, planned):
+    """Forces as by ``find_forces``, and where they are found contact as by ``find_contact``; what both return."""
+    found = find_forces(period, dt, ready)
+    return found, found == FOUND and find_contact(period, time_s, ready, planned)

@@ -20,10 +20,13 @@ from contact_id_controller.estimation.filters import LowPass
 from contact_id_controller.estimation.period import (
     CHANGED,
     FIRST,
+    FOUND,
     UNSOLVED,
     EstimationPeriod,
     find_contact,
+    find_feet,
     find_forces,
+    keep_estimate,
     sum_forces,
     take_joints,
     take_readings,
@@ -201,19 +204,19 @@ class EstimationPipeline:
             )
             estimate.faults = (ignored, *self._trouble, *self._lying)
             return estimate
-        put("effort", effort, self._places[0])
+        try:
+            self._places[0][ALL] = effort
+        except (TypeError, ValueError):
+            put("effort", effort, self._places[0])
         if self._places[1].nbytes or len(readings):
             put("readings", readings, self._places[1])
         time_s = float(time_s)
         dt = self.settings.period_s if self._time_s is None else time_s - self._time_s
         self._time_s = estimate.time_s = time_s
         base.take(dt, gyro, accel, position, velocity, take_joints, self.period)
-        trouble = self._find_forces(dt)
         if planned is not None:
             self._planned[ALL] = np.ascontiguousarray(planned, dtype=bool)
-        estimate.forces_known = find_contact(
-            self.period, time_s, base.estimate.ready, planned is not None
-        )
+        trouble = self._find_feet(dt, time_s, planned is not None)
         base.disputed = bool(self._suspects)
         base.advance(self.period.stay, 0.0 if imu_time_s is None else time_s - float(imu_time_s))
         self._trouble = *base.estimate.reasons, *trouble
@@ -224,32 +227,57 @@ class EstimationPipeline:
 
     # Forces
 
+    def _find_feet(self, dt: float, time_s: float, planned: bool) -> tuple[str, ...]:
+        """Ground forces of this period, and which feet touch; what is wrong, in words."""
+        period, ready, estimate = self.period, self.base.estimate.ready, self.estimate
+        periods = dt / self.settings.period_s
+        usual = SHORTEST_PERIODS < periods < LONGEST_PERIODS and not self._missing
+        if usual and self.base.joints_finite and self.base.imu_bad_s <= STALE_S:
+            found, known = find_feet(period, dt, time_s, ready, planned)
+            if found == FOUND:
+                estimate.forces_known = known
+                self._count_looks(dt)
+                return ()
+            trouble = self._go_on(found, dt)
+        else:
+            trouble = self._find_forces(dt)
+        estimate.forces_known = find_contact(period, time_s, ready, planned)
+        return trouble
+
     def _find_forces(self, dt: float) -> tuple[str, ...]:
         """Ground forces of this period; what is wrong, in words."""
-        period, base, estimate = self.period, self.base, self.estimate
+        period, base = self.period, self.base
         periods = dt / self.settings.period_s
         steady = SHORTEST_PERIODS < periods < LONGEST_PERIODS
         if not (steady and base.joints_finite) or base.imu_bad_s > STALE_S:
             if take_readings(period):
                 self._leave_out()
             return self._hold()
-        found = find_forces(period, dt, base.estimate.ready)
+        return self._go_on(find_forces(period, dt, base.estimate.ready), dt)
+
+    def _go_on(self, found: int, dt: float) -> tuple[str, ...]:
+        """Ground forces where ``find_forces`` has not found them, or others are missing than before."""
+        period = self.period
         if found == CHANGED:
             self._leave_out()
-            found = find_forces(period, dt, base.estimate.ready)
+            found = find_forces(period, dt, self.base.estimate.ready)
         if found == FIRST:
             return self._missing
         if found == UNSOLVED:
             if not self.estimator.solve_dense():
                 return self._hold("no estimate: the sensors do not suffice in this configuration")
             sum_forces(period)
-        self._look_s = self._look_s + dt if estimate.ready else 0.0
-        self._look_due = self._look_s >= self.settings.residual_period_s
+        self._count_looks(dt)
         if self._missing:
             if self._look_due or not self._judged:
                 self._judge()
             return (*self._missing, *self._hidden)
         return self._missing
+
+    def _count_looks(self, dt: float) -> None:
+        """Whether it is time for a look at the residuals."""
+        self._look_s = self._look_s + dt if self.base.estimate.ready else 0.0
+        self._look_due = self._look_s >= self.settings.residual_period_s
 
     def _hold(self, *trouble: str) -> tuple[str, ...]:
         """No forces now; the filters begin anew."""
@@ -406,6 +434,8 @@ class EstimationPipeline:
             find_forces(period, dt, False)
         sum_forces(period)
         find_contact(period, 0.0, False, False)
+        find_feet(period, dt, 0.0, False, False)
+        keep_estimate(period, 0.0, np.zeros(1 + self.robot.nq + self.robot.nv + period.forces.size))
         self.start()
 
     def _imu_frame(self) -> str:

@@ -121,7 +121,7 @@ class ControlTopics:
         self._others = OtherSenders(self._node, topic, kind, allowed)
         publisher = self._node.create_publisher(kind, topic, qos)
         self._others.know_own()
-        inputs = (self._odometry, *self._served, *self.patient_subscriptions)
+        inputs = dict.fromkeys((self._odometry, *self._served, *self._patient))
         self._sources = Sources(self._node, [each.topic_name for each in inputs])
         return publisher
 
@@ -169,27 +169,23 @@ class ControlTopics:
                 (Float64MultiArray, "task_goals", self._loop.take_task_goals),
             )
         ]
-        # In real time states first, or commands are late; in lockstep plans apply at once.
+        # In real time states first, or commands are late, and each takes its odometry; in lockstep states wait for
+        # it, and plans apply at once.
         joints, base, contacts, goals = plans
         floating = self._robot.floating_base
         self._planners = [[joints, base, contacts], [goals, contacts]]
         if not floating:
             self._planners = [[joints, contacts]]
         together = self._loop.guard.lockstep
-        self._served = [*plans, self._states] if together else [self._states]
-        self.patient_subscriptions: list[Subscription] = [] if together else plans
+        self._served = [self._odometry, *plans, self._states] if together else [self._states]
+        self._patient: list[Subscription] = [] if together else plans
 
     @property
-    def polled_subscriptions(self) -> list[Subscription]:
-        """Those that a step takes from."""
+    def subscriptions(self) -> tuple[list[Subscription], ...]:
+        """Those to serve without delay; of which one is served between two states; that a step takes from."""
         contact = self._contact_input
-        return [self._odometry, *(() if contact is None else contact.subscriptions)]
-
-    @property
-    def direct_subscriptions(self) -> list[Subscription]:
-        """The subscriptions to serve without delay; while a state waits for its odometry, that too."""
-        waits = self.active and self._waiting is not None
-        return [self._odometry, *self._served] if waits else self._served
+        polled = [self._odometry, *(() if contact is None else contact.subscriptions)]
+        return self._served, self._patient, polled
 
     @property
     def is_heard(self) -> bool:
@@ -268,7 +264,7 @@ class ControlTopics:
         """Take everything from the node, when the last command has arrived."""
         # What was lost is sent again until then; with its publisher it would be gone.
         self._incidents.guarded("last command", self._commands.wait_for_all_acked, _ARRIVAL)
-        for subscription in [*self._served, *self.patient_subscriptions, self._odometry]:
+        for subscription in {*self._served, *self._patient, self._odometry}:
             self._node.destroy_subscription(subscription)
         for publisher in (self._commands, self._markers, self._diagnostics):
             self._node.destroy_publisher(publisher)

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.service import Service
-from rclpy.subscription import Subscription
 from std_srvs.srv import SetBool
 
 from contact_id_controller.control.controller import Controller
@@ -79,6 +77,11 @@ class ControllerNode(LifecycleNode):
 
     Leaving the active state by any way publishes the safe output once; without states it is
     published each `state_timeout_s`. Between cleanup and configure the node holds no resources.
+
+    Attributes:
+        loop: what runs the controller; None unless configured.
+        direct_subscriptions, patient_subscriptions, polled_subscriptions: of its topics, see there; none unless
+            configured.  direct_services: to serve without delay: emergency stop and resume.
     """
 
     def __init__(
@@ -88,9 +91,7 @@ class ControllerNode(LifecycleNode):
         self.incidents = incidents_of(self)
         self._interrupt = interrupt or Interrupt()
         self.loop: ControlLoop | None = None
-        """What runs the controller; None unless configured."""
         self.finalized = False
-        self._topics: ControlTopics | None = None
         self._parameter_table = ParameterTable(
             self,
             TABLE,
@@ -109,32 +110,12 @@ class ControllerNode(LifecycleNode):
             SetBool, "~/emergency_stop", self._on_emergency_stop
         )
         self._heartbeat = HeartbeatTopic(self)
+        self._take_topics(None)
 
     @property
     def active(self) -> bool:
         """Whether commands are published."""
         return self._topics is not None and self._topics.active
-
-    @property
-    def direct_subscriptions(self) -> list[Subscription]:
-        """The subscriptions to serve without delay, none unless configured."""
-        return self._topics.direct_subscriptions if self._topics is not None else []
-
-    @property
-    def patient_subscriptions(self) -> list[Subscription]:
-        """The subscriptions of which no more than one is served between two states."""
-        return self._topics.patient_subscriptions if self._topics is not None else []
-
-    @property
-    def polled_subscriptions(self) -> list[Subscription]:
-        """The subscriptions that a step takes from."""
-        return self._topics.polled_subscriptions if self._topics is not None else []
-
-    @property
-    def direct_services(self) -> list[Service]:
-        """The services to serve without delay: emergency stop and resume."""
-        topics = [] if self._topics is None else self._topics.direct_services
-        return [self._stop_service, *topics]
 
     @property
     def not_ready(self) -> str:
@@ -189,7 +170,7 @@ class ControllerNode(LifecycleNode):
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")
             return _FAILURE
-        self._topics = ControlTopics(self, loop, self.incidents, chore=self._apply_changes)
+        self._take_topics(ControlTopics(self, loop, self.incidents, chore=self._apply_changes))
         self.loop = loop
         self._parameter_table.changed = False
         self.get_logger().info(
@@ -249,9 +230,20 @@ class ControllerNode(LifecycleNode):
             self.get_logger().error(str(error))
 
     def _release(self) -> None:
-        topics, self._topics, self.loop = self._topics, None, None
+        topics, self.loop = self._topics, None
+        self._take_topics(None)
         if topics is not None:
             topics.destroy()
+
+    def _take_topics(self, topics: ControlTopics | None) -> None:
+        """Serve these topics from now on."""
+        self._topics = topics
+        lists = ([], [], []) if topics is None else topics.subscriptions
+        self.direct_subscriptions, self.patient_subscriptions, self.polled_subscriptions = lists
+        self.direct_services = [
+            self._stop_service,
+            *([] if topics is None else topics.direct_services),
+        ]
 
     def _on_emergency_stop(
         self, request: SetBool.Request, response: SetBool.Response

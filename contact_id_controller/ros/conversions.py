@@ -21,6 +21,10 @@ from contact_id_controller.ros.samples import NO_WORDS, NumbersReader
 from contact_id_controller.safety.odometry_jump import BASE_SIZE
 from contact_id_controller.safety.states import NANO, JointReading, Refusal
 
+_new: Any = (
+    tuple.__new__
+)  # of a NamedTuple, without the Python function that its class makes for it
+
 
 def seconds(stamp: Any) -> float:
     """A builtin_interfaces/Time or Duration in s (exact to 0.3 us for times of this century)."""
@@ -30,8 +34,8 @@ def seconds(stamp: Any) -> float:
 class JointStateReader:
     """Maps sensor_msgs/JointState, or its bytes, by joint name, in any order and with extra joints.
 
-    After a `read` that gave a reading, `position` and `velocity` (na,) hold it in the order of
-    `joint_names`; they are overwritten by the next one.
+    After a `read` that gave a reading, `position`, `velocity` (na,) and `given`, efforts (na,) or None, hold it in
+    the order of `joint_names`; they are overwritten by the next one.
     """
 
     def __init__(self, joint_names: Sequence[str]) -> None:
@@ -40,7 +44,7 @@ class JointStateReader:
         self.position, self.velocity, self._efforts = self._numbers
         self._names: list[str] | None = None
         self._columns = np.zeros(0, dtype=np.intp)
-        self._has_efforts = False
+        self._has_efforts, self.given = False, None
         self._index, self._room = NO_WORDS, np.zeros(0)
         self._packed = NumbersReader(packed.JOINT_STATE)
 
@@ -49,7 +53,7 @@ class JointStateReader:
         if isinstance(message, bytes):
             time_ns = self._packed.take(message, self._index, self._room)
             if time_ns is not None:
-                return self._reading(time_ns)
+                return _new(JointReading, (time_ns, self.position, self.velocity, self.given))
             try:
                 message = self._packed.message(message)
             except StateError as error:
@@ -82,14 +86,8 @@ class JointStateReader:
         return self._reading(packed.stamp_ns(message))
 
     def _reading(self, time_ns: int) -> JointReading:
-        given = self._efforts if self._has_efforts else None
-        return JointReading(time_ns, self.position, self.velocity, given)
-
-    def efforts(self) -> np.ndarray:
-        """Efforts (na,) of the last message that gave a reading; not a number where it has none."""
-        if not self._has_efforts:
-            return np.full(len(self.joint_names), np.nan)
-        return self._efforts.copy()
+        self.given = self._efforts if self._has_efforts else None
+        return JointReading(time_ns, self.position, self.velocity, self.given)
 
     def _map(self, names: list[str]) -> Refusal | None:
         """Map these joint names to the robot's order; a Refusal where one lacks or comes twice."""
@@ -114,26 +112,27 @@ class PositionsByName:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
-        self._columns = np.full(len(self._names), -1)
-        self._packed = packed.PackedReader(packed.JOINT_STATE)
+        self._values, self._room = np.full(len(self._names), np.nan), np.zeros(0)
+        self._known, self._index = np.zeros(0, dtype=np.intp), NO_WORDS
+        self._packed = NumbersReader(packed.JOINT_STATE)
 
     def read(self, data: bytes) -> np.ndarray:
-        """(n,), not a number where a name, or its position, is missing.
+        """(n,), not a number where a name, or its position, is missing; the next call overwrites it.
 
         Raises:
             StateError: these bytes are no such message.
         """
-        arrays = self._packed.arrays(data)
-        if arrays is None:
+        values = self._values
+        if self._packed.take(data, self._index, self._room) is None:
             message = self._packed.message(data)
-            column = {name: k for k, name in enumerate(message.name)}
-            self._columns = np.array([column.get(name, -1) for name in self._names])
             position = np.frombuffer(message.position)
-        else:
-            position = arrays[0]
-        values = np.full(len(self._names), np.nan)
-        known = (self._columns >= 0) & (self._columns < position.size)
-        values[known] = position[self._columns[known]]
+            column = {name: k for k, name in enumerate(message.name)}
+            columns = np.array([column.get(name, position.size) for name in self._names], dtype=int)
+            self._known = np.flatnonzero(columns < position.size)
+            columns, values[:] = columns[self._known], np.nan
+            self._room, words = position[columns], self._packed.index()
+            self._index = words[columns] if len(words) else words
+        values[self._known] = self._room
         return values
 
 

@@ -8,7 +8,7 @@ subscriptions are waited on, and the executor gets a short turn every few millis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rclpy.callback_groups import CallbackGroup
@@ -21,6 +21,9 @@ from contact_id_controller.ros.executor import GuardedExecutor
 
 WHOLE_TURN_S = 0.5
 """Longest time between turns in which the executor itself looks at everything."""
+
+MOST_LISTS = 8
+"""Whose handles are kept: more are not in use at once."""
 
 PATIENT_SHARE, PATIENT_AT_ONCE_S = 0.25, 0.02
 """Of the time goes to patient subscriptions, at most, but for the parts of a plan that come together."""
@@ -45,32 +48,32 @@ class Polled(CallbackGroup):
         pass
 
 
-def take(subscription: Subscription) -> tuple[Any, Mapping[str, Any]] | None:
-    """The next message that waits in a subscription, with the middleware's information on it; runs no callback.
+def take_newest(subscription: Subscription) -> Any:
+    """The newest message that waits in a subscription of depth 1, or None; runs no callback.
 
     A raw subscription gives it serialised.
     """
     handle = subscription.handle
     with handle:
-        return handle.take_message(subscription.msg_type, subscription.raw)
-
-
-def take_newest(subscription: Subscription) -> Any:
-    """The newest message that waits in a subscription of depth 1, or None; runs no callback."""
-    taken = take(subscription)
+        taken = handle.take_message(subscription.msg_type, subscription.raw)
     return None if taken is None else taken[0]
 
 
-def take_waiting(subscription: Subscription) -> Iterator[Any]:
+def take_waiting(subscription: Subscription) -> Sequence[Any]:
     """What waits in a subscription, the oldest first; runs no callback.
 
     No more than it keeps: in a flood there is always one more.
     """
-    for _ in range(max(subscription.qos_profile.depth, 1)):
+    message = take_newest(subscription)
+    if message is None:
+        return ()
+    found = [message]
+    for _ in range(subscription.qos_profile.depth - 1):
         message = take_newest(subscription)
         if message is None:
-            return
-        yield message
+            break
+        found.append(message)
+    return found
 
 
 def hand_on_newest(subscription: Subscription) -> bool:
@@ -78,7 +81,9 @@ def hand_on_newest(subscription: Subscription) -> bool:
 
     A callback of two arguments gets the middleware's information on the message, as from rclpy.
     """
-    taken = take(subscription)
+    handle = subscription.handle
+    with handle:
+        taken = handle.take_message(subscription.msg_type, subscription.raw)
     if taken is None:
         return False
     if subscription._callback_type is Subscription.CallbackType.WithMessageInfo:
@@ -106,7 +111,7 @@ class DirectLoop:
     Args:
         executor: holds the node; gets a turn every `turn_interval_s`, and when nothing arrives.
         subscriptions: returns the subscriptions to serve now (it may return none), in order of
-            importance.
+            importance: the same list as long as they are the same. So do the others.
         patient: returns subscriptions of which one, in turn, is served after a wait: a state
             that comes amid the parts of a plan is not held back by all of them. In a flood they get
             ``PATIENT_SHARE`` of the time.
@@ -143,6 +148,8 @@ class DirectLoop:
         self._next_turn_s = self._whole_turn_s = self._next_look_s = self._rested_s = 0.0
         self._next_patient = 0
         self._wait_sets: dict[tuple[int, int], rclpy_implementation.WaitSet] = {}  # by sizes
+        self._both: tuple[Sequence[Subscription], ...] = [], [], []
+        self._known: dict[int, tuple[Sequence[Any], list[Any]]] = {}  # lists and their handles
 
     def spin_once(self, timeout_s: float) -> None:
         """Wait for messages up to `timeout_s`, run their callbacks, and give turns when due."""
@@ -154,36 +161,47 @@ class DirectLoop:
         patient, services = self._patient(), self._services()
         now_s = time.monotonic()
         looks = now_s >= self._next_look_s and now_s >= self._rested_s - PATIENT_AT_ONCE_S
-        waited = [*subscriptions, *patient] if looks else subscriptions
+        waited = self._with_patient(subscriptions, patient) if looks else subscriptions
         ready = self._wait(waited, services, timeout_s)
         self._looked()
-        for service in services:
-            if service.handle.pointer in ready:
-                self._guarded(service.srv_type.__name__, _answer, service)
-        served = [self._take(each, ready) for each in subscriptions]
-        begun_s = time.thread_time() if looks else 0.0
-        more = looks and self._take_one(patient, ready)
-        if more:
-            took_s = time.thread_time() - begun_s
-            self._rested_s = max(self._rested_s, now_s) + took_s / PATIENT_SHARE
-        now_s, busy = time.monotonic(), any(served)
+        if services:
+            for service in services:
+                if service.handle.pointer in ready:
+                    self._guarded(service.srv_type.__name__, _answer, service)
+        busy = more = False
+        for each in subscriptions:
+            if each.handle.pointer in ready:
+                busy |= self._hand_on(each)
+        if looks and patient:
+            begun_s = time.thread_time()
+            more = self._take_one(patient, ready)
+            if more:
+                took_s = time.thread_time() - begun_s
+                self._rested_s = max(self._rested_s, now_s) + took_s / PATIENT_SHARE
+        now_s = time.monotonic()
         if looks or not busy:
             self._next_look_s = now_s + self._look_interval_s if busy and not more else 0.0
         if not ready or now_s >= self._next_turn_s:
             self._turn([*subscriptions, *patient, *self._polled()])
 
+    def _with_patient(
+        self, subscriptions: Sequence[Subscription], patient: Sequence[Subscription]
+    ) -> Sequence[Subscription]:
+        """Both, in one list that stays the same as long as they do."""
+        first, second, both = self._both
+        if first is not subscriptions or second is not patient:
+            both = [*subscriptions, *patient]
+            self._both = subscriptions, patient, both
+        return both
+
     def _take_one(self, patient: Sequence[Subscription], ready: Sequence[int]) -> bool:
         """Hand on the newest message of one that waits, in turn; whether there was one."""
         for step in range(len(patient)):
             place = (self._next_patient + step) % len(patient)
-            if self._take(patient[place], ready):
+            if patient[place].handle.pointer in ready and self._hand_on(patient[place]):
                 self._next_patient = place + 1
                 return True
         return False
-
-    def _take(self, subscription: Subscription, ready: Sequence[int]) -> bool:
-        """Hand on the newest message of a subscription; whether there was one."""
-        return subscription.handle.pointer in ready and self._hand_on(subscription)
 
     def _hand_on(self, subscription: Subscription) -> bool:
         return bool(self._guarded(subscription.msg_type.__name__, hand_on_newest, subscription))
@@ -192,23 +210,30 @@ class DirectLoop:
         self, subscriptions: Sequence[Subscription], services: Sequence[Service], timeout_s: float
     ) -> list[int]:
         """Handles of those where something waits, as soon as there is one."""
-        context = self._executor.context
-        with context.handle:
-            size = len(subscriptions), len(services)
-            wait_set = self._wait_sets.get(size)
-            if wait_set is None:
-                wait_set = rclpy_implementation.WaitSet(
-                    size[0], 0, 0, 0, size[1], 0, context.handle
-                )
-                self._wait_sets[size] = wait_set
-            wait_set.clear_entities()
-            for subscription in subscriptions:
-                wait_set.add_subscription(subscription.handle)
-            for service in services:
-                wait_set.add_service(service.handle)
-            wait_set.wait(int(timeout_s * 1e9))
-            ready = wait_set.get_ready_entities("subscription")
-            return [*ready, *wait_set.get_ready_entities("service")] if services else ready
+        size = len(subscriptions), len(services)
+        wait_set = self._wait_sets.get(size)
+        if wait_set is None:
+            handle = self._executor.context.handle
+            wait_set = rclpy_implementation.WaitSet(size[0], 0, 0, 0, size[1], 0, handle)
+            self._wait_sets[size] = wait_set
+        wait_set.clear_entities()
+        for handle in self._handles(subscriptions):
+            wait_set.add_subscription(handle)
+        if services:
+            for handle in self._handles(services):
+                wait_set.add_service(handle)
+        wait_set.wait(int(timeout_s * 1e9))
+        ready: list[int] = wait_set.get_ready_entities("subscription")
+        return [*ready, *wait_set.get_ready_entities("service")] if services else ready
+
+    def _handles(self, entities: Sequence[Any]) -> list[Any]:
+        """Handles of the entities of a list; kept with it, as asking each for its own takes as long as waiting."""
+        known = self._known.get(id(entities))
+        if known is None or known[0] is not entities or len(known[1]) != len(entities):
+            if len(self._known) > MOST_LISTS:
+                self._known.clear()
+            known = self._known[id(entities)] = entities, [each.handle for each in entities]
+        return known[1]
 
     def _turn(self, served: Sequence[Subscription]) -> None:
         """Serve what is due: by the executor, up to `turn_s`, only where nothing else can, and at times."""

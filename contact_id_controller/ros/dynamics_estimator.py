@@ -23,6 +23,7 @@ from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.estimation.base_estimate import LOST
+from contact_id_controller.estimation.period import keep_estimate
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.estimation.stamps import FARTHEST_S, StampFilter
 from contact_id_controller.exceptions import (
@@ -82,6 +83,10 @@ class DynamicsEstimatorNode(LifecycleNode):
         self.active = self.finalized = False
         self.steps = 0
         """Joint states that have been used."""
+        self.direct_subscriptions: list[Subscription] = []
+        """Those to serve without delay, none unless configured."""
+        self.polled_subscriptions: list[Subscription] = []
+        """Those that a step takes from."""
         self._table = ParameterTable(
             self,
             table_of(DynamicsEstimatorSettings),
@@ -89,23 +94,11 @@ class DynamicsEstimatorNode(LifecycleNode):
         )
         self.stamps = {"imu": StampFilter(), "joint_states": StampFilter()}
         self._subscriptions_made: list[Subscription] = []
-        self._served: list[Subscription] = []
-        self._polled: list[Subscription] = []
 
     @property
     def starts_by_itself(self) -> bool:
         """Parameter `autostart`."""
         return self.get_parameter("autostart").value is True
-
-    @property
-    def direct_subscriptions(self) -> list[Subscription]:
-        """The subscriptions to serve without delay, none unless configured."""
-        return self._served
-
-    @property
-    def polled_subscriptions(self) -> list[Subscription]:
-        """Those that a step takes from."""
-        return self._polled
 
     # Transitions
 
@@ -126,6 +119,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             return _FAILURE
         self.settings, self.pipeline, self._publisher = settings, pipeline, publisher
         self._joints = JointStateReader(robot.joint_names)
+        self._no_efforts = np.full(robot.na, np.nan)
         self._make_topics()
         self._begin()
         self.get_logger().info(
@@ -155,8 +149,11 @@ class DynamicsEstimatorNode(LifecycleNode):
         joints = subscribe(JointState, "joint_states", self._on_joints, stream, raw=True)
         self._subscriptions_made = [*sensors, schedule, joints]
         # In real time a step takes what has come; in lockstep joints wait for what has not.
-        self._polled = sensors if self.settings.mode == "real_time" else []
-        self._served = [each for each in self._subscriptions_made if each not in self._polled]
+        self.polled_subscriptions = sensors if self.settings.mode == "real_time" else []
+        self.direct_subscriptions = [
+            each for each in self._subscriptions_made if each not in self.polled_subscriptions
+        ]
+        self._polled = [(each, each.callback) for each in self.polled_subscriptions]
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timers = [
@@ -217,7 +214,8 @@ class DynamicsEstimatorNode(LifecycleNode):
         self.pipeline = None
         for subscription in self._subscriptions_made:
             self.destroy_subscription(subscription)
-        self._subscriptions_made, self._served, self._polled = [], [], []
+        self._subscriptions_made, self._polled = [], []
+        self.direct_subscriptions, self.polled_subscriptions = [], []
         for timer in self._timers:
             self.destroy_timer(timer)
         self.destroy_publisher(self._diagnostics)
@@ -238,7 +236,8 @@ class DynamicsEstimatorNode(LifecycleNode):
             self._imu.clear()
         self._imu.append((stamp_ns, sample))
         self._heard_s["imu"], self._imu_given_up = time.monotonic(), False
-        self._serve_waiting()
+        if self._waiting is not None:
+            self._serve_waiting()
 
     def _serve_waiting(self) -> None:
         waiting, self._waiting = self._waiting, None
@@ -269,10 +268,10 @@ class DynamicsEstimatorNode(LifecycleNode):
         """
         if not self.active:
             return
-        self._heard_s["joint_states"] = time.monotonic()
-        for subscription in self._polled:
+        self._heard_s["joint_states"] = now_s = time.monotonic()
+        for subscription, keep in self._polled:
             for sample in take_waiting(subscription):
-                subscription.callback(sample)
+                keep(sample)
         stamp_ns = packed_stamp_ns(message)
         if not served_late and not self.stamps["joint_states"].accepts(1e-9 * stamp_ns):
             self.refusal = f"a joint state of {1e-9 * stamp_ns:.3f} s is ignored for its stamp"
@@ -280,7 +279,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         if self.settings.mode == "lockstep" and self._lacks(stamp_ns):
             self._waiting = message
             return
-        self._waiting, self._served_s = None, time.monotonic()
+        self._waiting, self._served_s = None, now_s
         reading = self._joints.read(message)
         if isinstance(reading, Refusal):
             self.refusal = reading.detail
@@ -297,15 +296,15 @@ class DynamicsEstimatorNode(LifecycleNode):
             self.pipeline.follow_clock()
         time_s = stamp_ns * 1e-9
         gyro, accel, imu_time_s = self._sample_of(stamp_ns)
-        schedule, readings = self._schedule.at(time_s), self._mounted.at(stamp_ns)
+        schedule = self._schedule.at(time_s)
         estimate = self.pipeline.step(
             time_s,
             gyro,
             accel,
             reading.position,
             reading.velocity,
-            self._joints.efforts(),
-            readings=readings,
+            self._no_efforts if reading.effort is None else reading.effort,
+            readings=self._mounted.at(stamp_ns) if self._mounted.sources else (),
             imu_time_s=imu_time_s,
             planned=None if schedule is None else schedule.sample(time_s),
             look=False,
@@ -316,7 +315,8 @@ class DynamicsEstimatorNode(LifecycleNode):
         self.pipeline.look()
         self.steps += 1
         if self._recorder is not None and estimate.ready:
-            self._recorder.add(estimate.state, estimate.world_forces)
+            keep_estimate(self.pipeline.period, time_s, self._recorder.next())
+            self._recorder.keep()
         self._diagnose_changes()
 
     def _lacks(self, stamp_ns: int) -> bool:
@@ -338,17 +338,18 @@ class DynamicsEstimatorNode(LifecycleNode):
     # Diagnostics
 
     def _faults(self) -> tuple[str, ...]:
-        said = (self.refusal,) if self.refusal else ()
-        return said + self.pipeline.estimate.faults
+        faults = self.pipeline.estimate.faults
+        return (self.refusal, *faults) if self.refusal else faults
 
     def _diagnose_changes(self) -> None:
         """Tell at once when something else is wrong than before, whatever its figures."""
-        state = self.pipeline.estimate.odometry.state
+        estimate = self.pipeline.estimate
+        state = estimate.odometry.state
         if (state == LOST) != self._lost:
             self._log_lost(state)
-        faults = self._faults()
-        if not (faults or self._said):
+        if not (estimate.faults or self.refusal or self._said):
             return
+        faults = self._faults()
         kinds = tuple(_NUMBER.sub("", fault) for fault in faults)
         if kinds != self._said:
             self._said = kinds

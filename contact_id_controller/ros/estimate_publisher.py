@@ -68,7 +68,9 @@ class EstimatePublisher:
         self._contacts_every = 1 if settings.mode == "lockstep" else CONTACTS_EVERY
         self._listeners_every = 1 if settings.mode == "lockstep" else LISTENERS_EVERY
         self._since_contacts, self._last_contacts, self._since_look = CONTACTS_EVERY, b"", 0
-        self._odometry = self._publisher(Odometry, "odometry"), *packed_odometry(odometry, base)
+        message, (pose, of_pose, twist, of_twist) = packed_odometry(odometry, base)
+        numbers = pose, of_pose.reshape(6, 6), twist, of_twist.reshape(6, 6)
+        self._odometry = self._publisher(Odometry, "odometry"), message, numbers
         self._tf: Any = None
         self._next_tf_ns = -np.inf
         if settings.publish_tf and TFMessage is not None:
@@ -158,8 +160,7 @@ class EstimatePublisher:
     def _publish_odometry(self, found: BaseEstimate) -> None:
         """Publish pose, twist and covariances in place, and the transform at its lower rate."""
         publisher, message, (pose, pose_covariance, twist, twist_covariance) = self._odometry
-        pose[:], of_pose, twist[:], of_twist = found.report()
-        pose_covariance[:], twist_covariance[:] = of_pose.ravel(), of_twist.ravel()
+        pose[:], pose_covariance[:], twist[:], twist_covariance[:] = found.report()
         message.set_stamp(self._stamp_ns)
         message.publish(publisher)
         # Backwards too: time has begun anew.

@@ -57,7 +57,9 @@ def nanoseconds(stamp: Any) -> int:
 def stamp_parts(time_ns: int) -> tuple[int, int]:
     """Seconds and nanoseconds of a time, ns, as a stamp has them: the farthest that it can say."""
     sec, nanosec = divmod(time_ns, 1_000_000_000)
-    return min(max(sec, -FARTHEST_S), FARTHEST_S - 1), nanosec
+    if not -FARTHEST_S <= sec < FARTHEST_S:
+        sec = -FARTHEST_S if sec < 0 else FARTHEST_S - 1
+    return sec, nanosec
 
 
 def stamp_ns(message: Any) -> int:

@@ -31,20 +31,24 @@ class NumbersReader(PackedReader):
     def __init__(self, kind: Packable) -> None:
         super().__init__(kind)
         self._known: Layout | None = None
-        self._look_at(Layout(bytes(len(ENCAPSULATION) + 8), [], None))
+        none = Layout(bytes(len(ENCAPSULATION) + 8), [], None)
+        self._look_at(none)
         # Compiled now, not with the first message.
-        _read(words_of(self._known.data), self._same, self._bits, NO_WORDS, _NO_NUMBERS)
+        _read(words_of(none.data), self._same, self._bits, NO_WORDS, _NO_NUMBERS)
 
     def take(self, data: bytes, index: np.ndarray, out: np.ndarray) -> int | None:
         """Words (m,) of bytes whose layout is known into ``out`` (m,): their time, ns; or None."""
         layout = self.layout
-        if layout is None or len(data) != len(layout.data) or not data.startswith(ENCAPSULATION):
-            return None
         if layout is not self._known:
+            if layout is None:
+                return None
             self._look_at(layout)
+        if len(data) != self._size or not data.startswith(ENCAPSULATION):
+            return None
         if self._tail and not data.endswith(self._tail):
             return None
-        time_ns = _read(words_of(data), self._same, self._bits, index, out)
+        words = np.frombuffer(data, np.float64, self._count, len(ENCAPSULATION))
+        time_ns = _read(words, self._same, self._bits, index, out)
         return None if time_ns == _ANOTHER else time_ns
 
     def index(self) -> np.ndarray:
@@ -60,6 +64,7 @@ class NumbersReader(PackedReader):
         for at, count in layout.all_places:
             same[word(at) : word(at) + count] = False
         self._known, self._same = layout, np.flatnonzero(same)
+        self._size, self._count = len(layout.data), len(words)
         self._bits = words.view(np.uint64)[self._same]
         self._tail = layout.data[len(ENCAPSULATION) + 8 * len(words) :]
 

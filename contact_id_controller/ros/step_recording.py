@@ -14,7 +14,6 @@ from contact_id_controller.exceptions import RecordError
 from contact_id_controller.files import check_record, shortage, write_rows
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.state import RobotState
 
 _CHUNK_BYTES = 1 << 20
 """Memory that is taken at a time, in a fraction of a millisecond. From four megabytes on numpy asks for large pages,
@@ -252,6 +251,9 @@ class EstimateRecorder:
     odometry frame, of the period that ended then, NaN where they were not observable;
     foot_names.
 
+    Attributes:
+        next, keep: room for the numbers of a step, which stand one after the other; and that they are there.
+
     Raises:
         RecordError: the folder does not exist; in `save`, the file cannot be written.
     """
@@ -270,17 +272,11 @@ class EstimateRecorder:
                 "forces": ((len(foot_names), 3), float),
             }
         )
-        self._parts = np.cumsum([1, robot.nq, robot.nv])
+        self.next, self.keep = self._rows.next, self._rows.keep
 
     def prepare(self) -> None:
         """Take memory for the next rows where that delays nothing."""
         self._rows.prepare()
-
-    def add(self, state: RobotState, forces: np.ndarray) -> None:
-        """Add an estimate."""
-        row, (q, v, rest) = self._rows.next(), self._parts
-        row[0], row[q:v], row[v:rest], row[rest:] = state.time_s, state.q, state.v, forces.ravel()
-        self._rows.keep()
 
     def save(self) -> None:
         """Write what has been collected."""
