@@ -180,19 +180,18 @@ class ContactSet:
         viscosity: NDArray[np.float64] | None = None,
     ) -> ContactSet:
         """As ``moved``, for arrays as ``dense`` gives them: the control loop's way, without checks."""
-        return _assembled(
-            self.points if points is None else points,
-            self.normals if normals is None else normals,
-            self.frames,
-            self.friction if friction is None else friction,
-            self.gaps if gaps is None else gaps,
-            self.identities,
-            self.against,
-            self.surface_velocities,
-            self.viscosity if viscosity is None else viscosity,
-            self.load_share if load_share is None else load_share,
-            self._resolved,
-        )
+        contacts: ContactSet = _Draft()
+        draft: Any = contacts
+        draft.points = self.points if points is None else points
+        draft.normals = self.normals if normals is None else normals
+        draft.gaps = self.gaps if gaps is None else gaps
+        draft.friction = self.friction if friction is None else friction
+        draft.viscosity = self.viscosity if viscosity is None else viscosity
+        draft.load_share = self.load_share if load_share is None else load_share
+        draft.frames, draft.identities, draft.against = self.frames, self.identities, self.against
+        draft.surface_velocities, draft._resolved = self.surface_velocities, self._resolved
+        draft.__class__ = ContactSet
+        return contacts
 
     def subset(self, mask: ArrayLike) -> ContactSet:
         """The contacts where ``mask`` (n,) is true; identities are kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,16 @@ RELAXED = "relaxed"  # physics and limits hold; plan or contacts were given up a
 UNHOLDABLE = "unholdable"  # no set of contacts holds under load alone; some hold without
 NOT_CONVERGED = "not_converged"  # the solver gave up; forces are a fallback
 STATUSES = (SOLVED, RELAXED, INCONSISTENT, UNHOLDABLE, NOT_CONVERGED)
+
+
+@lru_cache(maxsize=256)
+def answer_places(n: int, na: int, nv: int) -> tuple[slice, ...]:
+    """Where in its room a compiled entry writes its answer to n contacts.
+
+    ``attainable`` (3n,), ``impulses`` (3n,), ``joint_velocity_change`` (na,), ``torques`` (na,), ``velocity`` (nv,).
+    """
+    ends = np.cumsum([0, 3 * n, 3 * n, na, na, nv]).tolist()
+    return tuple(map(slice, ends[:-1], ends[1:]))
 
 
 class Certificate(NamedTuple):
@@ -98,6 +109,31 @@ class Solution:
         draft.memory, draft.attainable = memory, attainable
         draft.disturbance, draft.certificate = disturbance, certificate
         draft._forces = None
+        draft.__class__ = cls
+        return solution
+
+    @classmethod
+    def of_room(
+        cls,
+        problem: Problem,
+        status: str,
+        iterations: int,
+        contradiction_m_s: float,
+        room: NDArray[np.float64],
+        memory: Any = None,
+    ) -> Solution:
+        """The solution that a compiled entry has written into its room (`answer_places`)."""
+        robot = problem.robot
+        moved, z, delta, torques, velocity = answer_places(
+            len(problem.contacts.points), robot.na, robot.nv
+        )
+        solution: Solution = _Draft()
+        draft: Any = solution
+        draft.problem, draft.status, draft.iterations = problem, status, iterations
+        draft.torques, draft.impulses, draft.velocity = room[torques], room[z], room[velocity]
+        draft.joint_velocity_change, draft.attainable = room[delta], room[moved]
+        draft.contradiction_m_s, draft.memory = contradiction_m_s, memory
+        draft.disturbance = draft.certificate = draft._forces = None
         draft.__class__ = cls
         return solution
 

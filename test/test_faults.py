@@ -15,8 +15,7 @@ from paths import ROOT
 pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("mujoco", reason="needs the simulated robot")
 
-from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.solving import StepSolver
+from contact_id_controller.control.controller import Controller, StepSolver
 from contact_id_controller.exceptions import ConfigurationError, RunError
 from contact_id_controller.exit_codes import INTERRUPTED
 from contact_id_controller.runs.one_process import controller_settings

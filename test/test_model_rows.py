@@ -13,8 +13,7 @@ import pytest
 from robots import QUADRUPED, QUADRUPED_FEET, point_kinematics
 
 from contact_id_controller import RobotModel
-from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.solving import SUPPLIED
+from contact_id_controller.control.controller import SUPPLIED, Controller
 from contact_id_controller.exceptions import ConfigurationError, UnknownModelError
 from contact_id_controller.models import (
     ROWS,

@@ -5,8 +5,8 @@ import itertools
 import pytest
 from paths import ROOT
 
-from contact_id_controller.safety.listening import Pace
 from contact_id_controller.safety.machine import REACTIONS, SafetyLimits, SafetyMachine, SafetyState
+from contact_id_controller.safety.states import Pace
 
 LIMITS = SafetyLimits(
     recovery_window_s=0.2, failures_in_a_row=3, overruns_in_a_row=4, tilt_limit_rad=1.0

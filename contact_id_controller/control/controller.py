@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from contact_id_controller.control import grip, motor_estimate
 from contact_id_controller.control.balance import Balance
@@ -22,26 +23,29 @@ from contact_id_controller.control.disturbance import (
     room,
 )
 from contact_id_controller.control.effort_ceiling import refuse_above_description
-from contact_id_controller.control.feedback import tilt, up_in_base
-from contact_id_controller.control.limits import joint_limits
+from contact_id_controller.control.feedback import up_in_base
+from contact_id_controller.control.limits import JointLimits, joint_limits
 from contact_id_controller.control.memory import Memory
 from contact_id_controller.control.pending_commands import PendingCommands
 from contact_id_controller.control.period import Period, PeriodSettings
 from contact_id_controller.control.robot_plan_limits import plan_limits
-from contact_id_controller.control.solving import StepSolver, effective_row, loss_weights
-from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving
+from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving, rub
 from contact_id_controller.control.tasks import Tasks
 from contact_id_controller.control.touch import Touch
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FeetOnGround, contact_names, feet_on
+from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.kernels.views import dense
+from contact_id_controller.models import Tangential, row_of
+from contact_id_controller.models.contact_model import ContactModel
+from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.plans.base_trajectory import BaseReference
 from contact_id_controller.plans.checks import Followed, prepare, ready_to_follow
 from contact_id_controller.plans.goals import TaskGoals
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.sampling import BASE_NUMBERS
 from contact_id_controller.plans.trajectories import Reference
-from contact_id_controller.problem import compute_dynamics
+from contact_id_controller.problem import Problem, ProblemMaker, compute_dynamics
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.controller_rows import ESTIMATE
@@ -104,6 +108,123 @@ class Workings(NamedTuple):
     stops_early: bool
 
 
+SUPPLIED = ("torque_limits", "weights", "forces")
+"""The options of contact models that the controller knows: limits and loss of the motors, and the
+measured contact forces."""
+
+
+def effective_row(settings: ControllerSettings) -> ContactModel:
+    """The row of the model with which the settings' problem is solved.
+
+    Where no contact ever slips that is the limit which the model's row names.
+    """
+    row = row_of(settings.friction, settings.solver)
+    unbounded = min(settings.friction_coefficient) >= UNBOUNDED_FRICTION
+    return row_of(*row.without_slip) if unbounded and row.without_slip else row
+
+
+def loss_weights(robot: RobotModel, settings: ControllerSettings) -> NDArray[np.float64] | None:
+    """R/Kt^2 (na,) of the motors, W/(N·m)^2; None where they are not known."""
+    if not settings.motor_constant_nm_sqrt_w:
+        return None
+    weights: NDArray[np.float64] = settings.spread("motor_constant_nm_sqrt_w", robot.na) ** -2.0
+    return weights
+
+
+class StepSolver:
+    """Makes and solves the problems of one controller.
+
+    Args:
+        robot, feet, settings: as for the controller.  row: of the model.  period: of the controller.
+        limits: of the motors.
+
+    Attributes:
+        options: of the model.  period: of the controller.
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        feet: FeetOnGround,
+        settings: ControllerSettings,
+        row: ContactModel,
+        period: Period,
+        limits: JointLimits,
+    ):
+        self._robot, self._feet, self.period, self._row = robot, feet, period, row
+        self._period_s = settings.period_s
+        self._problems = ProblemMaker(
+            robot,
+            settings.period_s,
+            velocity_product_term=settings.velocity_product_term,
+            contact_time_constant_s=settings.contact_time_constant_s,
+            penetration_gain=settings.penetration_gain,
+        )
+        self._pushes = bool(period.settings.push_n.any())
+        self._disturbed = bool(period.settings.bounds.any())
+        self._rubs = robot.motors.rub
+        kp, kd = period.settings.position_gain, period.settings.velocity_gain
+        self._pace = np.divide(kp, kd, out=np.zeros(robot.na), where=kd > 0.0)
+        self._measured = row.takes("forces")
+        self._unbounded = (
+            row_of(settings.friction, settings.solver).tangential is Tangential.COULOMB
+            and max(settings.friction_coefficient) >= UNBOUNDED_FRICTION
+        )
+        supplied = limits.effort, loss_weights(robot, settings), None
+        self.options = row.complete(
+            row.keywords(settings, dict(zip(SUPPLIED, supplied, strict=True)))
+        )
+
+    def problem(
+        self, acceleration: NDArray[np.float64], share: NDArray[np.float64] | None
+    ) -> Problem:
+        """The problem of the period's contacts; acceleration (na,) rad/s2; share (n,): of load, None: 1."""
+        period = self.period
+        contacts = self._feet.select(period.contact, share)
+        if self._unbounded:
+            # Models without complementarity let it hold without load, here even before it touches.
+            parting = contacts.gaps > TOUCHING_SPEED * self._period_s
+            friction = contacts.friction
+            contacts = contacts.moved(
+                friction=np.where((friction >= UNBOUNDED_FRICTION) & parting, 0.0, friction)
+            )
+        if period.slips[0]:
+            felt = period.grip[period.contact]
+            contacts = contacts.moved(friction=np.minimum(contacts.friction, felt))
+        known = period.external.copy() if self._disturbed else None
+        if self._pushes:
+            known = self._pushing(known)
+        if self._rubs or self._disturbed:
+            known = np.zeros(self._robot.nv) if known is None else known
+            rub(period, self._pace, known)
+        return self._problems.at(period.v, acceleration, contacts, known)
+
+    def solve(
+        self,
+        problem: Problem,
+        warm_start: Solution | None,
+        forces: NDArray[np.float64],
+    ) -> Solution:
+        """Its solution; forces (n, 3) N: measured on all contacts, for models that take them."""
+        options = self.options.but(forces=forces) if self._measured else self.options
+        solution: Solution = self._row.function(problem, options, warm_start)
+        return solution
+
+    def _pushing(self, known: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        """Known generalized forces (nv,) with those of the ground where it is pushed on as commanded.
+
+        What the contact model adds lies in the cone, and so does the sum.
+        """
+        period, total = self.period, known
+        push, links = period.pressed, period.settings.links
+        for i in np.flatnonzero(period.touching & (push > 0.0)):
+            force = push[i] * period.normals[i]
+            wrench = np.concatenate([force, np.cross(period.points[i], force)])
+            row = self._robot.supports[links[i]] * (wrench @ self._robot.jacobian_view)
+            total = row if total is None else total + row
+        return total
+
+
 class Controller:
     """Feedback, contact set, contact inverse dynamics and limits for one robot.
 
@@ -121,6 +242,7 @@ class Controller:
         delay_s: until the torques of a step act, s: they are for the state predicted for then.
         answered: the state that the last step's torques are for.
         tasks: follow goals; None where a plan may have none.
+        disturbance: what pushes the base that nobody told of; None where it is not observed.
 
     Raises:
         ConfigurationError, UnknownFrameError, UnknownModelError: settings do not fit the robot.
@@ -175,7 +297,7 @@ class Controller:
         self.memory = Memory(self.period, course, self.sources, forces, pending)
         bounded = bool(self.period.settings.bounds.any())
         self._observes = bounded or self.period.settings.estimates
-        self._disturbance = Disturbance(robot, self.period) if bounded else None
+        self.disturbance = Disturbance(robot, self.period) if bounded else None
         push_n = self.period.settings.push_n
         if push_n.any() and not robot.floating_base and not self.pid:
             self.memory.touch = Touch(robot, feet, push_n)
@@ -384,7 +506,12 @@ class Controller:
     def tilt(self, q: np.ndarray) -> float:
         """Angle, rad, by which a floating base tilts from its attitude at ``reset``; else 0."""
         up = self.memory.up_in_base
-        return 0.0 if up is None else tilt(q, up)
+        if up is None:
+            return 0.0
+        (x, y, z, w), (a, b, c) = q[3:7].tolist(), up.tolist()
+        cosine = 2.0 * (x * z - w * y) * a + 2.0 * (y * z + w * x) * b
+        cosine += (1.0 - 2.0 * (x * x + y * y)) * c
+        return math.acos(min(max(cosine, -1.0), 1.0))
 
     def follow(self, plan: Plan, now_s: float) -> None:
         """Follow a plan, each part from its start on; a bad part refuses the whole plan.
@@ -513,7 +640,7 @@ class Controller:
             memory.pending.add(measured.time_s + self.delay_s, acceleration)
             course.take(measured.time_s, period.reference)
         acting = period.acting.copy()
-        return StepResult(
+        decided = (
             period.limited.copy(),
             status,
             self._reference,
@@ -527,6 +654,8 @@ class Controller:
             following,
             acting,
         )
+        result: StepResult = _new(StepResult, decided)  # a third of the time of its constructor
+        return result
 
     def _move_to_thread(self, data: Any) -> Period:
         """The period's arrays, with the joint axes that Pinocchio writes into the calling thread's data."""
@@ -544,11 +673,6 @@ class Controller:
             "inertia": robot.mass_matrix_view,
             "bias": robot.nonlinear_effects_view,
         }
-
-    @property
-    def disturbance(self) -> Disturbance | None:
-        """What pushes the base that nobody told of; None where it is not observed."""
-        return self._disturbance
 
     @property
     def touching(self) -> np.ndarray:
@@ -640,3 +764,4 @@ class Controller:
 
 
 _NOTHING = np.zeros(0)
+_new: Any = tuple.__new__

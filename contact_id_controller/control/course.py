@@ -12,7 +12,12 @@ from contact_id_controller.plans import rotations
 from contact_id_controller.plans.base_trajectory import BaseReference, BaseTrajectory
 from contact_id_controller.plans.goals import TaskGoals
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.plans.sampling import BASE_NUMBERS
+from contact_id_controller.plans.sampling import (
+    BASE_NUMBERS,
+    sample_base,
+    sample_joints,
+    sample_stance,
+)
 from contact_id_controller.plans.trajectories import (
     ContactSchedule,
     JointTrajectory,
@@ -121,13 +126,25 @@ class Course:
 
         Returns whether a plan of the joints lasts; whether the base has a goal; the schedule, if any.
         """
-        lasts = self.take(t, reference)
-        has_goal = self._robot.floating_base and self.take_base(t, goal)
+        if t >= self._next_s:
+            self._begin_waiting(t)
+        joints, base = self.joints.current, self.base.current
+        quick = joints is not None and base is not None and self.goals.current is None
+        if not quick or t >= (joints.start_s or 0.0) + joints.last_s:
+            lasts = self.take(t, reference)
+            has_goal = self._robot.floating_base and self.take_base(t, goal)
+        else:  # as these do, with fewer calls
+            lasts, has_goal = True, self._robot.floating_base
+            since = t if joints.start_s is None else t - joints.start_s
+            sample_joints(*joints.motion, since, reference)
+            if has_goal:
+                sample_base(*base.motion, t if base.start_s is None else t - base.start_s, goal)
         schedule = self.contacts.current
         if schedule is None:
             planned[:] = True
         else:
-            planned[:] = schedule.sample(t)
+            since = t if schedule.start_s is None else t - schedule.start_s
+            sample_stance(schedule.times_s, schedule.stance, since, planned)
         return lasts, has_goal, schedule
 
     def take(self, t: float, reference: Numbers) -> bool:

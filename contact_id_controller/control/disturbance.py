@@ -289,7 +289,8 @@ class Disturbance:
 
     Attributes:
         wrench: (6,) fed forward: force, N, and moment about the base's origin, N·m, in the base's frame; a view.
-        bounds: (2,) its greatest force, N, and moment, N·m.
+            force, moment (3,): its parts.
+        bounds: (2,) its greatest force, N, and moment, N·m.  squares: of what is not believed beyond them.
     """
 
     def __init__(self, robot: RobotModel, period: Period) -> None:
@@ -299,14 +300,9 @@ class Disturbance:
         self._least_kg = LEAST_PAYLOAD * robot.mass
         self._period, self.bounds = period, period.settings.bounds
         self.wrench = period.external[:BASE]
-
-    @property
-    def within_bounds(self) -> bool:
-        """Whether what is fed forward keeps its limits."""
-        force, moment = self.bounds.tolist()
-        fx, fy, fz, mx, my, mz = self.wrench.tolist()
+        self.force, self.moment = self.wrench[:3], self.wrench[3:]
         # Shortened and averaged, it may be a rounding beyond.
-        return math.hypot(fx, fy, fz) <= 1.001 * force and math.hypot(mx, my, mz) <= 1.001 * moment
+        self.squares = tuple(np.square(1.001 * self.bounds).tolist())
 
     @property
     def payload(self) -> Payload:

@@ -216,15 +216,3 @@ def up_in_base(q: np.ndarray) -> np.ndarray:
     out = np.empty(3)
     _up(q, out)
     return out
-
-
-@bare_kernel
-def tilt(q, up):
-    """Angle, rad, by which a floating base tilts from where the world's z axis was up (3,) in it."""
-    x, y, z, w = q[3], q[4], q[5], q[6]
-    cosine = (
-        2.0 * (x * z - w * y) * up[0]
-        + 2.0 * (y * z + w * x) * up[1]
-        + (1.0 - 2.0 * (x * x + y * y)) * up[2]
-    )
-    return np.arccos(min(max(cosine, -1.0), 1.0))

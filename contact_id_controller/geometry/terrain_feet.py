@@ -9,8 +9,7 @@ import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.geometry.feet import FeetOnGround, FootContacts
-from contact_id_controller.geometry.foot_points import foot_centers
+from contact_id_controller.geometry.feet import FeetOnGround, FootContacts, foot_centers
 from contact_id_controller.geometry.height_field import HeightField
 from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.geometry.terrain import APART, ON_FACE

@@ -6,8 +6,8 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
+from contact_id_controller.control.controller import SUPPLIED, effective_row, loss_weights
 from contact_id_controller.control.limits import joint_limits
-from contact_id_controller.control.solving import SUPPLIED, effective_row, loss_weights
 from contact_id_controller.exceptions import ConfigurationError, UnknownModelError
 from contact_id_controller.geometry import feet_on
 from contact_id_controller.labels.contact_speeds import contact_speeds

@@ -36,8 +36,8 @@ from contact_id_controller.models.steps.compliance import with_compliance
 from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import (
     RELAXED,
+    STATUS_NAMES,
     finished,
-    outcome,
     shift_offset,
 )
 from contact_id_controller.models.steps.force_distribution import distribute
@@ -53,14 +53,13 @@ from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import (
     Cones,
     Face,
-    answer_room,
     begin,
-    matrices,
+    room_size,
 )
 from contact_id_controller.models.steps.relaxation import WITH_FORCES, ease, tame, with_fallback
 from contact_id_controller.models.steps.slip import NO_SLIP, complementary_impulses
 from contact_id_controller.problem import Problem
-from contact_id_controller.solution import Solution
+from contact_id_controller.solution import NOT_CONVERGED, Solution
 
 
 class Stages(Struct):
@@ -138,8 +137,11 @@ def solve_coulomb_qp(
     exact = options.cone == "exact"
     if exact:
         _check_exact_cone(options)
-    mu = polygon_friction(problem.contacts.friction, options.edges, options.polygon)
-    return solve_cones(problem, mu, _stages(options), exact)
+    mu = problem.contacts.friction
+    if options.polygon != "inscribed":
+        mu = polygon_friction(mu, options.edges, options.polygon)
+    stages = stages_of(options.edges, options.distribution, options.consistency, options.sliding)
+    return solve_cones(problem, mu, stages, exact)
 
 
 def prepare_frames(
@@ -153,11 +155,8 @@ def prepare_frames(
         _check_exact_cone(options)
         return None
     mu = polygon_friction(friction, options.edges, options.polygon)
-    return partial(_solve, mu, load_share, _stages(options))
-
-
-def _stages(options: Chosen) -> Stages:
-    return stages_of(options.edges, options.distribution, options.consistency, options.sliding)
+    stages = stages_of(options.edges, options.distribution, options.consistency, options.sliding)
+    return partial(_solve, mu, load_share, stages)
 
 
 def _check_exact_cone(options: Chosen) -> None:
@@ -171,12 +170,15 @@ def _check_exact_cone(options: Chosen) -> None:
 def solve_cones(problem: Problem, mu: np.ndarray, stages: Stages, exact: bool = False) -> Solution:
     """Both stages for friction coefficients mu (n,), as written; exact: the cone of stage II."""
     edges, project, parts = stages.edges, stages.project, stages.parts
-    room, share, numbers = answer_room(problem), problem.contacts.load_share, matrices(problem)
+    robot, share = problem.robot, problem.contacts.load_share
+    room = np.empty(room_size(share.shape[0], robot.na, robot.nv))
+    numbers = problem.store, robot.actuated, robot.unactuated  # as of ``matrices``
     code, steps, contradiction = _solve(mu, share, stages, *numbers, 1, room, UNTOLD)
     if exact and code in (SOLVED, RELAXED):
         # Its own kernel: who does not ask for it need not compile the interior-point method.
         steps += widen(*numbers, mu, edges, share, parts, room)
-    solution = outcome(problem, code, steps, contradiction, room)
+    status = STATUS_NAMES.get(code, NOT_CONVERGED)
+    solution = Solution.of_room(problem, status, steps, contradiction, room)
     if solution.status in WITH_FORCES:
         return solution
     if not parts:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.plans.interpolation import base_coefficients
 from contact_id_controller.plans.points import checked_array, checked_start, checked_times
 from contact_id_controller.plans.sampling import BASE_NUMBERS, sample_base
@@ -73,9 +73,6 @@ class BaseTrajectory:
             "base angular velocities", angular_velocities, (p, 3)
         )
         self.start_s = checked_start(start_s)
-        self._times = self.times_s.tolist()
-        self._rates = (1.0 / np.diff(self.times_s)).tolist()
-        self._attitudes = list(np.ascontiguousarray(self.quaternions_xyzw))
         self.segments = base_coefficients(
             self.times_s,
             self.positions,
@@ -85,7 +82,8 @@ class BaseTrajectory:
         )
         self.judged: tuple[object, TrajectoryError | None] = (None, None)
         """By which limits it was judged (`limits.check_base`), and why it is refused."""
-        self._coefficients = list(self.segments)
+        rates, places = 1.0 / np.diff(self.times_s), (self.positions, self.quaternions_xyzw)
+        self.motion = self.times_s, rates, self.segments, *map(dense, places)
 
     def sample(self, t_s: float) -> BaseReference:
         """Desired base motion at time t_s; outside the plan its first or last pose, at rest."""
@@ -96,15 +94,7 @@ class BaseTrajectory:
     def fill(self, t_s: float, out: np.ndarray) -> None:
         """The same as numbers (19,), in the order of `BaseReference`."""
         since = t_s if self.start_s is None else t_s - self.start_s
-        times = self._times
-        if since < times[0] or since >= times[-1]:
-            k = 0 if since < times[0] else -1
-            out[:3], out[3:7] = self.positions[k], self.quaternions_xyzw[k]
-            out[7:] = 0.0
-            return
-        k = bisect_right(times, since) - 1
-        rate = self._rates[k]
-        sample_base(self._coefficients[k], self._attitudes[k], (since - times[k]) * rate, rate, out)
+        sample_base(*self.motion, since, out)
 
 
 def _unit_quaternions(values: ArrayLike, count: int) -> np.ndarray:

@@ -16,13 +16,44 @@ BASE_NUMBERS = 19
 
 
 @bare_kernel
-def sample_polynomials(coefficients, u, rate, out):
-    """Position, velocity, acceleration (3, j) on a segment of ``interpolation``.
+def _segment_at(times_s, since_s):
+    """Number of the segment of a time that lies within the times (p,); they may be many."""
+    low, high = 0, times_s.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if since_s < times_s[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low - 1
 
-    coefficients (degree + 1, j); u in [0, 1]; rate is 1 / h of the segment, 1/s.
+
+@bare_kernel
+def sample_joints(times_s, rates, segments, positions, since_s, out):
+    """Position, velocity, acceleration (3, j) at a time since the start; before and after at rest at the ends.
+
+    times_s (p,).  rates (p - 1,): 1 / h of each segment, 1/s.  segments (p - 1, degree + 1, j): of
+    ``interpolation``.  positions (p, j).
     """
+    last = times_s.shape[0] - 1
+    if since_s < times_s[0] or since_s >= times_s[last]:
+        held = 0 if since_s < times_s[0] else last
+        for j in range(out.shape[1]):
+            out[0, j], out[1, j], out[2, j] = positions[held, j], 0.0, 0.0
+        return
+    k = _segment_at(times_s, since_s)
+    rate = rates[k]
+    u = (since_s - times_s[k]) * rate
     for j in range(out.shape[1]):
-        out[0, j], out[1, j], out[2, j] = polynomial(coefficients, j, u, rate)
+        out[0, j], out[1, j], out[2, j] = polynomial(segments[k], j, u, rate)
+
+
+@bare_kernel
+def sample_stance(times_s, stance, since_s, planned):
+    """Which contacts (n,) stand at a time, of stances (p, n) from their times (p,) on; before the first that one."""
+    k = max(_segment_at(times_s, since_s), 0)
+    for i in range(planned.shape[0]):
+        planned[i] = stance[k, i]
 
 
 @bare_kernel
@@ -77,11 +108,21 @@ def follow_efforts(times_s, values, since_s, position, velocity, gains, turns, l
 
 
 @bare_kernel
-def sample_base(coefficients, attitude, u, rate, out):
-    """Motion of a base (``BASE_NUMBERS``,), world frame, on a segment that begins at an attitude (4,).
+def sample_base(times_s, rates, segments, positions, attitudes, since_s, out):
+    """Motion of a base (``BASE_NUMBERS``,), world frame, at a time since the start; before and after at rest.
 
-    coefficients (4, 6): of the position and of the rotation vector from that attitude on.
+    times_s (p,), rates (p - 1,): as of joints.  segments (p - 1, 4, 6): of the position and of the rotation vector
+    from the attitude on with which each begins.  positions (p, 3), attitudes (p, 4): of all points.
     """
+    last = times_s.shape[0] - 1
+    if since_s < times_s[0] or since_s >= times_s[last]:
+        held = 0 if since_s < times_s[0] else last
+        for i in range(out.shape[0]):
+            out[i] = positions[held, i] if i < 3 else attitudes[held, i - 3] if i < 7 else 0.0
+        return
+    k = _segment_at(times_s, since_s)
+    coefficients, attitude, rate = segments[k], attitudes[k], rates[k]
+    u = (since_s - times_s[k]) * rate
     for d in range(3):
         out[d], out[7 + d], out[13 + d] = polynomial(coefficients, d, u, rate)
     x, x_rate, x_rate2 = polynomial(coefficients, 3, u, rate)

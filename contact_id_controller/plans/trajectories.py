@@ -7,7 +7,6 @@ to the plan's start. The rules are those of ros2_control's joint_trajectory_cont
 from __future__ import annotations
 
 import copy
-from bisect import bisect_right
 from collections.abc import Container, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import TrajectoryError, choices
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.plans.base_trajectory import BaseReference, BaseTrajectory
 from contact_id_controller.plans.interpolation import segment_coefficients
 from contact_id_controller.plans.points import (
@@ -23,7 +23,7 @@ from contact_id_controller.plans.points import (
     checked_times,
     started,
 )
-from contact_id_controller.plans.sampling import find_lift_offs, sample_polynomials
+from contact_id_controller.plans.sampling import find_lift_offs, sample_joints
 
 __all__ = [
     "BaseReference",
@@ -93,14 +93,14 @@ class JointTrajectory:
         self._ends_in_motion = self.velocities is not None and bool(
             (np.abs(self.velocities[-1]) > _AT_REST).any()
         )
-        self._times = self.times_s.tolist()
-        self._rates = (1.0 / np.diff(self.times_s)).tolist()
+        self.last_s = float(self.times_s[-1])
         self.segments = segment_coefficients(
             self.times_s, self.positions, self.velocities, self.accelerations
         )
         self.judged: tuple[object, TrajectoryError | None] = (None, None)
         """By which limits its points were judged (`limits.check_joints`), and why they are refused."""
-        self._coefficients = list(self.segments)
+        rates = 1.0 / np.diff(self.times_s)
+        self.motion = self.times_s, rates, self.segments, dense(self.positions)
 
     def sample(self, t_s: float, out: np.ndarray | None = None) -> Reference:
         """Desired motion at time t_s, in the order of `names`.
@@ -116,15 +116,8 @@ class JointTrajectory:
     def fill(self, t_s: float, out: np.ndarray) -> bool:
         """The same as the rows of `out` (3, j); whether the last point lies ahead."""
         since = t_s if self.start_s is None else t_s - self.start_s
-        times = self._times
-        if since < times[0] or since >= times[-1]:
-            out[0] = self.positions[0 if since < times[0] else -1]
-            out[1:] = 0.0
-        else:
-            k = bisect_right(times, since) - 1
-            rate = self._rates[k]
-            sample_polynomials(self._coefficients[k], (since - times[k]) * rate, rate, out)
-        return t_s < (self.start_s or 0.0) + times[-1]
+        sample_joints(*self.motion, since, out)
+        return t_s < (self.start_s or 0.0) + self.last_s
 
     def in_order(self, joint_names: Sequence[str], locked: Container[str] = ()) -> JointTrajectory:
         """The same trajectory with its columns in the robot's order.
@@ -173,12 +166,12 @@ class JointTrajectory:
             TrajectoryError: its last point lies in the past.
         """
         start_s = now_s if self.start_s is None else self.start_s
-        if start_s + self._times[-1] < now_s:
+        if start_s + self.last_s < now_s:
             raise TrajectoryError(
-                f"trajectory ends at {start_s + self._times[-1]:.6f} s, in the past: "
+                f"trajectory ends at {start_s + self.last_s:.6f} s, in the past: "
                 f"it is {now_s:.6f} s"
             )
-        lead_s = start_s + self._times[0] - now_s
+        lead_s = start_s + float(self.times_s[0]) - now_s
         if lead_s <= 0.0:
             return started(self, now_s)
         return self._begun(start_s - now_s, now_s, position, velocity, acceleration)
@@ -209,9 +202,10 @@ class JointTrajectory:
             for rows in (other.positions, other.velocities, other.accelerations)
         ]
         way = segment_coefficients(other.times_s[:2], *first)
-        other._times = other.times_s.tolist()
-        other._rates = [1.0 / (other._times[1] - other._times[0]), *self._rates]
-        other._coefficients = [*way, *self._coefficients]
+        other.last_s = float(other.times_s[-1])
+        _, rates, segments, _ = self.motion
+        rates = np.concatenate([1.0 / np.diff(other.times_s[:2]), rates])
+        other.motion = other.times_s, rates, np.concatenate([way, segments]), other.positions
         return other
 
     @property
@@ -269,7 +263,6 @@ class ContactSchedule:
         rows = checked_array("contact rows", stance, shape)
         self.stance = np.ascontiguousarray(rows, dtype=bool)
         self.start_s = checked_start(start_s)
-        self._times = self.times_s.tolist()
         self._leaves = np.empty(shape)
         find_lift_offs(self.times_s, self.stance, self._leaves)
 
@@ -304,12 +297,12 @@ class ContactSchedule:
     def sample(self, t_s: float) -> np.ndarray:
         """Stance at time t_s, (f,) bool; before the first row that one."""
         since = t_s if self.start_s is None else t_s - self.start_s
-        return self.stance[max(bisect_right(self._times, since) - 1, 0)]
+        return self.stance[max(int(self.times_s.searchsorted(since, "right")) - 1, 0)]
 
     def leaves_in(self, t_s: float) -> np.ndarray:
         """Time until each frame that stands at t_s lifts off, (f,) s; infinite if never."""
         since = t_s - (self.start_s or 0.0)
-        return self._leaves[max(bisect_right(self._times, since) - 1, 0)] - since
+        return self._leaves[max(int(self.times_s.searchsorted(since, "right")) - 1, 0)] - since
 
 
 class _Plan(Protocol):

@@ -10,7 +10,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from contact_id_controller.ros.conversions import PositionsByName
-from contact_id_controller.ros.direct_loop import take_waiting
+from contact_id_controller.ros.direct_loop import take, take_waiting
 from contact_id_controller.ros.packed import JOINT_STATE, WRENCH, PackedReader
 from contact_id_controller.safety.guard import Guard
 
@@ -48,7 +48,10 @@ class ContactInput:
     def _newest(self, k: int) -> bytes | None:
         """The newest message that has not been passed on, or None."""
         kept, self._kept[k] = self._kept[k], None
-        for newer in take_waiting(self.subscriptions[k]):
+        taken = take(self.subscriptions[k])
+        if taken is None:
+            return kept
+        for newer in (taken[0], *take_waiting(self.subscriptions[k])):
             kept = newer
         return kept
 

@@ -155,8 +155,12 @@ class ControlLoop:
         guard = self.guard
         step_s = guard.finish(arrival_s)
         if self.recorder is not None and guard.result is not None:
-            guard.guarded("record", self._record, step_s)
-        self.report()
+            try:
+                self._record(guard, step_s)
+            except Exception as error:  # as by ``guarded``, without its call
+                guard.caught("record", error)
+        if guard.has_news:
+            self.report()
 
     def report(self) -> None:
         """Log what is new: refusals, stops. Not on the way from a state to its command."""
@@ -164,15 +168,20 @@ class ControlLoop:
             self._warn(line)
 
     def _measure(self, message: bytes) -> Any:
+        """Joints, or why there are none; None after an error. Contact that was measured goes to the guard."""
         guard = self.guard
         if self.contact_input is not None:
             guard.guarded("contact", self.contact_input.pass_on, guard)
-        return guard.guarded("state", self.input.read, message)
+        try:
+            return self.input.joints.read(message)
+        except Exception as error:
+            guard.caught("state", error)
+            return None
 
-    def _record(self, step_s: float) -> None:
-        joints, result = self.input.joints, self.guard.result
-        position = self.controller.robot.nearest(joints.position, result.reference.position)
-        self.recorder.add(self.guard.time_s, position, joints.velocity, result, step_s)
+    def _record(self, guard: Guard, step_s: float) -> None:
+        joints, result = self.input.joints, guard.result
+        position = guard.controller.robot.nearest(joints.position, result.reference.position)
+        self.recorder.add(guard.state.now_s, position, joints.velocity, result, step_s)
 
     def save(self) -> None:
         """Write the record, if there is one. Raises RecordError."""
@@ -185,7 +194,10 @@ class ControlLoop:
 
     def take_odometry(self, message: bytes) -> None:
         """Keep the newest Odometry for the next state."""
-        self.guard.guarded("odometry", self.input.take_odometry, message)
+        try:
+            self.input.checks.take_base(*self.input.odometry.read(message))
+        except Exception as error:
+            self.guard.caught("odometry", error)
 
     def take_joint_trajectory(
         self, message: bytes, taken: Callable[[], None] = lambda: None

@@ -82,7 +82,8 @@ class ControlTopics:
         self._last = b""
         self._journal = Journal(node)
         clock = settings.stamp_reference == "clock" and not loop.guard.lockstep
-        self._clock = node.get_clock() if clock else None
+        # Without the Time that `now` makes of it: 0.6 us instead of 2.9.
+        self._get_now = node.get_clock().handle.get_now if clock else None
         simulated = node.get_clock().ros_time_is_active
         loop.guard.checks.clock_lags = clock and simulated
         loop.guard.good.simulated_time = simulated and not loop.guard.lockstep
@@ -298,7 +299,8 @@ class ControlTopics:
         message = self._take_newest(message)
         if guard.lockstep and self._waits_for_odometry(message):
             return
-        now_ns, self._last = self._now_ns(), message
+        self._last = message
+        now_ns = None if self._get_now is None else self._get_now().nanoseconds
         self._publish(loop.command(message, now_ns))
         loop.finish(arrival_s)
         if guard.machine.latched:  # each state is answered by the safe output: that is no silence
@@ -309,13 +311,10 @@ class ControlTopics:
         for odometry in take_waiting(self._odometry):
             self._loop.take_odometry(odometry)
         self._last = message
-        self._loop.observe(message, self._now_ns())
+        now_ns = None if self._get_now is None else self._get_now().nanoseconds
+        self._loop.observe(message, now_ns)
         # A simulation in lockstep waits for the answer to this one until we are active.
         self._waiting = message if self._loop.guard.lockstep else None
-
-    def _now_ns(self) -> int | None:
-        # Without the Time that `now` makes of it: 0.6 us instead of 2.9.
-        return None if self._clock is None else self._clock.handle.get_now().nanoseconds
 
     def _take_newest(self, message: bytes) -> bytes:
         """Take the odometry that has come with a state, without a turn of the executor.

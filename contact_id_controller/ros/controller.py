@@ -141,7 +141,8 @@ class ControllerNode(LifecycleNode):
     def look(self) -> None:
         """Messages could be taken now; see `Guard.look`."""
         if self.loop is not None:
-            self.loop.guard.look()
+            guard = self.loop.guard
+            guard.good.listening.look(guard.clock())
 
     @property
     def starts_by_itself(self) -> bool:

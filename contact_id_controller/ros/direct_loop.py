@@ -48,14 +48,19 @@ class Polled(CallbackGroup):
         pass
 
 
-def take_newest(subscription: Subscription) -> Any:
-    """The newest message that waits in a subscription of depth 1, or None; runs no callback.
+def take(subscription: Subscription) -> tuple[Any, Mapping[str, Any]] | None:
+    """The next message that waits in a subscription, with the middleware's information on it; runs no callback.
 
     A raw subscription gives it serialised.
     """
     handle = subscription.handle
     with handle:
-        taken = handle.take_message(subscription.msg_type, subscription.raw)
+        return handle.take_message(subscription.msg_type, subscription.raw)
+
+
+def take_newest(subscription: Subscription) -> Any:
+    """The newest message that waits in a subscription of depth 1, or None; runs no callback."""
+    taken = take(subscription)
     return None if taken is None else taken[0]
 
 
@@ -81,9 +86,7 @@ def hand_on_newest(subscription: Subscription) -> bool:
 
     A callback of two arguments gets the middleware's information on the message, as from rclpy.
     """
-    handle = subscription.handle
-    with handle:
-        taken = handle.take_message(subscription.msg_type, subscription.raw)
+    taken = take(subscription)
     if taken is None:
         return False
     if subscription._callback_type is Subscription.CallbackType.WithMessageInfo:
@@ -229,7 +232,7 @@ class DirectLoop:
     def _handles(self, entities: Sequence[Any]) -> list[Any]:
         """Handles of the entities of a list; kept with it, as asking each for its own takes as long as waiting."""
         known = self._known.get(id(entities))
-        if known is None or known[0] is not entities or len(known[1]) != len(entities):
+        if known is None:
             if len(self._known) > MOST_LISTS:
                 self._known.clear()
             known = self._known[id(entities)] = entities, [each.handle for each in entities]

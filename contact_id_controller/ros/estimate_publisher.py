@@ -69,8 +69,8 @@ class EstimatePublisher:
         self._listeners_every = 1 if settings.mode == "lockstep" else LISTENERS_EVERY
         self._since_contacts, self._last_contacts, self._since_look = CONTACTS_EVERY, b"", 0
         message, (pose, of_pose, twist, of_twist) = packed_odometry(odometry, base)
-        numbers = pose, of_pose.reshape(6, 6), twist, of_twist.reshape(6, 6)
-        self._odometry = self._publisher(Odometry, "odometry"), message, numbers
+        places = pose, of_pose.reshape(6, 6), twist, of_twist.reshape(6, 6)
+        self._odometry = self._publisher(Odometry, "odometry"), message, places
         self._tf: Any = None
         self._next_tf_ns = -np.inf
         if settings.publish_tf and TFMessage is not None:

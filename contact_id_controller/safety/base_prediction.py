@@ -8,7 +8,6 @@ it is; carried on with the solutions' accelerations they bear 10 ms always and 4
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -78,9 +77,7 @@ class BasePrediction:
             self._learn(base, base_ns)
         self._carry(base, base_ns, time_ns, self._here)
         h = _NANO * abs(time_ns - base_ns)
-        grown = self._diffusion * (h**3 / 3.0)
-        self.position_m = math.sqrt(max(variances[:3].max(), 0.0) * h * h + grown[0])
-        self.attitude_rad = math.sqrt(max(variances[3:].max(), 0.0) * h * h + grown[1])
+        self.position_m, self.attitude_rad = _grown(variances, h, self._diffusion)
         return self._here
 
     def _learn(self, base: np.ndarray, base_ns: int) -> None:
@@ -93,6 +90,22 @@ class BasePrediction:
 
     def _carry(self, base: Any, begin_ns: int, end_ns: int, found: Any) -> None:
         _carry(base, begin_ns, end_ns, self._times, self._accelerations, self._count, found)
+
+
+@bare_kernel
+def _grown(variances, h, diffusion):
+    """Deviation of position, m, and attitude, rad, after h, s, by the variances (6,) of the twist and what it may do."""
+    linear, angular, total = 0.0, 0.0, 0.0
+    for k in range(3):
+        linear, angular = max(linear, variances[k]), max(angular, variances[3 + k])
+        total += variances[k] + variances[3 + k]
+    if not abs(total) < np.inf:
+        return np.inf, np.inf
+    grown = h * h * h / 3.0
+    return (
+        np.sqrt(linear * h * h + diffusion[0] * grown),
+        np.sqrt(angular * h * h + diffusion[1] * grown),
+    )
 
 
 @bare_kernel

@@ -52,6 +52,8 @@ class EffortMonitor:
         lost: whether the robot is given something else than is commanded.
         held: (na,) N·m, what it has since; a mean over ``window_s``, or the first of it.
         watched: window_s and period_s.  watches: whether anything is judged; else commands need not be known.
+        ring: (k, na) N·m, the last commands, each in the place of its number.  count: of commands; who sends one
+            writes it there.
     """
 
     def __init__(self, joints: int, window_s: float, period_s: float) -> None:
@@ -61,7 +63,7 @@ class EffortMonitor:
         self._learnt = max(1, round(LEARNT_S / period_s))
         self._window = max(1, round(window_s / period_s))
         self._longest_s = 2.5 * period_s
-        self._ring = np.zeros((max(LAG, round(LATE_S / period_s)), joints))
+        self.ring = np.zeros((max(LAG, round(LATE_S / period_s)), joints))
         self.held, self._sum = np.zeros(joints), np.zeros(joints)
         self.forget()
 
@@ -69,27 +71,22 @@ class EffortMonitor:
         """The next efforts mean nothing until they were seen to follow."""
         self.lost = False
         self._agreed, self._largest, self._seen = 0, 0.0, 0
-        self._count, self._time_s = 0, -np.inf
+        self.count, self._time_s = 0, -np.inf
         self._missing = self._whole = 0.0
 
     def warm_up(self) -> None:
         """Compile what `measure` uses."""
         for lost in (False, True):
-            _compare(self._ring, LAG, LAG, self.held, self.held, lost, self._largest)
-
-    def command(self, torques: np.ndarray) -> None:
-        """Torques (na,) that are sent now."""
-        self._ring[self._count % len(self._ring)] = torques
-        self._count += 1
+            _compare(self.ring, LAG, LAG, self.held, self.held, lost, self._largest)
 
     def measure(self, time_s: float, efforts: np.ndarray | None) -> bool:
         """Judge the efforts (na,) of a state; whether ``lost`` or ``held`` changed."""
-        if not self.watches or efforts is None or self._count < LAG:
+        if not self.watches or efforts is None or self.count < LAG:
             return False
         since_s, self._time_s = time_s - self._time_s, time_s
-        reach = len(self._ring) if self._agreed >= self._learnt else LAG
+        reach = len(self.ring) if self._agreed >= self._learnt else LAG
         missing, whole = _compare(
-            self._ring, self._count, reach, efforts, self.held, self.lost, self._largest
+            self.ring, self.count, reach, efforts, self.held, self.lost, self._largest
         )
         if not (since_s <= self._longest_s and missing < np.inf):
             return False  # what came meanwhile was not seen

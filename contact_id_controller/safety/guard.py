@@ -34,14 +34,19 @@ from contact_id_controller.safety.command_limits import CommandLimits
 from contact_id_controller.safety.effort_monitor import PROBE, EffortMonitor
 from contact_id_controller.safety.guard_log import TROUBLED, WARNING, GuardLog
 from contact_id_controller.safety.latch import EmergencyLatch
-from contact_id_controller.safety.listening import GoodStates
 from contact_id_controller.safety.local_command import LocalCommand
 from contact_id_controller.safety.machine import SafetyLimits, SafetyMachine, SafetyState
 from contact_id_controller.safety.measured_contacts import MeasuredContacts
 from contact_id_controller.safety.monitor import StepMonitor, contact_figures
 from contact_id_controller.safety.plan_intake import PlanIntake
 from contact_id_controller.safety.safe_output import SafeOutput
-from contact_id_controller.safety.states import JointReading, Refusal, StateChecks, all_finite
+from contact_id_controller.safety.states import (
+    GoodStates,
+    JointReading,
+    Refusal,
+    StateChecks,
+    all_finite,
+)
 from contact_id_controller.safety.torque_output import TorqueOutput
 from contact_id_controller.settings.shared_rows import AS_FAST_AS_IT_CAN
 from contact_id_controller.state import RobotState
@@ -93,7 +98,7 @@ class Guard:
         result: of the last step, None while the safe output is commanded.
         host_enforces: whether the robot's side is known to enforce the limits of the URDF.
         state: what is remembered between periods.
-        guarded: the one door at which errors end (`Incidents.guarded`): counted, reported once, None
+        guarded, caught: the one door at which errors end (`Incidents`): counted, reported once, None
             returned. Whatever a host or a callback calls goes through it, or it could end the process.
         machine, checks, output, monitor, clock: state machine, checks of states, blending of
             torques, counts and times; the clock given.
@@ -123,7 +128,7 @@ class Guard:
         self.contacts = MeasuredContacts(len(settings.foot_frames))
         self.local = LocalCommand()
         self.log = GuardLog(self.monitor, lambda: self.clock())
-        self.guarded = self.log.incidents.guarded
+        self.guarded, self.caught = self.log.incidents.guarded, self.log.incidents.caught
         self.plans = PlanIntake(self.guarded, reads_at_once=lockstep)
         self.effort_monitor = EffortMonitor(robot.na, 0.0, settings.period_s)
         self._limits, self._latch = CommandLimits(robot), latch
@@ -347,7 +352,11 @@ class Guard:
         """
         self.result = None
         state, output, machine = self.state, self.output, self.machine
-        wanted = self.guarded("step", self._wanted, joints, now_ns)
+        wanted = None
+        try:
+            wanted = self._wanted(joints, now_ns)
+        except Exception as error:  # as by ``guarded``, without its call
+            self.caught("step", error)
         state.before = None
         if wanted is None:
             machine.failed("an error in the step, see the log")
@@ -375,8 +384,10 @@ class Guard:
         enforces = said == "on" or (said == "auto" and self.host_enforces)
         if enforces and checks.velocity_is_true:
             self._limits.enforce(torques, checks.position, checks.velocity)
-        if self.effort_monitor.watches:
-            self.effort_monitor.command(torques)
+        given = self.effort_monitor
+        if given.watches:
+            given.ring[given.count % len(given.ring)] = torques
+            given.count += 1
         self.controller.sent(torques)
         local = self.local
         if local.command is not None:
@@ -416,13 +427,17 @@ class Guard:
             self.plans.follow_read(self.controller, self.state.now_s)
         self.monitor.pace = self.good.slower
         if result is not None:
-            now_s, settings, ahead = self.state.now_s, self.controller.settings, self.ahead
+            now_s, settings = self.state.now_s, self.controller.settings
+            ahead = self.local.ahead
             lost = self.monitor.step(now_s, arrival_s, step_s, result)
             if ahead is None or ahead.solved_now:
                 rate = self.monitor.solutions
                 if rate.count(now_s) and settings.solve_every == AS_FAST_AS_IT_CAN:
                     self.log.lines.append(f"solves {rate.hz:.0f} times a second")
-            self.guarded("following", self._look_at_following)
+            try:
+                self._look_at_following()
+            except Exception as error:
+                self.caught("following", error)
             # Solving as fast as it can, it means to miss states.
             self.machine.timed(lost and settings.solve_every != AS_FAST_AS_IT_CAN)
             if self.machine.overruns == LATE_STEPS:
@@ -509,7 +524,10 @@ class Guard:
         if state.before is not None:
             self.guarded("blend", self._continue, state.before, found)
         disturbance = controller.disturbance
-        if disturbance is not None and not disturbance.within_bounds:
+        if disturbance is not None and not (
+            disturbance.force.dot(disturbance.force) <= disturbance.squares[0]
+            and disturbance.moment.dot(disturbance.moment) <= disturbance.squares[1]
+        ):
             self.refuse(Refusal("disturbance_beyond_limit", f"observed {disturbance.wrench}"))
             disturbance.forget()
         result = (self.local.ahead or controller).step(found)
@@ -592,6 +610,12 @@ class Guard:
         So is the next one 10 s later, with their number.
         """
         self.log.incidents.count(refusal.reason, refusal.detail)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether `news` is worth a call after a step; what else it may have can wait for the next chores."""
+        log, machine = self.log, self.machine
+        return bool(log.lines) or machine.latched or log.told_of_stop
 
     def news(self) -> list[str]:
         """Lines for the log since the last call: new refusals, a stop with its reason, its end.

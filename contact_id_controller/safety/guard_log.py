@@ -44,6 +44,11 @@ class GuardLog:
             return f"contacts give way by {gave_way:.2g} m/s"
         return ""
 
+    @property
+    def told_of_stop(self) -> bool:
+        """Whether the last thing said of stops is that there is one."""
+        return bool(self._stop_reported)
+
     def news(self, machine: SafetyMachine) -> list[str]:
         """Lines since the last call: new refusals, a stop with its reason, its end."""
         stopped = machine.reason if machine.latched else ""

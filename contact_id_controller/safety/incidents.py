@@ -43,13 +43,18 @@ class Incidents:
         """What an action returns; None after an error, which is counted and logged."""
         try:
             return action(*arguments)
-        except self._passed_on:
-            raise
-        except ContactIdError as error:
-            self.count(what, str(error))
         except Exception as error:
-            self.count(f"{what}_{type(error).__name__}", traceback.format_exc().strip())
+            self.caught(what, error)
         return None
+
+    def caught(self, what: str, error: Exception) -> None:
+        """Count and log an error that is being handled; raised again where it means an end."""
+        if isinstance(error, self._passed_on):
+            raise
+        if isinstance(error, ContactIdError):
+            self.count(what, str(error))
+        else:
+            self.count(f"{what}_{type(error).__name__}", traceback.format_exc().strip())
 
     def count(self, reason: str, detail: str) -> None:
         """Count one more of a reason; a line has their number since the last one."""

@@ -21,7 +21,7 @@ class JumpFilter(abc.ABC):
 
     Attributes:
         place: (size,) the last measurement that was accepted.  mark: (3,) of it. Both are the same arrays from
-            the beginning on; `examination.examine` writes into them, too.
+            the beginning on; `states.examine` writes into them, too.
     """
 
     def __init__(self, size: int):

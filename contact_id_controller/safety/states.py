@@ -1,7 +1,8 @@
 """Measured joints and base in, the state of the robot out: or the reason why there is none.
 
-Every check that can refuse a state stands here. Each judges a measurement by itself (its
-stamp, its numbers, the one before), whatever the door it came through.
+Every check that can refuse a state stands here, and so does what tells whether good ones still come. Each judges
+a measurement by itself (its stamp, its numbers, the one before), whatever the door it came through. One compiled
+call reads a state, judges it and keeps it; what it refuses is put in words by ``StateChecks``.
 """
 
 from __future__ import annotations
@@ -10,22 +11,18 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba.experimental import structref
+from numpy.typing import NDArray
 
+from contact_id_controller.kernels.arrays import assign
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.structs import Struct, StructType, packing
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.safety import joint_jump, odometry_jump
 from contact_id_controller.safety.base_prediction import BasePrediction
 from contact_id_controller.safety.clock_offset import REFUSED_PERIODS
-from contact_id_controller.safety.examination import (
-    BASE_JUMP,
-    GOOD,
-    JOINT_JUMP,
-    NOT_FINITE,
-    NOT_UNIT,
-    UNTIMELY,
-    examine,
-    keep_base,
-    seen_of,
-)
 from contact_id_controller.safety.joint_jump import JointJump
+from contact_id_controller.safety.jump_filter import AGREES, KNOWN, TIME_NS
 from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump, jump_limits
 from contact_id_controller.settings import plausibility
 from contact_id_controller.settings.controller import ControllerSettings
@@ -72,6 +69,321 @@ class JointReading(NamedTuple):
     effort: np.ndarray | None = None
 
 
+UNIT_TOLERANCE = 1e-2
+"""Largest deviation of the norm of a measured quaternion from 1."""
+
+GOOD, NOT_FINITE, NOT_UNIT, UNTIMELY, JOINT_JUMP, BASE_JUMP = range(-1, -7, -1)
+"""What is wrong with a state or a base, other than the number of what is impossible."""
+
+_FIRST = (0, 7, 10)
+"""First of the three numbers of position, velocity and turning of a base."""
+
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+
+class Seen(Struct):
+    """What was measured of a robot; the arrays are made once and written by each examination.
+
+    Attributes:
+        q_index, actuated (na,), turns (na,) bool: as in ``RobotModel``.  floats: it has a floating base.
+        low, high: (2 na,) possible positions, then velocities, of the joints.
+        joint_limit (1,) rad or m, base_limits (2,) m, rad: of jumps, the filters' own.
+        row: (2 na,) joints read last.  base: (13,) measured last.
+        joint_place (2 na,), base_place (13,); joint_mark, base_mark (3,): of their `JumpFilter`.
+        position, velocity (na,), q (nq,), v (nv,): of the last state in order.
+    """
+
+    q_index: Places
+    actuated: Places
+    turns: NDArray[np.bool_]
+    floats: bool
+    low: Numbers
+    high: Numbers
+    joint_limit: Numbers
+    base_limits: Numbers
+    row: Numbers
+    base: Numbers
+    joint_place: Numbers
+    joint_mark: Places
+    base_place: Numbers
+    base_mark: Places
+    position: Numbers
+    velocity: Numbers
+    q: Numbers
+    v: Numbers
+
+
+@structref.register
+class SeenType(StructType):
+    """numba's type of `Seen`."""
+
+
+_pack = packing(Seen, SeenType)
+
+
+@kernel
+def _packed(values):
+    """The struct ``Seen``, from the tuple of its fields' values."""
+    return _pack(values)
+
+
+Seen.packed = staticmethod(_packed)
+
+
+def seen_of(robot: RobotModel, joints: JointJump, base: OdometryJump) -> Seen:
+    """Nothing is seen yet, and anything is possible."""
+    na = robot.na
+    return Seen(
+        q_index=robot.q_index,
+        actuated=robot.actuated,
+        turns=robot.turns,
+        floats=robot.floating_base,
+        low=np.full(2 * na, -np.inf),
+        high=np.full(2 * na, np.inf),
+        joint_limit=joints.limit,
+        base_limits=base.limits,
+        row=np.zeros(2 * na),
+        base=np.zeros(BASE_SIZE),
+        joint_place=joints.place,
+        joint_mark=joints.mark,
+        base_place=base.place,
+        base_mark=base.mark,
+        position=np.zeros(na),
+        velocity=np.zeros(na),
+        q=robot.neutral(),
+        v=robot.velocity(None, 0.0),
+    )
+
+
+@kernel
+def examine(position, velocity, time_ns, in_time, base_ns, judges_base, seen):
+    """Whether joints, and the base measured last, may be a robot's state; then it is kept.
+
+    Args:
+        position, velocity: (na,) measured.  time_ns: when.  in_time: whether that may be.
+        base_ns: when the base was measured.  judges_base: there is one for this time.
+        seen: ``Seen``.
+
+    Returns what is wrong, or the number of the joints' first impossible one. A base that jumps leaves
+    the joints kept.
+    """
+    row = seen.row
+    outside = _read_joints(position, velocity, seen.low, seen.high, row)
+    if outside == NOT_FINITE:
+        return NOT_FINITE
+    if not in_time:
+        return UNTIMELY
+    if outside != GOOD:
+        return outside
+    mark, place = seen.joint_mark, seen.joint_place
+    if mark[KNOWN]:
+        dt = 1e-9 * (time_ns - mark[TIME_NS])
+        _, away = joint_jump.unexplained(place, row, dt, seen.turns)
+        if not away <= seen.joint_limit[0] + 0.5 * joint_jump.FASTEST_RAD_S2 * dt * dt:
+            return JOINT_JUMP
+    _accept(row, time_ns, place, mark)
+    base = seen.base
+    _keep_joints(
+        row,
+        base,
+        seen.floats,
+        seen.q_index,
+        seen.actuated,
+        seen.turns,
+        seen.position,
+        seen.velocity,
+        seen.q,
+        seen.v,
+    )
+    if judges_base:
+        mark, place = seen.base_mark, seen.base_place
+        if mark[KNOWN]:
+            dt = 1e-9 * (base_ns - mark[TIME_NS])
+            away, turned = odometry_jump.unexplained(place, base, dt)
+            limits = seen.base_limits
+            if not (
+                away <= limits[0] + 0.5 * odometry_jump.FASTEST_M_S2 * dt * dt
+                and turned <= limits[1] + 0.5 * odometry_jump.FASTEST_RAD_S2 * dt * dt
+            ):
+                return BASE_JUMP
+        _accept(base, base_ns, place, mark)
+    return GOOD
+
+
+@bare_kernel
+def _accept(row, time_ns, place, mark):
+    """What is measured is where it is, as `JumpFilter.judge` has it."""
+    assign(place, row)
+    mark[KNOWN], mark[TIME_NS], mark[AGREES] = 1, time_ns, 0
+
+
+@bare_kernel
+def _read_joints(position, velocity, low, high, row):
+    """Joints' numbers (na,) into the row (2 na,): good, not finite, or the first beyond its limits."""
+    count, total = position.shape[0], 0.0
+    for j in range(count):
+        row[j], row[count + j] = position[j], velocity[j]
+        total += position[j] * position[j] + velocity[j] * velocity[j]
+    if not abs(total) < np.inf:  # compared: a sum that is reassociated is no test by itself
+        return NOT_FINITE
+    for k in range(2 * count):
+        if not low[k] <= row[k] <= high[k]:
+            return k
+    return GOOD
+
+
+@bare_kernel
+def _keep_joints(row, base, floating, q_index, actuated, turns, position, velocity, q, v):
+    """Joints (2 na,) and base (13,) into what is kept of them, and into q (nq,), v (nv,)."""
+    count = position.shape[0]
+    if floating:
+        for k in range(7):
+            q[k] = base[k]
+        for k in range(6):
+            v[k] = base[7 + k]
+    for j in range(count):
+        position[j] = q[q_index[j]] = row[j]
+        if turns[j]:
+            q[q_index[j]], q[q_index[j] + 1] = np.cos(row[j]), np.sin(row[j])
+        velocity[j] = v[actuated[j]] = row[count + j]
+
+
+@bare_kernel
+def keep_base(base, variances, limits, kept, known):
+    """What is wrong with a base (13,), and the size that is; a good one is kept, its quaternion of length 1.
+
+    variances (6,): of its velocities, kept in ``known``, zero where they are not known.
+    limits (3,): largest sizes of position, velocity and turning.
+    """
+    for k in range(known.shape[0]):
+        known[k] = 0.0 if variances[k] >= _UNKNOWN_VARIANCE else variances[k]
+    total = 0.0
+    for k in range(base.shape[0]):
+        total += base[k] * base[k]
+    if not abs(total) < np.inf:
+        return NOT_FINITE, total
+    norm = np.sqrt(base[3] ** 2 + base[4] ** 2 + base[5] ** 2 + base[6] ** 2)
+    if abs(norm - 1.0) > UNIT_TOLERANCE:
+        return NOT_UNIT, norm
+    for part in range(3):
+        first = _FIRST[part]
+        size = np.sqrt(base[first] ** 2 + base[first + 1] ** 2 + base[first + 2] ** 2)
+        if not size <= limits[part]:
+            return part, size
+    for k in range(base.shape[0]):
+        kept[k] = base[k] / norm if 3 <= k < 7 else base[k]
+    return GOOD, norm
+
+
+LONGEST_S = 0.01
+"""Longest time between two looks of a process that is awake: a wait for messages and a step."""
+
+
+class Listening:
+    """Counts the time in which a process could not have noticed a message.
+
+    Without ``look`` that is none: then whoever calls is the one who knows the time.
+
+    Attributes:
+        slept_s: so long it was stopped, or busy with other things, since the first look.
+    """
+
+    def __init__(self) -> None:
+        self.slept_s = 0.0
+        self._last_s: float | None = None
+
+    def look(self, now_s: float) -> None:
+        """A message that has come can be noticed now, by a clock that never jumps."""
+        if self._last_s is not None:
+            beyond_s = now_s - self._last_s - LONGEST_S
+            if beyond_s > 0.0:
+                self.slept_s += beyond_s
+        self._last_s = now_s
+
+
+LARGEST_CHANGE = 10.0
+"""Times the pace that a single interval may count: a pause is no pace."""
+
+SLOWEST = 100.0
+"""Times slower than the clock: what goes slower stands, and may go on at any time."""
+
+SLOWEST_CHANGE = 0.02
+"""Part of a new interval in the pace, more at the beginning: one late state is no slow time."""
+
+
+class Pace:
+    """How much slower than the clock the robot's time goes: a simulation need not keep up.
+
+    Attributes:
+        factor: seconds of the clock in one of the stamps, 1 to ``SLOWEST``.
+    """
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+        self._mean, self._count = 1.0, 0
+        self._last: tuple[float, float] | None = None
+
+    def state(self, stamp_s: float, now_s: float) -> None:
+        """A state with this stamp has come at a time of a clock that never jumps."""
+        if self._last is not None and stamp_s > self._last[0]:
+            ratio = (now_s - self._last[1]) / (stamp_s - self._last[0])
+            self._count += 1
+            weight = max(SLOWEST_CHANGE, 1.0 / self._count)
+            ratio = min(ratio, LARGEST_CHANGE * self._mean, SLOWEST)
+            self._mean += weight * (ratio - self._mean)
+            self.factor = max(1.0, self._mean)
+        self._last = stamp_s, now_s
+
+
+NO_STATE = "no joint state"
+"""What is wrong before the first one."""
+
+
+class GoodStates:
+    """When the last good state came, and whether the next one is overdue.
+
+    Times are of a clock that never jumps, but ``stamp_s``.
+
+    Attributes:
+        timeout_s: longest time between two good states, s.
+        simulated_time: whether stamps are of a time that may go slower than the clock.
+        last_s: when the last one came; -inf: none since the beginning.  stamp_s: its own time.
+        velocity_s: when a velocity was measured last that may be damped.
+        trouble: why the last bad state was one.
+        slower: seconds of the clock in one of the states' time.
+        slept_between_s: of the time between the last two, that in which no state could have been taken.
+        listening: what counts it.
+    """
+
+    def __init__(self) -> None:
+        self.timeout_s, self.simulated_time = math.inf, False
+        self.slower, self.slept_between_s = 1.0, 0.0
+        self.velocity_s = -math.inf
+        self.stamp_s: float | None = None
+        self.listening, self._pace, self._slept_s = Listening(), Pace(), 0.0
+        self.forget()
+
+    def forget(self) -> None:
+        """None came."""
+        self.last_s, self.trouble = -math.inf, NO_STATE
+
+    def came(self, stamp_s: float, now_s: float) -> None:
+        """A good state of this time has come."""
+        self.last_s, self.stamp_s = now_s, stamp_s
+        if self.simulated_time:
+            self._pace.state(stamp_s, now_s)
+            self.slower = self._pace.factor
+        slept_s = self.listening.slept_s
+        self.slept_between_s = (slept_s - self._slept_s) / self.slower
+        self._slept_s = slept_s
+
+    def overdue_in_s(self, now_s: float) -> float:
+        """So long the next one may still take; negative: it is overdue."""
+        slept_s = self.listening.slept_s - self._slept_s
+        return self.timeout_s * self.slower - (now_s - self.last_s - slept_s)
+
+
 class StateChecks:
     """Accepts a state only when it is complete, finite, in order and fresh.
 
@@ -116,7 +428,7 @@ class StateChecks:
         self._base_limits = np.full(3, math.inf)
         self._base_refusal: Refusal | None = None
         self.prediction, self.predicts = BasePrediction(), False
-        self._variances = _UNKNOWN
+        self._variances = np.zeros(6)
         self._last_ns: int | None = None
 
     def apply(self, settings: ControllerSettings) -> None:
@@ -155,14 +467,12 @@ class StateChecks:
         rad/s, in the base frame.  variances: (6,) of the velocities; None, or zeros: unknown.
         """
         self.base_ns = time_ns
-        self._variances = (
-            _UNKNOWN
-            if variances is None
-            else np.where(variances >= _UNKNOWN_VARIANCE, 0.0, variances)
-        )
         fault, size = _SIZE, 0.0
         if base.shape == (BASE_SIZE,):
-            fault, size = keep_base(base, self._base_limits, self._seen.base)
+            given = _UNKNOWN if variances is None else variances
+            fault, size = keep_base(
+                base, given, self._base_limits, self._seen.base, self._variances
+            )
         self._base_refusal = None if fault == GOOD else self._unfit_base(base, fault, size)
 
     def take(self, joints: JointReading, now_ns: int | None) -> RobotState | Refusal:
@@ -200,7 +510,13 @@ class StateChecks:
                 self.moved_elsewhere = True
         if judges_base and time_ns != self.base_ns:
             unfit = self._carry_base(time_ns)
-        return RobotState(time_ns * NANO, seen.q, seen.v) if unfit is None else unfit
+        if unfit is not None:
+            return unfit
+        state = object.__new__(
+            RobotState
+        )  # the constructor of a frozen class takes three times as long
+        vars(state).update(time_s=time_ns * NANO, q=seen.q, v=seen.v)
+        return state
 
     def _refusal(self, fault: int, joints: JointReading) -> Refusal | None:
         """Why a state is refused; None where what jumped is taken at its new place."""

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-from contact_id_controller.control.solving import StepSolver
+from contact_id_controller.control.controller import StepSolver
 from contact_id_controller.solution import NOT_CONVERGED
 from experiments.faults.nodes import FAIL, RAISE, STALL, STALL_VARIABLE
 

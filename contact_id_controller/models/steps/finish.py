@@ -11,7 +11,7 @@ from contact_id_controller.kernels.dense import backward_substitute
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
-from contact_id_controller.models.steps.reduced import Answer, matrices, read_answer
+from contact_id_controller.models.steps.reduced import Answer, matrices
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, NOT_CONVERGED, Solution
 from contact_id_controller.solution import RELAXED as RELAXED_NAME
@@ -61,11 +61,8 @@ def outcome(
     memory: Any = None,
 ) -> Solution:
     """A ``Solution`` from what a compiled entry filled; the code becomes a named status."""
-    moved, z, delta, torques, velocity = read_answer(problem, room)
     status = STATUS_NAMES.get(code, NOT_CONVERGED)
-    return Solution(
-        problem, status, torques, z, velocity, steps, delta, contradiction, memory, moved
-    )
+    return Solution.of_room(problem, status, steps, contradiction, room, memory)
 
 
 @bare_kernel

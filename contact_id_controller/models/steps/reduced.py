@@ -16,6 +16,7 @@ from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import inlined_kernel
 from contact_id_controller.kernels.views import view
 from contact_id_controller.problem import Problem
+from contact_id_controller.solution import answer_places
 
 
 class Cones(NamedTuple):
@@ -100,17 +101,10 @@ def begin(reduced, room):
 
 def read_answer(problem: Problem, room: np.ndarray) -> Answer:
     """The arrays that a compiled entry has filled."""
-    at_z, na = 3 * len(problem.contacts.points), problem.robot.na
-    at_torques = 2 * at_z + na
-    at_velocity = at_torques + na
-    arrays = (
-        room[:at_z],
-        room[at_z : 2 * at_z],
-        room[2 * at_z : at_torques],
-        room[at_torques:at_velocity],
-        room[at_velocity:],
+    robot = problem.robot
+    return Answer(
+        *(room[each] for each in answer_places(len(problem.contacts.points), robot.na, robot.nv))
     )
-    return tuple.__new__(Answer, arrays)  # a third of the time of its own constructor
 
 
 def empty_answer(problem: Problem) -> Answer:
