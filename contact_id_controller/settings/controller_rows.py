@@ -344,7 +344,7 @@ class FeedbackSettings:
         0.1,
         """How much a standing leg follows the plan of its own joints where that and the plan of the
         base (weight 1) cannot both be had: small, the base moves as planned; large, the legs do.""",
-        when="Lower towards 0.001 where the base must keep its place and ground and masses are as believed.",
+        when="Lower to 0.001 for humanoids, or where the base must keep its place above all.",
         minimum=1e-6,
         maximum=1e3,
         live=True,
