@@ -135,12 +135,14 @@ ONLY_ELSEWHERE = {
     "/clock",  # with use_sim_time
     "control",  # with messages that must be installed
     "control_in",
+    "lowcmd",
+    "lowcmd_in",
     "*/get_parameters",  # for the moment of a question
     "/tf",  # with messages that must be installed
 }
 
 TOPICS = ("effort", "joint_trajectory")
-AT_THE_ROBOT = ("robot_side_trajectory", "robot_side_feedback")
+AT_THE_ROBOT = ("robot_side_trajectory", "robot_side_feedback", "low_level")
 LOCAL = {"local_position_gain": [5.0], "local_velocity_gain": [0.1]}
 
 WHILE_OTHERS_SEND = {
@@ -219,6 +221,7 @@ def nodes_of(context):
         {"contact_sources": ["force"], "command_interface": "joint_trajectory"},
         {"command_interface": "robot_side_trajectory"},
         {"command_interface": "robot_side_feedback"},
+        {"command_interface": "low_level"},
     ):
         values = controller_parameters(**changes)
         yield "controller", lambda: configured(ControllerNode(**options(values)))

@@ -37,7 +37,7 @@ def check_ros2_control(
 
     Raises:
         ConfigurationError: the file is missing, not YAML, or without section ``controller_manager``;
-            a distribution that is none.
+            a distribution that is none; commands that do not go through ros2_control.
     """
     there = distribution(distro) if distro else None
     file = ParameterFile(path)
@@ -46,7 +46,7 @@ def check_ros2_control(
     findings = _check_rate(manager.get("update_rate"), settings.period_s)
     if there is not None:
         findings += _check_distribution(manager, kinds, settings, there)
-    host = settings.interface.host
+    host = settings.interface.taker
     names = [name for name, kind in kinds.items() if kind in host.types]
     if not names:
         findings.append(

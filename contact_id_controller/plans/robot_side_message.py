@@ -54,14 +54,14 @@ def packed_trajectory(
     points = len(trajectory.times_s)
     if points > MOST_POINTS:
         raise StateError(f"the trajectory has {points} points, may have {MOST_POINTS}")
-    head = _head(joint_names, TRAJECTORY, session, trajectory.start_s, points)
+    head = header(joint_names, TRAJECTORY, session, trajectory.start_s, points)
     return np.concatenate([head, trajectory.times_s, trajectory.values.ravel()])
 
 
 def packed_feedback(feedback: StateFeedback, robot: RobotModel, session: int = 0) -> np.ndarray:
     """The numbers of a feedback of a robot."""
     order = coordinates(robot)
-    head = _head(robot.joint_names, FEEDBACK, session, feedback.time_s, robot.nv)
+    head = header(robot.joint_names, FEEDBACK, session, feedback.time_s, robot.nv)
     base = np.empty(0)
     if robot.floating_base:
         base = np.concatenate([feedback.q[:7], feedback.v[:6]])
@@ -72,7 +72,7 @@ def packed_feedback(feedback: StateFeedback, robot: RobotModel, session: int = 0
 
 def packed_stop(joint_names: Sequence[str], session: int = 0) -> np.ndarray:
     """The numbers of a stop, which the plugin latches."""
-    return _head(joint_names, STOP, session, 0.0, 0)
+    return header(joint_names, STOP, session, 0.0, 0)
 
 
 def unpacked_trajectory(numbers: np.ndarray, joint_names: Sequence[str]) -> EffortTrajectory:
@@ -81,7 +81,7 @@ def unpacked_trajectory(numbers: np.ndarray, joint_names: Sequence[str]) -> Effo
     Raises:
         StateError: there is none, or it is of other joints.
     """
-    points, n = _checked(numbers, TRAJECTORY, joint_names), len(joint_names)
+    points, n = checked_size(numbers, TRAJECTORY, joint_names), len(joint_names)
     body = numbers[HEADER:]
     if points < 1 or body.size != points * (1 + 4 * n):
         raise StateError(f"a trajectory of {points} points has {body.size} numbers")
@@ -89,7 +89,7 @@ def unpacked_trajectory(numbers: np.ndarray, joint_names: Sequence[str]) -> Effo
     if times[0] != 0.0 or not (times[1:] > times[:-1]).all():
         raise StateError("times of the points must increase, from 0 on")
     out = EffortTrajectory(points, n)
-    out.start_s = numbers[4] + numbers[5] / _NANO
+    out.start_s = stamp_of(numbers)
     out.times_s[:], out.values[:] = times, body[points:].reshape(points, 4, n)
     return out
 
@@ -102,12 +102,12 @@ def unpacked_feedback(numbers: np.ndarray, robot: RobotModel) -> StateFeedback:
     """
     from contact_id_controller.plans.state_feedback import StateFeedback
 
-    nv, n = _checked(numbers, FEEDBACK, robot.joint_names), robot.na
+    nv, n = checked_size(numbers, FEEDBACK, robot.joint_names), robot.na
     base = BASE if robot.floating_base else 0
     if nv != robot.nv or numbers.size != HEADER + base + 3 * n + 2 * n * nv:
         raise StateError(f"a feedback of {nv} coordinates has {numbers.size} numbers")
     out, body = StateFeedback(robot), numbers[HEADER:]
-    out.time_s = numbers[4] + numbers[5] / _NANO
+    out.time_s = stamp_of(numbers)
     if base:
         out.q[:7], out.v[:6] = body[:7], body[7:BASE]
         norm = np.linalg.norm(out.q[3:7])
@@ -133,7 +133,7 @@ def efforts_of(numbers: np.ndarray, joint_names: Sequence[str]) -> np.ndarray:
     """
     n = len(joint_names)
     if numbers.size > 2 and numbers[2] == FEEDBACK:
-        nv = _checked(numbers, FEEDBACK, joint_names)
+        nv = checked_size(numbers, FEEDBACK, joint_names)
         base = numbers.size - HEADER - 3 * n - 2 * n * nv
         if base not in (0, BASE) or nv < n:
             raise StateError(f"a feedback of {nv} coordinates has {numbers.size} numbers")
@@ -147,8 +147,17 @@ def coordinates(robot: RobotModel) -> np.ndarray:
     return np.concatenate([robot.unactuated, robot.actuated])
 
 
-def _checked(numbers: np.ndarray, kind: float, joint_names: Sequence[str]) -> int:
-    """The size that a header states."""
+def stamp_of(numbers: np.ndarray) -> float:
+    """Time of a row of numbers, s."""
+    return float(numbers[4] + numbers[5] / _NANO)
+
+
+def checked_size(numbers: np.ndarray, kind: float, joint_names: Sequence[str]) -> int:
+    """The size that a header states.
+
+    Raises:
+        StateError: numbers that are not finite, another version or kind, other joints, no count.
+    """
     if numbers.size < HEADER or not np.isfinite(numbers).all():
         raise StateError(f"a command has {numbers.size} numbers, all must be finite")
     if numbers[0] != VERSION or numbers[2] != kind:
@@ -163,9 +172,10 @@ def _checked(numbers: np.ndarray, kind: float, joint_names: Sequence[str]) -> in
     return int(size)
 
 
-def _head(
+def header(
     joint_names: Sequence[str], kind: float, session: int, stamp_s: float, size: int
 ) -> np.ndarray:
+    """The first numbers of a row, (HEADER,)."""
     seconds, nanoseconds = divmod(max(round(stamp_s * _NANO), 0), _NANO)
     names = hash_of(joint_names)
     numbers = [VERSION, names, kind, session, seconds, nanoseconds, len(joint_names), size]

@@ -200,7 +200,7 @@ class CommandWatchdogNode(Node):
             # Publishers and subscriptions are discovered while the request is under way.
             self._connect(settings)
             if settings.group_controller and not checked:
-                host, group = settings.interface.host, settings.group_controller
+                host, group = settings.interface.taker, settings.group_controller
                 exact = host.order == COMMAND  # that of a model is not known here
                 check_joint_order(self, group, settings.joints, host, exact=exact)
         except ConfigurationError:

@@ -163,10 +163,11 @@ class ControllerNode(LifecycleNode):
                 loop = ControlLoop(controller, self.get_logger().warning, self.latch)
                 loop.warm_up()
             group = settings.group_controller
-            host, joints = settings.interface.host, robot.joint_names
-            if host.order == MODEL:
+            host = settings.interface.taker if group else None
+            joints = robot.joint_names
+            if host is not None and host.order == MODEL:
                 joints = [joints[place] for place in robot.model_order]
-            if group and check_joint_order(self, group, joints, host, exact=host.order != ANY):
+            if host and check_joint_order(self, group, joints, host, exact=host.order != ANY):
                 loop.guard.host_enforces = enforces_limits(self, group)
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")

@@ -77,7 +77,7 @@ class NumbersForwarder(Forwarder):
     def forward(self, publisher: Any, efforts: np.ndarray) -> None:
         efforts_of(self._read, self._joints)[:] = efforts
         self._forwarded, self.prepared = self._read, True
-        _send(publisher, self._forwarded)
+        send_numbers(publisher, self._forwarded)
 
     def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:
         """Send a rest with torques that fade, or torques without gain; nothing where there is none to make it of."""
@@ -85,12 +85,12 @@ class NumbersForwarder(Forwarder):
             if np.isfinite(position).all():
                 rest = EffortTrajectory(2, len(self._joints))
                 rest.rest(0.0, position, torques)
-                _send(publisher, packed_trajectory(rest, self._joints, self._session))
+                send_numbers(publisher, packed_trajectory(rest, self._joints, self._session))
         elif self._forwarded.size:
             n = len(self._joints)
             efforts_of(self._forwarded, self._joints)[:] = torques
             self._forwarded[-2 * n * int(self._forwarded[7]) :] = 0.0
-            _send(publisher, self._forwarded)
+            send_numbers(publisher, self._forwarded)
 
 
 class RobotSideTrajectories(CommandMessages):
@@ -122,7 +122,8 @@ class RobotSideFeedbacks(CommandMessages):
         return NumbersForwarder(joints, self.kind, rests=False)
 
 
-def _send(publisher: Any, numbers: np.ndarray) -> None:
+def send_numbers(publisher: Any, numbers: np.ndarray) -> None:
+    """Publish a row of numbers."""
     message = Float64MultiArray()
     message.data = array.array("d", numbers.tobytes())
     publisher.publish(message)

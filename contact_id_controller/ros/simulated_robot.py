@@ -30,6 +30,7 @@ from contact_id_controller.exceptions import (
 )
 from contact_id_controller.lazy import loaded
 from contact_id_controller.plans.effort_trajectory import LocalFeedback
+from contact_id_controller.plans.low_level import DriveFeedback
 from contact_id_controller.plans.state_feedback import LinearFeedback
 from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.command_messages import messages_of
@@ -107,7 +108,7 @@ class SimulatedRobot(Node):
             else None
         )
         robot, interface = self.simulated.robot, self.settings.interface
-        self._local: LocalFeedback | LinearFeedback | None = None
+        self._local: LocalFeedback | LinearFeedback | DriveFeedback | None = None
         if interface.robot_side:
             names = LOCAL_GAINS if interface.has_joint_gains else ()
             gains = [self.settings.spread(name, robot.na) for name in names]

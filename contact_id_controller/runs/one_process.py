@@ -26,6 +26,7 @@ from contact_id_controller.planning.by_velocity import velocity_planner
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.planning.walking.planner import WalkingPlanner
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory, LocalFeedback
+from contact_id_controller.plans.low_level import DriveFeedback, LowLevelCommand
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.state_feedback import LinearFeedback, StateFeedback
 from contact_id_controller.robot import RobotModel, resolve_urdf
@@ -188,7 +189,7 @@ class InProcessRun:
         self.controller = Controller(self.robot, settings, feet)
         self.following = Following(self.controller)
         self.ahead = ahead_of(self.controller)
-        self.local: LocalFeedback | LinearFeedback | None = None
+        self.local: LocalFeedback | LinearFeedback | DriveFeedback | None = None
         self._late, self._last = late, None
         if plan is None:
             self.planner = gait_planner(name, self.robot, surface, **(planner or {}))
@@ -281,7 +282,9 @@ class InProcessRun:
         """What the robot is given after a step; experiments change it."""
         return result
 
-    def said(self, believed: RobotState, result: StepResult) -> EffortTrajectory | StateFeedback:
+    def said(
+        self, believed: RobotState, result: StepResult
+    ) -> EffortTrajectory | StateFeedback | LowLevelCommand:
         """The command for the robot's side after a step; experiments change it."""
         return self.ahead.command
 

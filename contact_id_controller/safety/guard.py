@@ -21,11 +21,12 @@ import numpy as np
 from contact_id_controller.control import grip, motor_estimate
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.following import Following
-from contact_id_controller.control.linear_feedback import LinearSteps
+from contact_id_controller.control.held_steps import HeldSteps
 from contact_id_controller.control.torques_ahead import TorquesAhead
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
+from contact_id_controller.plans.low_level import LowLevelCommand
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.state_feedback import StateFeedback
 from contact_id_controller.safety import states
@@ -137,7 +138,7 @@ class Guard:
             self.machine.engage_emergency_stop()
 
     @property
-    def command(self) -> EffortTrajectory | StateFeedback | None:
+    def command(self) -> EffortTrajectory | StateFeedback | LowLevelCommand | None:
         """What to send with another command_interface than effort, from now on.
 
         joint_trajectory: set-points and efforts; in a stop and at the end rest where the joints were
@@ -148,7 +149,7 @@ class Guard:
         return self.local.command if self.checks.has_position else None
 
     @property
-    def ahead(self) -> TorquesAhead | LinearSteps | None:
+    def ahead(self) -> TorquesAhead | HeldSteps | None:
         """Torques solved ahead, None where the settings ask for none."""
         return self.local.ahead
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
-from contact_id_controller.control.linear_feedback import LinearSteps, ahead_of
+from contact_id_controller.control.held_steps import HeldSteps
+from contact_id_controller.control.linear_feedback import ahead_of
 from contact_id_controller.control.torques_ahead import TorquesAhead
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
+from contact_id_controller.plans.low_level import LowLevelCommand
 from contact_id_controller.plans.state_feedback import StateFeedback
 from contact_id_controller.safety.states import StateChecks
 
@@ -22,8 +24,8 @@ class LocalCommand:
     """
 
     def __init__(self) -> None:
-        self.ahead: TorquesAhead | LinearSteps | None = None
-        self.command: EffortTrajectory | StateFeedback | None = None
+        self.ahead: TorquesAhead | HeldSteps | None = None
+        self.command: EffortTrajectory | StateFeedback | LowLevelCommand | None = None
         self.leads = False
 
     def take_over(self, controller: Controller) -> None:

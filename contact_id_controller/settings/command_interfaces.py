@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
-from contact_id_controller.exceptions import choices
+from contact_id_controller.exceptions import ConfigurationError, choices
 
 
 class Required(NamedTuple):
@@ -64,7 +64,7 @@ class CommandInterface:
         message: ROS type of a command, such as ``std_msgs/msg/Float64MultiArray``.
         messages: place of the ``CommandMessages`` that write and read it (``ros.command_messages``).
         unread: why the watchdog refuses a message that is no command, as its diagnostics count it.
-        host: what takes the commands in ros2_control.
+        host: what takes the commands in ros2_control; None: nothing there, they go to the drives.
         recorded: whether a replay reads the commands.
         steps: place of what makes commands that go on without the controller (``control``). Empty:
             torques alone, held until the next ones.
@@ -83,7 +83,7 @@ class CommandInterface:
     message: str
     messages: str
     unread: str
-    host: Host
+    host: Host | None
     recorded: bool
     steps: str = ""
     robot_side: str = ""
@@ -97,6 +97,19 @@ class CommandInterface:
         return bool(self.robot_side)
 
     @property
+    def taker(self) -> Host:
+        """What takes the commands in ros2_control.
+
+        Raises:
+            ConfigurationError: nothing there does.
+        """
+        if self.host is None:
+            raise ConfigurationError(
+                f"command_interface {self.name!r} goes to the drives, not through ros2_control"
+            )
+        return self.host
+
+    @property
     def package(self) -> str:
         """The ROS package of the message."""
         return self.message.partition("/")[0]
@@ -108,6 +121,15 @@ _PLUGIN = Host(
     order=COMMAND,
     checks="check.robot_side:check_robot_side",
 )
+
+_DRIVES: dict[str, Any] = {
+    "unread": "not_a_good_drive_command",
+    "host": None,
+    "recorded": False,
+    "steps": "control.low_level:LowLevelSteps",
+    "robot_side": "plans.low_level:DriveFeedback",
+}
+"""What all commands to drives have in common."""
 
 INTERFACES = {
     row.name: row
@@ -230,6 +252,26 @@ INTERFACES = {
             steps="control.linear_feedback:LinearSteps",
             robot_side="plans.state_feedback:LinearFeedback",
             needs_derivative=True,
+        ),
+        CommandInterface(
+            "low_level",
+            "position, velocity, stiffness, damping and torque of each joint, for drives of MIT type, as "
+            "rows of numbers",
+            "the drives' damping, without stiffness",
+            topic="low_level",
+            message="std_msgs/msg/Float64MultiArray",
+            messages="ros.low_level_messages:LowLevelMessages",
+            **_DRIVES,
+        ),
+        CommandInterface(
+            "low_level_unitree",
+            "the same for Unitree's motors (Go2, B2), whose messages unitree_go must be installed; joints are in "
+            "the order of the motors",
+            "the same",
+            topic="lowcmd",
+            message="unitree_go/msg/LowCmd",
+            messages="ros.unitree_messages:UnitreeMessages",
+            **_DRIVES,
         ),
     )
 }

@@ -1,0 +1,45 @@
+"""Torques with set-points and gains for drives of MIT type, whose feedback is never late.
+
+Each solution is commanded as a ``LowLevelCommand``: its torques, the measured state of the joints, at which the
+drives add nothing, and the gains of a robot's side that is never late (``torques_ahead.local_gains``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.control.held_steps import HeldSteps
+from contact_id_controller.control.torques_ahead import local_gains
+from contact_id_controller.plans.low_level import LowLevelCommand
+from contact_id_controller.state import RobotState
+
+
+class LowLevelSteps(HeldSteps):
+    """See above and there."""
+
+    command: LowLevelCommand
+
+    def __init__(self, controller: Controller):
+        robot = controller.robot
+        super().__init__(controller, LowLevelCommand(robot.na))
+        # A stop before the first solution is damped, too.
+        self._tune(robot.neutral())
+
+    def _say(self, state: RobotState, result: StepResult) -> None:
+        """Write the command: joints as measured, torques as solved."""
+        out, robot = self.command, self.controller.robot
+        out.time_s = state.time_s
+        out.position[:], out.velocity[:] = robot.joints_of(state.q), state.v[robot.actuated]
+        self._tune(state.q)
+        out.effort[:] = result.torques
+
+    def _tune(self, q: np.ndarray) -> None:
+        """Take the gains for a configuration (nq,)."""
+        out, controller = self.command, self.controller
+        gains = local_gains(controller.robot, controller.settings, q)
+        out.stiffness[:], out.damping[:] = gains
+
+    def _held(self, state: RobotState) -> np.ndarray:
+        robot = self.controller.robot
+        return self.command.torques(robot.joints_of(state.q), state.v[robot.actuated], robot.turns)

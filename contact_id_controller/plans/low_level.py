@@ -1,0 +1,158 @@
+"""What a drive of MIT type takes each period, and what it makes of it at its own rate until the next one.
+
+    tau(q, v) = effort + K (q_set - q) + D (v_set - v)
+
+for each joint by itself, with gains that come with the command. As numbers in a row (``robot_side_message``
+has the header, kind 4) the body is (5, n): positions, velocities, stiffness K, damping D, efforts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contact_id_controller.exceptions import StateError
+from contact_id_controller.kernels.turns import nearest
+from contact_id_controller.plans.robot_side_message import (
+    GREATEST_GAIN,
+    HEADER,
+    checked_size,
+    header,
+    stamp_of,
+)
+
+if TYPE_CHECKING:
+    from contact_id_controller.robot import RobotModel
+    from contact_id_controller.state import RobotState
+
+LOW_LEVEL = 4.0
+"""Kind of a message."""
+
+PARTS = ("position", "velocity", "stiffness", "damping", "effort")
+
+
+class LowLevelCommand:
+    """Set-point, gains and torque of n drives; whoever makes it writes into the arrays.
+
+    Attributes:
+        time_s: of the state that it was made at, s.
+        values: (5, n), of which the following are views.
+        position, velocity: (n,) rad, rad/s.  stiffness, damping: (n,) K, N·m/rad, and D, N·m·s/rad.
+        effort: (n,) N·m.
+    """
+
+    holds_still = False
+    """A drive goes on for ever: its sender ends it."""
+
+    def __init__(self, joints: int):
+        self.time_s = 0.0
+        self.values = np.zeros((len(PARTS), joints))
+        self.position, self.velocity, self.stiffness, self.damping, self.effort = self.values
+
+    def like(self) -> LowLevelCommand:
+        """Another one for the same drives, at rest: no stiffness, and this damping."""
+        out = LowLevelCommand(len(self.effort))
+        out.damping[:] = self.damping
+        return out
+
+    def copy_from(self, other: LowLevelCommand, added_effort: np.ndarray, share: float) -> None:
+        """Become another one, with an effort (n,) added, and this share of its stiffness."""
+        self.time_s = other.time_s
+        self.values[:] = other.values
+        self.effort += added_effort
+        self.stiffness *= share
+
+    def rest(self, time_s: float, position: np.ndarray, effort: np.ndarray) -> None:
+        """Be damped by the drives from ``time_s`` on; an effort (n,) is for those without damping of their own.
+
+        position: (n,) rad, as measured last.
+        """
+        self.time_s = time_s
+        self.position[:] = position
+        self.velocity[:] = self.stiffness[:] = 0.0
+        self.effort[:] = np.where(self.damping > 0.0, 0.0, effort)
+
+    def torques(self, position: np.ndarray, velocity: np.ndarray, turns: np.ndarray) -> np.ndarray:
+        """Torques (n,), N·m, at measured positions and velocities (n,).
+
+        turns: (n,) bool, joints that turn without end: their error is that of the short way round.
+        """
+        away = nearest(self.position, position, turns) - position
+        return self.effort + self.stiffness * away + self.damping * (self.velocity - velocity)
+
+    def require_good(self) -> None:
+        """Raise StateError where it must not be followed."""
+        if not np.isfinite(self.values).all():
+            raise StateError("a number of the command is not finite")
+        gains = self.values[2:4]
+        if gains.min(initial=0.0) < 0.0 or gains.max(initial=0.0) > GREATEST_GAIN:
+            raise StateError(
+                f"gains are {gains.min():.3g} to {gains.max():.3g}, must be 0 to {GREATEST_GAIN:g}"
+            )
+
+
+class DriveFeedback:
+    """What drives do at their own rate with a ``LowLevelCommand`` that came from elsewhere.
+
+    Args:
+        effort_limits: (n,) N·m, largest torque; infinite where there is none.
+        turns: (n,) bool, see ``LowLevelCommand.torques``.
+
+    Attributes:
+        command: that is followed; None: none has come.
+    """
+
+    def __init__(self, effort_limits: np.ndarray, turns: np.ndarray):
+        self._limits, self._turns = np.asarray(effort_limits, dtype=float), turns
+        self.command: LowLevelCommand | None = None
+
+    @classmethod
+    def of(
+        cls, robot: RobotModel, effort_limits: np.ndarray, gains: Sequence[np.ndarray]
+    ) -> DriveFeedback:
+        """That of a robot, whose gains come with each command."""
+        return cls(effort_limits, robot.turns)
+
+    def forget(self) -> None:
+        """No command has arrived."""
+        self.command = None
+
+    def follow(self, command: LowLevelCommand, now_s: float) -> None:
+        """Follow another command from now on."""
+        self.command = command
+
+    def answer(self, robot: RobotModel, state: RobotState) -> np.ndarray:
+        """Torques (n,), N·m, in a state of the robot; zero without a command."""
+        if self.command is None:
+            return np.zeros_like(self._limits)
+        torques = self.command.torques(
+            robot.joints_of(state.q), state.v[robot.actuated], self._turns
+        )
+        return np.clip(torques, -self._limits, self._limits)
+
+
+def packed_low_level(
+    command: LowLevelCommand, joint_names: Sequence[str], session: int = 0
+) -> np.ndarray:
+    """The numbers of a command to these joints."""
+    head = header(joint_names, LOW_LEVEL, session, command.time_s, len(PARTS))
+    return np.concatenate([head, command.values.ravel()])
+
+
+def unpacked_low_level(numbers: np.ndarray, joint_names: Sequence[str]) -> LowLevelCommand:
+    """The command to these joints in a row of numbers.
+
+    Raises:
+        StateError: there is none, it is of other joints, or must not be followed.
+    """
+    n = len(joint_names)
+    rows = checked_size(numbers, LOW_LEVEL, joint_names)
+    if rows != len(PARTS) or numbers.size != HEADER + rows * n:
+        raise StateError(f"a command of {rows} rows has {numbers.size} numbers")
+    out = LowLevelCommand(n)
+    out.time_s = stamp_of(numbers)
+    out.values[:] = numbers[HEADER:].reshape(rows, n)
+    out.require_good()
+    return out
