@@ -1,4 +1,4 @@
-"""The walking planner on a pendulum whose feet go where they are led: no robot, no controller."""
+"""The walking planner on a pendulum whose feet go where they are led, and once with controller and MuJoCo."""
 
 import math
 
@@ -9,6 +9,11 @@ from paths import CONFIG
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.planning.walking.body import Body
 from contact_id_controller.planning.walking.planner import WalkingPlanner
+from contact_id_controller.runs.one_process import (
+    InProcessRun,
+    controller_settings,
+    mujoco_robot,
+)
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 
@@ -198,3 +203,29 @@ def test_lengths_come_from_the_posture(parts):
     q = robot.configuration([1.0, -2.0, 0.3, 0.0, 0.0, math.sin(0.5), math.cos(0.5)], posture)
     body.measure(q, np.zeros(robot.nv))
     assert body.heading == pytest.approx(1.0) and body.yaws == pytest.approx(np.ones(2), abs=1e-6)
+
+
+# Over the whole body
+
+
+def test_talos_walks_in_mujoco_as_fast_as_it_is_told():
+    """Controller, planner and simulated robot in one process: forwards, then aside; no fall, soles never near."""
+    pytest.importorskip("mujoco")
+    file = str(CONFIG / "bipeds" / "talos.yaml")
+    settings = controller_settings(file)
+    run = InProcessRun(file, settings, mujoco_robot(settings, 0.6))
+    body, nearest = run.planner.body, np.inf
+    marks = []
+    for k in range(3600):
+        forwards = k < 1800
+        run.planner.set_velocity((0.2, 0.0) if forwards else (0.0, 0.1))
+        run.advance()
+        if k % 10 == 0:
+            places = body.places[:, :2]
+            nearest = min(nearest, float(np.linalg.norm(places[0] - places[1])))
+        if k in (600, 1799, 2400, 3599):
+            marks.append(body.com[:2].copy())
+        assert body.com[2] > 0.8
+    assert (marks[1] - marks[0])[0] / 1.2 == pytest.approx(0.2, abs=0.06)
+    assert (marks[3] - marks[2])[1] / 1.2 == pytest.approx(0.1, abs=0.06)
+    assert nearest > 2 * 0.0625 + 0.02  # two soles and 2 cm
