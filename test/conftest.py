@@ -5,6 +5,7 @@ import signal
 import tempfile
 
 import pytest
+from crashed_process import pytest_handlecrashitem  # noqa: F401
 
 # Read when ROS and BLAS start: nothing of these tests leaves this machine.
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
