@@ -19,6 +19,7 @@ from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Pus
 from contact_id_controller.state import RobotState
 
 TALOS = str(resolve_urdf("package://contact_id_controller/config/plans/talos.yaml"))
+G1 = str(resolve_urdf("package://contact_id_controller/config/plans/g1.yaml"))
 RATE, HEIGHT_M = 3.4, 0.85
 
 
@@ -236,3 +237,27 @@ def test_a_push_is_held_along_goals(standing):
     assert 0.05 < max(away)
     assert away[-1] < 0.02
     assert controller.tasks.com[0, 2] == pytest.approx(height, abs=0.01)
+
+
+def test_soles_that_rock_are_not_felt_to_slip():
+    """G1 lets itself down; its light soles rock over their edges, on the ground believed."""
+    settings = controller_settings(G1, base_feedback="center_of_mass")
+    controller = Controller(settings.robot(), settings)
+    robot = controller.robot
+    posture = np.array(section(G1, "simulated_robot")["initial_joint_positions"])
+    world = mujoco_robot(settings, 0.6)
+    start = robot.configuration((0, 0, 0, 0, 0, 0, 1), posture)
+    state = world.reset(world.place_on_ground(start))
+    controller.reset(state)
+    pin.forwardKinematics(robot.model, robot.data, state.q)
+    controller.feet.update(robot.data)
+    middle = soles(controller).mean(axis=0)[:2]
+    height = pin.centerOfMass(robot.model, robot.model.createData(), state.q)[2] - 0.05
+    com = ComGoal(middle, middle, np.sqrt(9.81 / height), height)
+    controller.follow(Plan(goals=goals_of(robot, start, com)), state.time_s)
+    least = np.inf
+    for _ in range(120):
+        result = controller.step(state)
+        least = min(least, result.solution.problem.contacts.friction.min())
+        state = world.step(result.torques)
+    assert least > 0.5

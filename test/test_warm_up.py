@@ -19,7 +19,9 @@ from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.warm_up import standing_state, warm_up
 from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.plans.goals import ComGoal, FootPath, Heading, Posture, TaskGoals
 from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.trajectories import ContactSchedule
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait import GaitSettings
 from contact_id_controller.state import RobotState
@@ -159,3 +161,21 @@ if __name__ == "__main__":
     walk(walker)
     late = [name for name, count in compiled().items() if count != warm.get(name)]
     assert not late, f"compiled during the walk: {late}"
+
+
+def test_goals_compile_nothing_after_the_warm_up():
+    controller = controller_of(base_feedback="center_of_mass")
+    warm_up(controller)
+    before = compiled()
+    robot, state = controller.robot, standing_state(controller)
+    controller.reset(state)
+    still = np.zeros((3, 4))
+    path = FootPath([0.0, 0.1, 0.2], still, still, still, may_land_from_s=0.1)
+    posture = Posture(robot.joint_names, robot.joints_of(state.q), np.full(robot.na, 50.0))
+    com = ComGoal([0.0, 0.0], [0.01, 0.0], 4.0, 0.3)
+    goals = TaskGoals(com, posture, {QUADRUPED_FEET[1]: path}, 0.25, Heading(0.1, 0.1))
+    stance = ContactSchedule(QUADRUPED_FEET[1:2], [0.0], [[False]])
+    controller.follow(Plan(goals=goals, contacts=stance), state.time_s)
+    for number in range(30):
+        controller.step(RobotState(state.time_s + 0.01 * number, state.q, state.v))
+    assert compiled() == before

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
+from contact_id_controller.control import grip
 from contact_id_controller.control.balance import (
     SPIN_WEIGHT,
     SUPPORT_MARGIN,
@@ -101,6 +102,9 @@ class Tasks:
             time_s: of the state.  goals: in the robot's order.  course: remembers who has landed early.
             period: with feet and plan of this time.
         """
+        if period.settings.soles:
+            # Nobody can tell what a single corner carries; of a sole that rocks it feels like ice.
+            grip.forget(period)
         self._lasts = goals.fill(time_s, self.sample)
         may_land = self.sample.may_land
         if not self._lasts:

@@ -7,6 +7,13 @@ import pinocchio as pin
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.goals import (
+    PLACE,
+    ComGoal,
+    FootPath,
+    Posture,
+    TaskGoals,
+)
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.state import RobotState
@@ -21,10 +28,10 @@ def warm_up(controller: Controller) -> None:
     """
     state = standing_state(controller)
     frames = [foot.frame for foot in controller.feet.feet]
-    for plans in (False, True):
+    for follow in (None, _follow_plans, _follow_goals):
         controller.reset(state)
-        if plans:
-            _follow_plans(controller, state)
+        if follow is not None:
+            follow(controller, state)
         for number in range(_STEPS):
             time_s = state.time_s + number * controller.settings.period_s
             controller.step(RobotState(time_s, state.q, state.v))
@@ -70,3 +77,17 @@ def _follow_plans(controller: Controller, state: RobotState) -> None:
         stance = np.ones((2, len(frames)), dtype=bool)
         stance[:, 0] = False
         controller.follow(Plan(contacts=ContactSchedule(frames, times, stance)), state.time_s)
+
+
+def _follow_goals(controller: Controller, state: RobotState) -> None:
+    """Goals that stay where the robot is, with one foot aloft, where goals are followed."""
+    if controller.tasks is None or not len(controller.feet):
+        return
+    robot, foot = controller.robot, controller.feet.feet[0].frame
+    still = np.zeros((2, PLACE))
+    paths = {foot: FootPath([0.0, 10.0], still, still, still)}
+    posture = Posture(robot.joint_names, robot.joints_of(state.q))
+    com = ComGoal(state.q[:2], state.q[:2], 3.0, 1.0)
+    goals = TaskGoals(com, posture, paths, 10.0)
+    contacts = ContactSchedule([foot], [0.0], [[False]])
+    controller.follow(Plan(goals=goals, contacts=contacts), state.time_s)
