@@ -91,7 +91,7 @@ def test_divergent_component_follows_its_equation():
 def test_foot_passes_through_points_and_goes_on_after_the_last_one():
     """A quintic by numpy, from the six conditions of a segment."""
     way = path()
-    found = goals({"right": way}).in_order(JOINTS, FRAMES)
+    found = goals({"right": way}, lasts_s=0.75).in_order(JOINTS, FRAMES)
     a, b, t = 0.1, 0.3, 0.17
     rows = [[n * 0.0 + s**n for n in range(6)] for s in (a, b)]
     rows += [[n * s ** max(n - 1, 0) for n in range(6)] for s in (a, b)]
@@ -110,6 +110,9 @@ def test_foot_passes_through_points_and_goes_on_after_the_last_one():
     assert not early.feet[1, 1:].any()
     assert late.feet[1, 0] == pytest.approx(way.points[-1, 0] + 0.1 * way.points[-1, 1])
     assert late.feet[1, 1] == pytest.approx(way.points[-1, 1])
+    after = found.sample(60.0)  # nobody plans any more: it stays
+    assert after.feet[1, 0] == pytest.approx(way.points[-1, 0] + 0.15 * way.points[-1, 1])
+    assert not after.feet[1, 1:].any()
 
 
 def test_replanned_path_is_continuous():
@@ -177,7 +180,41 @@ def test_bad_goals_are_refused(make, words):
         (
             lambda: Plan(goals=goals({"left": path(velocities=np.full((3, 4), 20.0))})),
             {},
-            "foot 'left' would reach speed",
+            "foot 'left' would reach a linear speed",
+        ),
+        (
+            lambda: Plan(
+                goals=goals(
+                    {"left": FootPath([0.1], np.zeros((1, 4)), [[0, 0, 0, 1e4]], np.zeros((1, 4)))}
+                )
+            ),
+            {},
+            "foot 'left' would reach an angular speed",
+        ),
+        (
+            lambda: Plan(goals=goals({"left": path(positions=np.full((3, 4), 1e5))})),
+            {},
+            "foot 'left' would go to 1e.05 m",
+        ),
+        (
+            lambda: Plan(goals=goals(heading=Heading(0.0, 1e6))),
+            {},
+            "yaw rate of the goals is 1e.06",
+        ),
+        (
+            lambda: Plan(goals=goals(com=ComGoal([0, 0], [0, 1e300], RATE, 0.8))),
+            {},
+            r"place of the goals is 1e\+300",
+        ),
+        (
+            lambda: Plan(goals=goals(com=ComGoal([0, 0], [0, 0], 1e-300, 0.8))),
+            {},
+            "rate of the goals is 1e-300, must lie in",
+        ),
+        (
+            lambda: Plan(goals=goals(posture=Posture(JOINTS, [0, 0], [1e8, 1.0]))),
+            {},
+            "stiffness of the goals is 1e.08",
         ),
         (lambda: Plan(goals=goals(start_s=0.1)), {}, "planned goals end at 0.6"),
         (
@@ -224,12 +261,14 @@ def test_goals_and_joints_end_each_other():
     assert course.base.current is None
     assert not course.copy().take(2.6, reference)
     later = JointTrajectory(JOINTS, [0.0, 1.0], np.ones((2, 2)), start_s=2.3)
+    course.caught[:] = True
     course.follow(Plan(later))
     course.take(2.2, reference)
     assert reference[0] == pytest.approx([-0.25, 0.5])
     course.take(2.3, reference)
     assert reference[0] == pytest.approx([1.0, 1.0])
     assert course.goals.current is None
+    assert not course.caught.any()
 
 
 def test_schedule_waits_for_its_goals():

@@ -278,6 +278,15 @@ def test_goals_come_back_as_they_were_sent(stiffness):
     assert goals_messages.task_goals(goals_messages.goals_message(sent, 0)).start_s is None
 
 
+def test_goals_start_with_their_schedule_to_the_last_bit():
+    """Parts of a plan are found together by their start: one that differs by a rounding would be lost."""
+    schedule = trajectories.ContactSchedule(["left_foot"], [0.0], [[1.0]])
+    for stamp_ns in (1_764_000_000_123_456_789 + 10_000_000 * np.arange(300)).tolist():
+        goals = goals_messages.task_goals(goals_messages.goals_message(goals_with(), stamp_ns))
+        stance = plan_messages.stance_message(schedule, stamp_ns)
+        assert goals.start_s == conversions.contact_schedule(stance).start_s
+
+
 def change(message, part_label, size=None, label=None):
     for part in message.layout.dim:
         if part.label == part_label:

@@ -212,6 +212,70 @@ def test_goals_without_their_feedback_are_refused(standing):
         controller.follow(Plan(goals=goal), 1.0)
 
 
+def test_goals_of_another_place_are_refused(standing):
+    """As a planner sends them that goes on in the world after a jump of the odometry."""
+    controller, q = standing
+    state = RobotState(1.0, q, np.zeros(controller.robot.nv))
+    controller.reset(state)
+    controller.step(state)
+    left, right = soles(controller)
+    frames = list(controller.settings.foot_frames)
+    com = ComGoal(left[:2], left[:2], RATE, HEIGHT_M)
+    there = goals_of(controller.robot, q, com, {frames[1]: resting_path(right + [1.0, 0, 0])})
+    with pytest.raises(TrajectoryError, match="is 1 m from the foot"):
+        controller.follow(Plan(goals=there), 1.0)
+    turned = goals_of(controller.robot, q, com, heading=Heading(2.0, 0.0))
+    with pytest.raises(TrajectoryError, match="heading is 2 rad from the base's"):
+        controller.follow(Plan(goals=turned), 1.0)
+
+
+def aloft(controller, q):
+    """Follow goals with the right foot in the air; the state."""
+    robot = controller.robot
+    raised = q.copy()
+    raised[robot.q_index[robot.joint_names.index("leg_right_4_joint")]] += 0.3
+    state = RobotState(1.0, raised, np.zeros(robot.nv))
+    controller.reset(state)
+    controller.step(state)
+    left, right = soles(controller)
+    frames = list(controller.settings.foot_frames)
+    goal = goals_of(
+        robot,
+        q,
+        ComGoal(left[:2], left[:2], RATE, HEIGHT_M),
+        {frames[1]: resting_path(right)},
+        lasts_s=0.1,
+    )
+    schedule = ContactSchedule(frames, [0.0], [[True, False]])
+    controller.follow(Plan(goals=goal, contacts=schedule), 1.0)
+    controller.step(state)
+    return state
+
+
+def test_without_a_planner_a_foot_aloft_comes_down(standing):
+    """Where goals have ended, and where the guard holds the robot where it is."""
+    controller, q = standing
+    state = aloft(controller, q)
+    assert not controller.period.landing.any()
+    controller.step(RobotState(1.2, state.q, state.v))
+    assert controller.period.landing[4:].all()
+    state = aloft(controller, q)
+    controller.hold_here(state)
+    controller.step(state)
+    assert controller.period.landing[4:].all()
+
+
+def test_a_controller_without_goals_takes_over_from_one_with_them(standing):
+    """As when ``base_feedback`` is changed while it walks: it holds, and lets the foot down."""
+    controller, q = standing
+    state = aloft(controller, q)
+    other = Controller(controller.robot, controller_settings(TALOS))
+    other.take_over(controller)
+    result = other.step(state)
+    assert np.isfinite(result.torques).all()
+    assert other.period.landing[4:].all()
+
+
 def test_a_push_is_held_along_goals(standing):
     """Standing, .25 m/s sideways at the torso within .1 s; the divergent component comes back to its goal."""
     _, q = standing

@@ -58,8 +58,8 @@ class Walk:
         self.time_s, self.plans = 0.0, []
         self.touch = np.ones(2, dtype=bool)
 
-    def go(self, duration_s, velocity=(0.0, 0.0), turn=0.0, push=(0.0, 0.0)):
-        """Walk on; a push (2,) m/s at the beginning."""
+    def go(self, duration_s, velocity=(0.0, 0.0), turn=0.0, push=(0.0, 0.0), turns=True):
+        """Walk on; a push (2,) m/s at the beginning.  turns: the base follows the heading that is asked."""
         body, planner = self.body, self.planner
         body.speed[:2] += push
         planner.set_velocity(velocity, turn)
@@ -80,6 +80,8 @@ class Walk:
             body.speed[:2] = w * sh * away + ch * speed
             self.time_s += PERIOD_S
             sample = goals.sample(self.time_s)
+            if turns:
+                body.heading = float(sample.heading[0])
             for foot, frame in enumerate(body.frames):
                 self.touch[foot] = stance[foot]
                 if frame in goals.feet:
@@ -126,6 +128,24 @@ def test_it_turns(walk):
     walk.go(3.0, turn=0.4)
     assert walk.planner.heading == pytest.approx(0.4 * 3.0, abs=0.2)
     assert walk.body.yaws == pytest.approx(np.full(2, walk.planner.heading), abs=0.25)
+
+
+def test_a_base_that_does_not_turn_winds_no_heading_up(walk):
+    """Whatever yaw rate is asked for."""
+    walk.go(4.0, turn=5.0, turns=False)
+    assert 0.2 < walk.planner.heading < 0.5
+    assert walk.planner.velocity[2] < 3.0
+
+
+def test_a_robot_that_is_elsewhere_at_once_is_planned_for_anew(walk):
+    """Odometry jumps by a metre in the middle of a swing: no path leads back."""
+    walk.go(1.0, velocity=(0.2, 0.0))
+    while not walk.plans[-1].goals.feet:
+        walk.go(PERIOD_S, velocity=(0.2, 0.0))
+    walk.body.places[:, 0] += 1.0
+    walk.body.com[0] += 1.0
+    plan = walk.planner.plan(walk.time_s, walk.q, walk.v, walk.touch)
+    assert plan.restarted and not plan.goals.feet
 
 
 @pytest.mark.parametrize("degrees", [0, 45, 90, 135, 180, 225, 270, 315])

@@ -459,7 +459,8 @@ class Controller:
 
     def hold_here(self, state: RobotState) -> None:
         """Drop the plans and hold the posture of ``state``, with feet in the air coming down."""
-        moving = self.memory.course.joints.at(state.time_s) is not None
+        course, t = self.memory.course, state.time_s
+        moving = course.joints.at(t) is not None or course.goals.at(t) is not None
         self.reset(state, keep_upright=True)
         self.memory.course.lower_feet = moving
 
@@ -467,6 +468,9 @@ class Controller:
         """Go on where another controller of the same robot stands."""
         memory = self.memory
         memory.restore(other.memory)
+        if self.tasks is None and memory.course.has_goals:
+            memory.course.hold(self.period.q)  # nothing here follows them
+            memory.course.lower_feet = True
         if not self._observes or self.settings.solve_every != 1:
             grip.forget(self.period)  # it would never learn otherwise
         if not other.period.settings.estimates:
@@ -550,7 +554,16 @@ class Controller:
             self.robot.locked,
             self.robot.turns,
             takes_goals=self.tasks is not None,
+            feet_measured=self._places_of_feet()
+            if self.tasks and course.base_pose is not None
+            else None,
         )
+
+    def _places_of_feet(self) -> np.ndarray:
+        """Middles (f, 3) of the feet's contacts in the last step, m, world."""
+        foot, points = self.feet.foot, self.period.points
+        count = np.maximum(np.bincount(foot), 1)
+        return np.stack([np.bincount(foot, axis) / count for axis in points.T], axis=1)
 
     def planned_stance(self, t: float) -> np.ndarray:
         """The contacts (n,) bool that are planned to stand at time t, s; all without a plan."""

@@ -65,6 +65,11 @@ class Course:
         other.caught = self.caught.copy()
         return other
 
+    @property
+    def has_goals(self) -> bool:
+        """Whether goals are followed, or will be."""
+        return self.goals.current is not None or self.goals.waiting is not None
+
     def hold(self, q: Numbers) -> None:
         """Drop the plans and hold the posture of a configuration (nq,)."""
         self._drop_plans()
@@ -105,6 +110,7 @@ class Course:
         begun = [slot for slot in slots if slot.current and slot.current.start_s <= t]
         if any(slot.current.start_s > goals.start_s for slot in begun):
             self.goals.current = None
+            self.caught[:] = False
             return
         for slot in begun:
             slot.current = None

@@ -108,7 +108,7 @@ class Tasks:
         self._lasts = goals.fill(time_s, self.sample)
         may_land = self.sample.may_land
         if not self._lasts:
-            may_land[:] = True
+            may_land[:] = period.planned[:] = True  # it comes down as any foot that is to stand
         by_measurement = bool(self._settings.measured)
         sources = by_measurement, period.settings.estimates
         catch_touches(self._feet.foot, may_land, sources, period, course.caught)
@@ -133,7 +133,7 @@ class Tasks:
         posture = np.asarray(goals.posture.positions)
         stiffness = self._stiffness if stiffness is None else np.asarray(stiffness)
         wanted_motion(sample.heading, posture, stiffness, period, period.wanted)
-        aloft = sample.aloft & (np.bincount(feet.foot, standing) == 0.0)
+        aloft = sample.aloft & self._lasts & (np.bincount(feet.foot, standing) == 0.0)
         np.logical_and(period.landing, ~aloft[feet.foot], out=self._landing)
         for k in np.flatnonzero(aloft).tolist():
             place = robot.data.oMi[self._frames[k].parentJoint] * self._frames[k].placement

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.kernels.turns import nearest
 from contact_id_controller.plans import rotations
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.goals import TaskGoals
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.plan_limits import (
     PlanLimits,
@@ -40,6 +42,7 @@ class Followed(NamedTuple):
     the first state; jump_limit: ``plan_jump_limit``, rad; locked: joints that nothing moves; turns
     (na,) bool: those that turn without end, None: none.  limits: of every plan.  base_slot: the base plans; base_hold (7,): pose without one, None where
     the base is fixed; base_measured (7,): its pose, None before the first state.  takes_goals: goals are followed.
+    feet_measured (f, 3): ground points of the feet, m, None before the first state.
     """
 
     joint_names: Sequence[str]
@@ -55,6 +58,7 @@ class Followed(NamedTuple):
     locked: Container[str] = ()
     turns: np.ndarray | None = None
     takes_goals: bool = False
+    feet_measured: np.ndarray | None = None
 
     def near(self, positions: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Positions (na,) with the whole turns that bring them nearest to a reference (na,)."""
@@ -119,6 +123,7 @@ def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
         _refuse_goals(plan, followed)
         goals = goals.in_order(followed.joint_names, followed.frames, followed.locked)
         check_goals(goals, followed.limits)
+        _refuse_goals_elsewhere(goals, now_s, followed)
     return dataclasses.replace(plan, joints=joints, contacts=contacts, goals=goals)
 
 
@@ -133,6 +138,29 @@ def _refuse_goals(plan: Plan, followed: Followed) -> None:
         raise TrajectoryError(
             "goals are not followed: they need base_feedback 'center_of_mass' and a contact model"
         )
+
+
+def _refuse_goals_elsewhere(goals: TaskGoals, now_s: float, followed: Followed) -> None:
+    """A TrajectoryError for goals that turn the base, or have a foot, far from where it is: they are of another place."""
+    feet, base = followed.feet_measured, followed.base_measured
+    if feet is None or base is None:
+        return
+    begin_s = max(goals.start_s or now_s, now_s)
+    sample = goals.sample(begin_s)
+    x, y, z, w = base[3:].tolist()
+    yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    turn = abs(math.remainder(float(sample.heading[0]) - yaw, 2.0 * math.pi))
+    if not turn <= followed.limits.base_jump[1]:
+        raise TrajectoryError(
+            f"the goals' heading is {turn:.3g} rad from the base's, must be at most {followed.limits.base_jump[1]:g}"
+        )
+    for k in np.flatnonzero(sample.aloft).tolist():
+        away = float(np.linalg.norm(sample.feet[k, 0, :3] - feet[k]))
+        if not away <= followed.limits.base_jump[0]:
+            raise TrajectoryError(
+                f"the path of foot {k} of the goals is {away:.3g} m from the foot, "
+                f"must be at most {followed.limits.base_jump[0]:g} m"
+            )
 
 
 def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> JointTrajectory:

@@ -36,7 +36,8 @@ class FootPath:
     """Way of a foot aloft through points, joined by quintics; world frame.
 
     A place is the foot's ground point (middle of a sole; lowest point of a round foot) and its yaw. Before the first
-    point the foot is there at rest; after the last one, the planned landing, it goes on at that point's velocity.
+    point the foot is there at rest; after the last one, the planned landing, it goes on at that point's velocity, as
+    long as the goals last.
 
     Args:
         times_s: (p,), from the plan's start, not negative, increasing.
@@ -79,13 +80,15 @@ class FootPath:
         """When the foot is to land, from the plan's start."""
         return float(self.times_s[-1])
 
-    def largest_rates(self) -> tuple[float, float]:
-        """Largest speed, m/s, and acceleration, m/s^2, of the ground point on the way."""
-        speed, acceleration = largest_rates(
-            np.diff(self.times_s), np.ascontiguousarray(self.segments[:, :, :3]), vectors=True
-        )
-        last = float(np.linalg.norm(self.points[-1, 1, :3]))
-        return max(float(speed[0]), last), float(acceleration[0])
+    def largest_rates(self) -> dict[str, tuple[float, float]]:
+        """Largest speed and acceleration on the way: linear, m/s and m/s^2, of the ground point; angular, of the yaw."""
+        found, steps_s = {}, np.diff(self.times_s)
+        for kind, columns in (("linear", slice(3)), ("angular", slice(3, 4))):
+            segments = np.ascontiguousarray(self.segments[:, :, columns])
+            speed, acceleration = largest_rates(steps_s, segments, vectors=kind == "linear")
+            last = float(np.linalg.norm(self.points[-1, 1, columns]))
+            found[kind] = max(float(speed[0]), last), float(acceleration[0])
+        return found
 
 
 class ComGoal(NamedTuple):
@@ -284,8 +287,8 @@ def sample_goals(since, lasts, com, turn, counts, times, points, segments, land,
                 feet[k, 0, d], feet[k, 1, d], feet[k, 2, d] = points[k, 0, 0, d], 0.0, 0.0
             elif since >= last:
                 speed = points[k, n - 1, 1, d]
-                feet[k, 0, d] = points[k, n - 1, 0, d] + speed * (since - last)
-                feet[k, 1, d], feet[k, 2, d] = speed, 0.0
+                feet[k, 0, d] = points[k, n - 1, 0, d] + speed * max(min(since, lasts) - last, 0.0)
+                feet[k, 1, d], feet[k, 2, d] = speed if since < lasts else 0.0, 0.0
             else:
                 u = (since - times[k, row]) / step
                 feet[k, 0, d], feet[k, 1, d], feet[k, 2, d] = polynomial(

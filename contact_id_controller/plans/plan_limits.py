@@ -9,12 +9,22 @@ import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
-from contact_id_controller.plans.goals import TaskGoals
+from contact_id_controller.plans.goals import FootPath, TaskGoals
 from contact_id_controller.plans.interpolation import doubtful, largest_rates, range_between
 from contact_id_controller.plans.trajectories import JointTrajectory
 
 SHORTEST_WAY_S = 0.001
 """The way to a plan's first point counts as no shorter: less is a step, whatever its time."""
+
+
+RATES, HIGHEST_M = (0.3, 50.0), 100.0
+"""Of goals: rate of the divergent component, 1/s, that of heights from 4 mm to 100 m; the largest height, m."""
+
+STIFFEST = 1e4
+"""Stiffness of a posture, 1/s^2: a hundredth of a second."""
+
+FARTHEST_M = 1e4
+"""From the origin: as far as an odometry may be."""
 
 
 class PlanLimits(NamedTuple):
@@ -52,23 +62,51 @@ def check_base(base: BaseTrajectory, limits: PlanLimits) -> None:
 
 
 def check_goals(goals: TaskGoals, limits: PlanLimits) -> None:
-    """Refuse goals, in the robot's order, with a posture out of range or a foot too fast or too sudden.
+    """Refuse goals, in the robot's order, with a posture out of range, a foot too fast or too sudden, or numbers of no robot.
 
     A foot may be as fast as a base.
 
     Raises:
-        TrajectoryError: naming the joint or foot, the value and the limit.
+        TrajectoryError: naming the joint, foot or number, the value and the limit.
     """
-    names, positions, _ = goals.posture
+    names, positions, stiffness = goals.posture
     places = np.asarray(positions)
     _within("position", names, places, places, limits.lower, limits.upper)
+    numbers = {
+        "rate": (goals.com.rate, *RATES),
+        "height_m": (goals.com.height_m, 0.0, HIGHEST_M),
+        "yaw rate": (goals.heading.rate, -limits.base_speed[1], limits.base_speed[1]),
+        "place": (
+            max(np.abs(goals.com.pressure).max(), np.abs(goals.com.divergent).max()),
+            0.0,
+            FARTHEST_M,
+        ),
+        "stiffness": (0.0 if stiffness is None else np.max(stiffness, initial=0.0), 0.0, STIFFEST),
+    }
+    for name, (value, least, most) in numbers.items():
+        if not least <= value <= most:
+            raise TrajectoryError(
+                f"{name} of the goals is {value:.3g}, must lie in [{least:g}, {most:g}]"
+            )
     for frame, path in goals.feet.items():
-        most = limits.base_speed[0], limits.base_acceleration[0]
-        kinds = ("speed", "m/s"), ("acceleration", "m/s^2")
-        for value, limit, (what, unit) in zip(path.largest_rates(), most, kinds):
+        _judge_foot(frame, path, limits)
+
+
+def _judge_foot(frame: str, path: FootPath, limits: PlanLimits) -> None:
+    """TrajectoryError where a foot's way leads too far, or is too fast or too sudden."""
+    away = float(np.abs(path.points[:, 0]).max())
+    if not away <= FARTHEST_M:
+        raise TrajectoryError(
+            f"foot {frame!r} would go to {away:.3g} m or rad, must be at most {FARTHEST_M:g}"
+        )
+    for k, (kind, rates) in enumerate(path.largest_rates().items()):
+        unit = ("m", "rad")[k]
+        most = limits.base_speed[k], limits.base_acceleration[k]
+        for value, limit, what, per in zip(rates, most, ("speed", "acceleration"), ("s", "s^2")):
             if not value <= limit:
                 raise TrajectoryError(
-                    f"foot {frame!r} would reach {what} {value:.3g} {unit}, must be at most {limit:g}"
+                    f"foot {frame!r} would reach a {kind} {what} of {value:.3g} {unit}/{per}, "
+                    f"must be at most {limit:g}"
                 )
 
 

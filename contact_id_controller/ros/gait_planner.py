@@ -153,6 +153,8 @@ class GaitPlannerNode(Node):
                 return
             self.get_logger().warning("time went back: planning begins anew")
             self.planner.reset()
+            if self._velocity_ns is not None:
+                self.planner.set_velocity()  # its time-out counts by the time before
             self._input.checks.reset()
             self._input.odometry.forget_frames()
             self._due_ns, self._velocity_ns = NEVER_NS, None

@@ -14,6 +14,7 @@ A foot without a path has no part. Units and frames are those of ``plans.goals``
 from __future__ import annotations
 
 import array
+import math
 from typing import Any
 
 import numpy as np
@@ -30,20 +31,20 @@ from contact_id_controller.plans.goals import (
     TaskGoals,
 )
 from contact_id_controller.ros.packed import read_message
-from contact_id_controller.ros.plan_bytes import MOST_NAMES, MOST_POINTS
+from contact_id_controller.ros.plan_bytes import MOST_NAMES, MOST_POINTS, NANO
 
 START, COM, HEADING, FOOT, JOINT = "start", "center_of_mass", "heading", "foot ", "joint "
 SIZES = {START: 2, COM: 7, HEADING: 2}
 POINT = 1 + 3 * PLACE
 
-_NANO = 1_000_000_000
+_GIGA = 1_000_000_000
 
 
 def goals_message(goals: TaskGoals, stamp_ns: int) -> bytes:
     """Goals that start at ``stamp_ns``: a std_msgs/Float64MultiArray."""
     pressure, divergent, rate, height_m = goals.com
     parts = {
-        START: np.array(divmod(stamp_ns, _NANO), dtype=float),
+        START: np.array(divmod(stamp_ns, _GIGA), dtype=float),
         COM: np.r_[pressure, divergent, rate, height_m, goals.lasts_s],
         HEADING: np.array(goals.heading),
     }
@@ -96,8 +97,15 @@ def task_goals(message: Any) -> TaskGoals:
         feet,
         float(com[6]),
         Heading(*heading.tolist()),
-        seconds + nanoseconds / _NANO or None,
+        _start_s(seconds, nanoseconds),
     )
+
+
+def _start_s(seconds: float, nanoseconds: float) -> float | None:
+    """The start as the other parts of a plan compute theirs, to the last bit: they are found together by it."""
+    if not (math.isfinite(seconds) and math.isfinite(nanoseconds)):
+        raise TrajectoryError(f"the goals start at {seconds:g} s, must be a time")
+    return (int(seconds) * _GIGA + int(nanoseconds)) * NANO or None
 
 
 def _parts(message: Any) -> dict[str, np.ndarray]:

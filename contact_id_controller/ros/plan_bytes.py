@@ -30,7 +30,7 @@ JOINT_FIELDS = (1, 1, 1, 1)
 BASE_FIELDS = (7, 6, 6)
 """The same of transforms, velocities, accelerations of trajectory_msgs/MultiDOFJointTrajectoryPoint."""
 
-_NANO = 1e-9
+NANO = 1e-9
 
 
 class Points(NamedTuple):
@@ -97,7 +97,7 @@ def read_points(data: bytes, widths: Sequence[int]) -> Points:
     points = cursor.count()
     refuse_count(points)
     times_s, fields = _fields(cursor, data, widths, points)
-    return Points(names, stamp_ns(data) * _NANO or None, times_s, fields)
+    return Points(names, stamp_ns(data) * NANO or None, times_s, fields)
 
 
 def _fields(
@@ -122,7 +122,7 @@ def _fields(
     ends = np.cumsum(counts).tolist()
     values = numbers.view(np.float64)
     # Not in the kernel, which would round once instead of twice.
-    times_s = times[0] + _NANO * times[1]
+    times_s = times[0] + NANO * times[1]
     return times_s, [values[:, end - count : end] for end, count in zip(ends, counts.tolist())]
 
 
@@ -188,7 +188,7 @@ def write_points(
     counts = np.array([0 if field is None else field.shape[1] for field in fields])
     present = [field for field in fields if field is not None]
     numbers = np.ascontiguousarray(np.concatenate(present, axis=1), dtype=np.float64)
-    times_ns = np.rint(np.asarray(times_s) / _NANO).astype(np.int64)
+    times_ns = np.rint(np.asarray(times_s) / NANO).astype(np.int64)
     most = 2 + len(head) // 4 + len(times_ns) * (2 + 2 * len(counts) + 2 * int(counts.sum()))
     words = np.zeros(most, dtype=np.uint32)
     begin = len(head) // 4

@@ -63,6 +63,12 @@ TRIM_GAIN, MOST_TRIM, BELIEVED = 0.2, 0.1, 0.15
 TURN_RATIO = 2.0
 """Yaw acceleration, rad/s^2, per m/s^2."""
 
+ASTRAY_M = 0.3
+"""Of a foot from its path: ten times what a push moves it by."""
+
+MOST_AHEAD_RAD = 0.4
+"""Of the heading that is asked before that of the base: one that does not turn is not wound up."""
+
 NOWHERE = np.zeros((0, 2)), np.zeros(0)
 ANYWHERE = np.full((2, 2), np.nan)
 
@@ -191,7 +197,8 @@ class WalkingPlanner:
         _check(body, q, v, contact)
         body.measure(q, v)
         restarted = self._last_s is None or not 0.0 <= time_s - self._last_s < HORIZON_S
-        if restarted:
+        if restarted or self._astray(time_s):
+            restarted = True
             self._begin(time_s)
         self._follow_command(time_s - (self._last_s or time_s))
         self._last_s = time_s
@@ -227,6 +234,13 @@ class WalkingPlanner:
         self._anchor = self.body.group_places().mean(axis=0)
         self.sequence.begun_s = time_s
 
+    def _astray(self, time_s: float) -> bool:
+        """Whether a foot aloft is far from its path: the robot, or what it calls its place, was moved."""
+        return any(
+            not np.linalg.norm(swing.at(time_s)[0, :3] - self.body.places[k]) < ASTRAY_M
+            for k, swing in self._swings.items()
+        )
+
     def _follow_command(self, elapsed_s: float) -> None:
         """Bring the velocity nearer to what is asked, and turn."""
         if self._follower is not None and len(self._follower.points):
@@ -238,12 +252,15 @@ class WalkingPlanner:
         asked = self._asked.copy()
         if self._frame == "world":
             asked[:2] = _rotation(-self.heading) @ asked[:2]
+        asked[2] = min(max(asked[2], -MAX_YAW_RATE_RAD_S), MAX_YAW_RATE_RAD_S)
         most = self._acceleration * elapsed_s * np.array([1.0, 1.0, TURN_RATIO])
         self.velocity += np.clip(asked - self.velocity, -most, most)
         if not self.rests:  # point feet cannot hold a heading
             self.heading = self.body.heading
         elif not self.sequence.standing:
-            self.heading += self.velocity[2] * elapsed_s
+            ahead = self.heading + self.velocity[2] * elapsed_s - self.body.heading
+            ahead = math.remainder(ahead, 2.0 * math.pi)
+            self.heading = self.body.heading + min(max(ahead, -MOST_AHEAD_RAD), MOST_AHEAD_RAD)
 
     def _touches(self, time_s: float, contact: np.ndarray | None) -> np.ndarray:
         """Which groups touch, all their feet, (2,) bool."""
