@@ -180,7 +180,7 @@ def test_bad_goals_are_refused(make, words):
         (
             lambda: Plan(goals=goals({"left": path(velocities=np.full((3, 4), 20.0))})),
             {},
-            "foot 'left' would reach a linear speed",
+            "foot 'left' would reach linear speed",
         ),
         (
             lambda: Plan(
@@ -189,7 +189,7 @@ def test_bad_goals_are_refused(make, words):
                 )
             ),
             {},
-            "foot 'left' would reach an angular speed",
+            "foot 'left' would reach angular speed",
         ),
         (
             lambda: Plan(goals=goals({"left": path(positions=np.full((3, 4), 1e5))})),

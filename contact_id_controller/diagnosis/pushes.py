@@ -273,7 +273,7 @@ def contact(case: Case) -> Finding:
     )
 
 
-def _line(push: Push, names: tuple[str, ...]) -> str:
+def _line(push: Push, names: Sequence[str]) -> str:
     """One touch in words."""
     cells = [
         f"{joint} {push.torque[j]:+.3g} ± {push.error[j]:.2g}"

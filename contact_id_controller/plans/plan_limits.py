@@ -105,7 +105,7 @@ def _judge_foot(frame: str, path: FootPath, limits: PlanLimits) -> None:
         for value, limit, what, per in zip(rates, most, ("speed", "acceleration"), ("s", "s^2")):
             if not value <= limit:
                 raise TrajectoryError(
-                    f"foot {frame!r} would reach a {kind} {what} of {value:.3g} {unit}/{per}, "
+                    f"foot {frame!r} would reach {kind} {what} of {value:.3g} {unit}/{per}, "
                     f"must be at most {limit:g}"
                 )
 
