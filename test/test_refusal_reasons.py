@@ -40,7 +40,9 @@ def refused_by_the_controller():
                     found.update(names(node.args[0]))
     for path in GUARDED:
         for node in ast.walk(ast.parse((PACKAGE / path).read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("guarded"):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+                ("guarded", "caught")
+            ):
                 found.update(names(node.args[0]))
     return found
 

@@ -409,6 +409,7 @@ class Controller:
             radii=np.array([foot.radius_m for foot in feet.feet], dtype=float),
             share_n=robot.weight / max(1, len(feet)),
             estimates=self._can_estimate(corners),
+            joint_weight=float(settings.joint_weight),
             push_n=settings.spread_over_contacts("least_normal_force_n") / corners,
             sources=self.sources.bits,
             has_base=robot.floating_base,

@@ -259,7 +259,8 @@ def observe(time_s, period):
     if lasted:
         if not period.settings.estimates:  # of this state, before the solution
             unexplained(period, elapsed)
-        learn_motors(period, elapsed)
+        if not period.settings.soles:  # a sole on its edge is neither in the air nor held
+            learn_motors(period, elapsed)
     doubt = _in_doubt(time_s, period) or not lasted
     if not doubt:
         count = period.gaps.shape[0]

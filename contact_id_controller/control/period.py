@@ -28,6 +28,7 @@ class PeriodSettings(Struct):
         links, foot: (n,) joints that carry the contacts, and their feet.
         landed_m: (n,) m, gap at which a contact has landed.
         radii: (n,) m, of the contacts' balls.  share_n: even share of the weight, N.  estimates: see ``contact_estimate``.
+        joint_weight: as the parameter.
         push_n: (n,) N, what is asked to be pressed on with, besides the model's forces.
         sources: bits of the sources that must agree on a contact.
         has_base: the base floats.
@@ -58,6 +59,7 @@ class PeriodSettings(Struct):
     radii: Numbers
     share_n: float
     estimates: bool
+    joint_weight: float
     push_n: Numbers
     sources: int
     has_base: bool

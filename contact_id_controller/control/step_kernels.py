@@ -28,6 +28,9 @@ from contact_id_controller.kernels.turns import whole_turns
 UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 PARTED_M = 1e-4  # a foot that has landed stands until it is farther away: a bounce is farther
+WEIGHT_ELSEWHERE = 0.1
+"""Least ``joint_weight`` where the ground is not as believed: the base's plan is then less sure than the legs'. With .001
+the errors on slopes are up to three times as large."""
 UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
 
 BY_GEOMETRY, BY_SCHEDULE, BY_MEASUREMENT = 1, 2, 4
@@ -84,8 +87,12 @@ def _touch(period, settings):
 
 @kernel
 def _take_estimate(period):
-    """Feet that are felt stand, those that are missed do not."""
-    contact, touching = period.contact, period.touching
+    """Feet that are felt stand, those that are missed do not; where the ground is not as believed, joints weigh more."""
+    contact, touching, weight = period.contact, period.touching, period.settings.joint_weight
+    for i in range(contact.shape[0]):
+        if period.rise[i] != 0.0:
+            weight = max(period.settings.joint_weight, WEIGHT_ELSEWHERE)
+    fill(period.weights[6:], weight)
     for i in range(contact.shape[0]):
         if period.missed[i]:
             contact[i] = touching[i] = False

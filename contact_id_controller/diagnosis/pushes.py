@@ -17,6 +17,7 @@ to it, is not felt by that joint either: the link that is named is the first tha
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import pinocchio as pin

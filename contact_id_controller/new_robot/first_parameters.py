@@ -332,8 +332,6 @@ def _controller(
     ]
     if moving_end:
         rows.append(Row("allow_moving_trajectory_end", True))
-    elif robot.floating_base:
-        rows.append(Row("joint_weight", 0.001, "The base keeps its place: legs follow it."))
     limits = robot.effort_limits
     return rows + [Row("effort_limits_nm", limits.tolist())] * bool(np.isinf(limits).any())
 
