@@ -11,7 +11,7 @@ from contact_id_controller.runs import one_process
 
 def walk(name, seconds, **motors):
     """A run with motors that the controller does not believe in, and its mean joint error, rad."""
-    settings = one_process.controller_settings(name)
+    settings = one_process.controller_settings(name, joint_weight=0.1)
     options = {"motors": [("*", motors)]} if motors else {}
     world = one_process.mujoco_robot(settings, 0.8, **options)
     walked = one_process.InProcessRun(name, settings, world)
@@ -46,7 +46,7 @@ def test_rotors_ten_times_as_heavy_as_the_legs_are_learnt():
     walked, error = walk("quadruped", 2.5, rotor_inertia_kg_m2=0.01)
     inertia, *friction = walked.controller.period.motors
     np.testing.assert_allclose(inertia[3:6], 0.01, rtol=0.1)
-    assert np.abs(friction).max() < 0.05
+    assert np.abs(friction).max() < 0.1
     assert error < 0.03
     kept = walked.controller.memory.copy().period.motors
     other = Controller(walked.controller.robot, walked.controller.settings)

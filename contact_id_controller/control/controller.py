@@ -29,7 +29,7 @@ from contact_id_controller.control.memory import Memory
 from contact_id_controller.control.pending_commands import PendingCommands
 from contact_id_controller.control.period import Period, PeriodSettings
 from contact_id_controller.control.robot_plan_limits import plan_limits
-from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving, rub
+from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving
 from contact_id_controller.control.tasks import Tasks
 from contact_id_controller.control.touch import Touch
 from contact_id_controller.exceptions import ConfigurationError
@@ -196,8 +196,20 @@ class StepSolver:
             known = self._pushing(known)
         if self._rubs or self._disturbed:
             known = np.zeros(self._robot.nv) if known is None else known
-            rub(period, self._pace, known)
+            known[self._robot.actuated] -= self._rubbed(period)
         return self._problems.at(period.v, acceleration, contacts, known)
+
+    def _rubbed(self, period: Period) -> NDArray[np.float64]:
+        """Friction of the joints (na,), N·m, as told and as learnt, at the speeds at which feedback would rest.
+
+        Those of the plan, more where it is not met. They do not depend on the measured speed: friction of that one
+        would make torque chatter about rest.
+        """
+        (dry, viscous, width), (_, more_dry, more_viscous) = period.settings.friction, period.motors
+        speed = period.reference[1] + self._pace * period.error
+        taken: NDArray[np.float64] = (viscous + more_viscous) * speed
+        taken += (dry + more_dry) * np.tanh(speed / width)
+        return taken
 
     def solve(
         self,

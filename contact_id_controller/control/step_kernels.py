@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.control.contact_estimate import estimate_contacts
-from contact_id_controller.control.disturbance import observe, rubbed
+from contact_id_controller.control.disturbance import observe
 from contact_id_controller.control.feedback import (
     BASE_WEIGHT,
     UNPLANNED,
@@ -317,16 +317,3 @@ def after_solving(torques, impulses, velocity, solved, seen_s, period):
     else:
         fill(period.foreseen, np.inf)
     return heat
-
-
-@kernel
-def rub(period, pace, known):
-    """Take the friction of the joints, as told and as learnt, from known generalized forces (nv,).
-
-    At the speeds at which feedback would rest, pace (na,) 1/s: those of the plan, more where it is not met. They do
-    not depend on the measured speed: friction of that one would make torque chatter about rest.
-    """
-    actuated = period.settings.actuated
-    for j in range(actuated.shape[0]):
-        speed = period.reference[1, j] + pace[j] * period.error[j]
-        known[actuated[j]] -= rubbed(period, j, speed)
