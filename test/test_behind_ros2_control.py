@@ -11,7 +11,7 @@ from test_guard import BASE, JOINTS, LIFTED, STANDING
 
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.safety.effort_monitor import PROBE
+from contact_id_controller.safety.effort_monitor import PROBE, EffortMonitor
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.states import JointReading
 from contact_id_controller.settings.controller import ControllerSettings
@@ -201,6 +201,24 @@ def test_a_last_effort_that_stays_for_ever_is_a_gap():
             machine.group.deactivate()
         machine.period(STANDING + 0.02 * np.sin(phase), 0.24 * np.cos(phase))
     assert machine.guard.effort_monitor.lost
+
+
+@pytest.mark.parametrize("stride_s", [0.15, 0.2, 0.3])
+@pytest.mark.parametrize("frozen_s", [1.0, 1.03, 1.07, 1.11])
+def test_a_last_effort_that_stays_is_a_gap_in_a_trot_too(stride_s, frozen_s):
+    """The same torques come again each stride, and would be an old command of ours each time."""
+    monitor, period_s = EffortMonitor(12, 0.1, 0.001), 0.001
+    given = frozen = np.zeros(12)
+    for k in range(2000):
+        time_s = k * period_s
+        torques = 5.0 + 4.0 * np.sin(2.0 * np.pi * time_s / stride_s + np.arange(12.0))
+        frozen = given if time_s < frozen_s else frozen
+        monitor.measure(time_s, frozen)
+        if monitor.lost:
+            break
+        monitor.ring[monitor.count % len(monitor.ring)] = given = torques
+        monitor.count += 1
+    assert frozen_s < time_s < frozen_s + 0.7
 
 
 def test_a_command_of_the_wrong_length_ends_in_the_ramp_too():

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.motor_estimate import PARTS, RIDGE, SCALES, _solve
+from contact_id_controller.control.motor_estimate import PARTS, RIDGE, SCALES, _solve, learn_motors
 from contact_id_controller.runs import one_process
 
 
@@ -52,8 +52,10 @@ def test_rotors_ten_times_as_heavy_as_the_legs_are_learnt():
     other = Controller(walked.controller.robot, walked.controller.settings)
     other.take_over(walked.controller)
     np.testing.assert_array_equal(other.period.motors, kept)
-    other.reset(walked.believed)
+    other.hold_here(walked.believed)
     np.testing.assert_array_equal(other.period.motors, kept)
+    other.reset(walked.believed)
+    assert not other.period.motors.any()
 
 
 def test_dry_friction_is_learnt():
@@ -71,3 +73,35 @@ def test_nothing_is_learnt_of_motors_as_believed(name):
     walked, _ = walk(name, 1.2)
     inertia, dry, viscous = np.abs(walked.controller.period.motors)
     assert inertia.max() < 1e-4 and dry.max() < 1e-3 and viscous.max() < 1e-3
+
+
+def test_a_blow_on_a_swinging_foot_wipes_nothing_out():
+    """What little is explained by motors leaves what is known of them."""
+    walked, _ = walk("go2", 1.5, dry_friction_nm=0.5)
+    controller = walked.controller
+    before = controller.period.motors.copy()
+    for _ in range(400):
+        aloft = controller.period.swing_s[0] > 0.02
+        if aloft.any():
+            break
+        walked.advance()
+    known = controller.period.motors[1, aloft].copy()
+    for _ in range(10):  # as something that holds the leg would act
+        controller.sent(controller.commanded + 20.0 * aloft)
+        walked.advance()
+    assert (known > 0.02).any() and before[1].any()
+    assert (controller.period.motors[1, aloft] > 0.7 * known).all()
+
+
+def test_what_is_learnt_is_bounded_by_the_torques_of_the_walk():
+    """A robot that carries .01 N·m is not believed to have friction of .5."""
+    walked, _ = walk("go2", 1.5, dry_friction_nm=0.5)
+    while not (walked.controller.period.swing_s[0] > 0.03).any():
+        walked.advance()
+    period = walked.controller.period
+    aloft = period.swing_s[0] > 0.03
+    assert period.motors[1, aloft].max() > 0.1
+    for _ in range(300):
+        period.commanded[:], period.effort[:] = 0.01, (0.01**2, 1.0)
+        learn_motors(period, 0.001)
+    assert period.motors[1, aloft].max() < 3.1 * 0.01

@@ -100,6 +100,18 @@ def test_gain_is_the_derivative_of_the_step(friction, solver):
         assert error < 1e-6
 
 
+@pytest.mark.parametrize(
+    "learnt", [(0.01, 0.0, 0.0), (0.0, 0.3, 0.0), (0.0, 0.0, 0.05), (0.01, 0.3, 0.05)]
+)
+def test_gain_knows_motors_that_are_learnt(learnt):
+    """Rotors move with the joints, and friction is that of the speed that feedback wants."""
+    controller, state = advance(walk("coulomb", "qp", 1.0), 20)
+    controller.period.motors[:] = np.array(learnt)[:, None]
+    error, _, compared = Judge(controller, state.time_s).compare(state.q, state.v)
+    assert compared == 1.0
+    assert error < 1e-6
+
+
 def test_gain_holds_where_contacts_slide_and_forces_lie_on_facets():
     """On slippery ground, with velocities that the controller does not expect."""
     controller, state = advance(walk("coulomb", "qp", 0.1), 330)
@@ -116,7 +128,7 @@ def test_gain_holds_where_contacts_slide_and_forces_lie_on_facets():
 
 
 def test_gain_of_an_arm_is_its_feedback_through_its_inertia():
-    """Without contact and at rest on the plan: K = M diag(kp) less what gravity and motion do."""
+    """Without contact on the plan: K = M diag(kp) less what gravity and motion do, and friction at the speed wanted."""
     controller = arm_controller(command_interface="effort")
     robot = controller.robot
     controller.reset(RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv)))
@@ -129,7 +141,10 @@ def test_gain_of_an_arm_is_its_feedback_through_its_inertia():
     pin.computeRNEADerivatives(robot.model, data, q, v, (result.solution.velocity - v) / 1e-3)
     M = np.triu(data.M) + np.triu(data.M, 1).T
     kp, kd, _ = controller.workings.gains
-    np.testing.assert_allclose(gain, np.hstack([M * kp - data.dtau_dq, M * kd - data.dtau_dv]))
+    rubs = np.diag(kp / kd * robot.motors.viscous_friction_nm_s_rad)
+    expected = np.hstack([M * kp - data.dtau_dq + rubs, M * kd - data.dtau_dv])
+    assert rubs.any() and not robot.motors.dry_friction_nm.any()
+    np.testing.assert_allclose(gain, expected)
 
 
 def test_gain_in_the_air():

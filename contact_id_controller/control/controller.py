@@ -93,7 +93,8 @@ class Workings(NamedTuple):
     wanted, acceleration (nv,): before and after standing and landing feet (n,) bool had their say;
     weights (nv,) of that; base: its goal. gains: of position, velocity and integral of the joints;
     base_gains (4, 3): of the base's linear and angular position and velocity. options: of the model.
-    stops_early: a foot is being stopped within the period.
+    stops_early: a foot is being stopped within the period. rotors (na,): inertia beside the model's, kg m^2.
+    friction_slope (na,): change of the friction torque with the position of the joint, N·m/rad.
     """
 
     wanted: np.ndarray
@@ -106,6 +107,8 @@ class Workings(NamedTuple):
     base_gains: np.ndarray
     options: dict[str, Any]
     stops_early: bool
+    rotors: np.ndarray
+    friction_slope: np.ndarray
 
 
 SUPPLIED = ("torque_limits", "weights", "forces")
@@ -194,12 +197,21 @@ class StepSolver:
         known = period.external.copy() if self._disturbed else None
         if self._pushes:
             known = self._pushing(known)
-        if self._rubs or self._disturbed:
+        if self._rubs or period.motors[1:].any():
             known = np.zeros(self._robot.nv) if known is None else known
-            known[self._robot.actuated] -= self._rubbed(period)
+            known[self._robot.actuated] -= self._friction(period)
         return self._problems.at(period.v, acceleration, contacts, known)
 
-    def _rubbed(self, period: Period) -> NDArray[np.float64]:
+    def friction_slope(self) -> NDArray[np.float64]:
+        """Change of `_friction` with the joints' positions (na,), N·m/rad: a joint farther on is wanted to be slower."""
+        period = self.period
+        (dry, viscous, width), (_, more_dry, more_viscous) = period.settings.friction, period.motors
+        speed = period.reference[1] + self._pace * period.error
+        turns = 1.0 - np.tanh(speed / width) ** 2
+        slope: NDArray[np.float64] = (dry + more_dry) * turns / width + viscous + more_viscous
+        return -self._pace * slope
+
+    def _friction(self, period: Period) -> NDArray[np.float64]:
         """Friction of the joints (na,), N·m, as told and as learnt, at the speeds at which feedback would rest.
 
         Those of the plan, more where it is not met. They do not depend on the measured speed: friction of that one
@@ -730,6 +742,8 @@ class Controller:
             settings.base_gains,
             {} if self._solver is None else self._solver.options,
             bool(period.early.any()),
+            period.motors[0],
+            np.zeros(self.robot.na) if self._solver is None else self._solver.friction_slope(),
         )
 
     def between_solutions(

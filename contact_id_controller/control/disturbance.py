@@ -14,7 +14,7 @@ downwards is its weight, and the moment says where. Summed over states, M (v - v
 measured or estimated, so an estimator that has taken a load for gravity counts nothing twice.
 
 Where contacts are in doubt - just changed, so that impacts count; none; no solution - and while other torques than the
-controller's are sent nothing is learnt, and w fades; what is read as a payload stays.
+controller's are sent nothing is learnt of w, and it fades; what is read as a payload stays.
 
 Source: De Luca and Mattone, "Sensorless robot collision detection and hybrid force/motion control", ICRA 2005, for the
 residual; the split between feet and base is this module's.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from contact_id_controller.control import grip
+from contact_id_controller.control import grip, motor_estimate
 from contact_id_controller.control.contact_estimate import forget_contacts
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
@@ -108,7 +108,7 @@ class Memory:
         """All but the course, what was given last and what was measured of contacts.
 
         The contacts of the next period are old ones: their load is not ramped. keep_ground: what is known of it and
-        of who stands there is kept too.
+        of who stands there is kept too, and what was learnt of the motors.
         """
         period = self.period
         self.forces[:] = 0.0
@@ -121,6 +121,7 @@ class Memory:
         forget(period)
         if not keep_ground:
             forget_contacts(period)
+            motor_estimate.forget(period)
         grip.forget(period)
         self.solution = None
         if self.touch is not None:

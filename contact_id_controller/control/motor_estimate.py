@@ -7,8 +7,9 @@ them: with a the acceleration and v the velocity of a joint, both low-passed as 
 
 Least squares over the last swings, fading over `REMEMBERED_S` of them, give I >= 0, as noise of a speaks for less, and d
 and b that at most undo the told ones.
-They count as far as they explain y; where something else acts, such as a payload on a shank, little is explained and
-little is learnt. The controller then knows them as if they had been told, standing legs included.
+They count where they explain y; where they do not, as after a blow, what was learnt stays and fades. The controller
+knows them as if they had been told, standing legs included. What acts as a motor's friction would, such as drag at a
+foot or torques that act late and nobody told of, is taken for it: hence the bound, and a new start forgets it all.
 
 Source: recursive least squares with forgetting, e.g. Ljung, "System identification", 2nd ed., section 11.2.
 """
@@ -38,6 +39,8 @@ EXPLAINS, SURE = 0.5, 0.75
 MEANS = 0.02
 """Of the root mean square of all torques that the robot was given: less, for ``LEARNT_S``, is no evidence."""
 LEARNT_S = 0.1
+MOST = 3.0
+"""Of that root mean square: what a motor is learnt to take as it moves in a trot is no more."""
 TAKEN_S = 0.02
 """Time constant with which the controller takes over what is learnt: no step of torque."""
 RIDGE = 1e-3
@@ -54,8 +57,14 @@ def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
         "swing": np.zeros((1 + PARTS, robot.na)),
         "swing_s": np.zeros((2, robot.na)),
         "squares": np.zeros((robot.na, 1 + PARTS, 1 + PARTS)),
-        "effort": np.zeros(1),
+        "effort": np.zeros(2),
     }
+
+
+def forget(period: Period) -> None:
+    """Motors are as told."""
+    for numbers in (period.motors, period.swing, period.swing_s, period.squares, period.effort):
+        numbers[:] = 0.0
 
 
 @kernel
@@ -76,8 +85,8 @@ def _is_aloft(period, k):
 def _solve(squares, time_s, floor, told, found):
     """Least squares of one joint from their sums (4, 4), torque first, into ``found`` (3,); the share explained.
 
-    time_s: summed.  floor: squares of torques that are no evidence.  told (3,): what the model has already; found is no less than what
-    undoes it.
+    time_s: summed.  floor: squares of torques that are no evidence.  told (3,): what the model has already; found is
+    no less than what undoes it.
     """
     total = squares[0, 0] + floor
     free = np.ones(PARTS, np.bool_)
@@ -141,8 +150,11 @@ def learn_motors(period, elapsed):
     commanded, mean_square = period.commanded, 0.0
     for j in range(actuated.shape[0]):
         mean_square += commanded[j] * commanded[j] / actuated.shape[0]
-    period.effort[0] += (mean_square - period.effort[0]) * elapsed / REMEMBERED_S
-    floor = MEANS**2 * period.effort[0] * LEARNT_S
+    effort, keeps = period.effort, 1.0 - elapsed / REMEMBERED_S
+    effort[0] = keeps * effort[0] + elapsed * mean_square
+    effort[1] = keeps * effort[1] + elapsed
+    mean_square = effort[0] / effort[1]
+    floor, most = MEANS**2 * mean_square * LEARNT_S, MOST * np.sqrt(mean_square)
     told, share = np.zeros(PARTS), elapsed / (elapsed + LOW_PASS_S)
     for j in range(actuated.shape[0]):
         k = actuated[j]
@@ -164,7 +176,7 @@ def learn_motors(period, elapsed):
         known = 0.0
         for a in range(PARTS):
             known += motors[a, j] * row[1 + a]
-        squares, keeps = period.squares[j], 1.0 - elapsed / REMEMBERED_S
+        squares = period.squares[j]
         for a in range(1 + PARTS):
             value = row[a] + known if a == 0 else row[a]
             swing[a, j] += share * (value - swing[a, j])
@@ -175,8 +187,11 @@ def learn_motors(period, elapsed):
         told[1], told[2] = friction[0, j], friction[1, j]
         explained = _solve(squares, period.swing_s[1, j], floor, told, found)
         counts = min(max((explained - EXPLAINS) / (SURE - EXPLAINS), 0.0), 1.0)
+        fades = (1.0 - counts) * elapsed / REMEMBERED_S
         for a in range(PARTS):
-            motors[a, j] += (counts * found[a] - motors[a, j]) * elapsed / TAKEN_S
+            aim = min(found[a], most / SCALES[a])
+            motors[a, j] += (aim - motors[a, j]) * counts * elapsed / TAKEN_S
+            motors[a, j] -= motors[a, j] * fades
 
 
 @kernel

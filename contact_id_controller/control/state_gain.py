@@ -348,6 +348,9 @@ class StateGain:
         n = len(points.links)
         if n:
             slope[:, :nv] -= self._forces(points, forces)
+        workings = self._controller.workings
+        M[a, a] += workings.rotors
+        slope[a, a] += workings.friction_slope
         slope += M[:, a] @ held
         if not robot.nu:
             return slope[a]

@@ -32,8 +32,8 @@ LAG = 8
 LATE_S = 0.25
 """Efforts that are a command no older than this are late: a process on their way slept, and nobody else commands.
 
-Less than a step of a gait, after which the same torques come again, also beside a last effort that stays.
-"""
+They are believed for as long altogether until efforts are prompt again, for a stride brings the same torques back, also
+beside a last effort that stays."""
 
 
 class EffortMonitor:
@@ -41,7 +41,7 @@ class EffortMonitor:
 
     Efforts that never followed (zero, noise, another unit) are never judged. Sums fade over
     ``window_s``, so that an outlier, or a joint at a limit, is no evidence. Nor is lateness: efforts that are
-    those of an older command agree with it, up to LATE_S.
+    those of an older command agree with it, for up to LATE_S until they are prompt again.
 
     Args:
         joints: their number.
@@ -71,6 +71,7 @@ class EffortMonitor:
         """The next efforts mean nothing until they were seen to follow."""
         self.lost = False
         self._agreed, self._largest, self._seen = 0, 0.0, 0
+        self._late = self._prompt = 0
         self.count, self._time_s = 0, -np.inf
         self._missing = self._whole = 0.0
 
@@ -84,13 +85,15 @@ class EffortMonitor:
         if not self.watches or efforts is None or self.count < LAG:
             return False
         since_s, self._time_s = time_s - self._time_s, time_s
-        reach = len(self.ring) if self._agreed >= self._learnt else LAG
-        missing, whole = _compare(
+        spent = self._late >= len(self.ring)
+        reach = len(self.ring) if self._agreed >= self._learnt and not spent else LAG
+        missing, whole, late = _compare(
             self.ring, self.count, reach, efforts, self.held, self.lost, self._largest
         )
         if not (since_s <= self._longest_s and missing < np.inf):
             return False  # what came meanwhile was not seen
         if not self.lost:
+            self._count_late(late, missing <= AGREES * whole)
             self._follow(missing, whole, efforts)
             return self.lost
         if self._seen < self._window:
@@ -101,6 +104,13 @@ class EffortMonitor:
             return self._seen == self._window
         self._follow_again(missing, whole)
         return not self.lost
+
+    def _count_late(self, late: bool, agrees: bool) -> None:
+        """Periods in which efforts were those of an old command, until they were prompt for ``LEARNT_S``."""
+        self._late += late
+        self._prompt = self._prompt + 1 if agrees and not late else 0
+        if self._prompt >= self._learnt:
+            self._late = 0
 
     def _follow(self, missing: float, whole: float, efforts: np.ndarray) -> None:
         """Judge from leaky sums whether applied efforts have stopped following the commanded ones.
@@ -122,6 +132,7 @@ class EffortMonitor:
             self.lost = True
             self.held[:] = efforts
             self._seen, self._sum[:] = 0, 0.0
+            self._late = self._prompt = 0
             self._missing = self._whole = 0.0
 
     def _follow_again(self, followed: float, whole: float) -> None:
@@ -135,7 +146,7 @@ class EffortMonitor:
 
 @bare_kernel
 def _compare(ring, count, reach, efforts, held, lost, largest):
-    """Squares, N^2·m^2, of what is missing of the nearest command, and of that command.
+    """Squares, N^2·m^2, of what is missing of the nearest command, and of that command; whether that is an old one.
 
     ring (rows, na): the last commands, ``count`` in all; efforts (na,) measured. The nearest of the last LAG, and
     where that does not agree the newest of ``reach`` that does and is no small part of ``largest``. Lost: how much
@@ -149,8 +160,8 @@ def _compare(ring, count, reach, efforts, held, lost, largest):
             change = ring[newest, j] - held[j]
             followed += change * (efforts[j] - held[j])
             whole += change * change
-        return followed, whole
-    least, size = np.inf, 0.0
+        return followed, whole, False
+    least, size, late = np.inf, 0.0, False
     for age in range(min(reach, count)):
         if age >= LAG and least <= AGREES * size:
             break
@@ -163,5 +174,5 @@ def _compare(ring, count, reach, efforts, held, lost, largest):
         if missing < least and (
             age < LAG or (missing <= AGREES * whole and whole > SIGNIFICANT * largest)
         ):
-            least, size = missing, whole
-    return least, size
+            least, size, late = missing, whole, age >= LAG
+    return least, size, late

@@ -343,7 +343,8 @@ class FeedbackSettings:
     joint_weight: float = parameter(
         1e-3,
         """How much a standing leg follows the plan of its own joints where that and the plan of the
-        base (weight 1) cannot both be had: small, the base moves as planned; large, the legs do.""",
+        base (weight 1) cannot both be had: small, the base moves as planned; large, the legs do. At least 0.1 while the
+        ground is felt to be elsewhere than believed.""",
         when="Raise to 0.1 for four round feet whose masses or ground are not as told; see results/robustness.md.",
         minimum=1e-6,
         maximum=1e3,
