@@ -103,6 +103,54 @@ def test_the_verdict_names_time_and_link_and_needs_a_free_log(truth, free):
     assert alone.verdict == UNKNOWN and "--free" in alone.change
 
 
+def test_an_effort_that_is_no_number_hides_no_touch(truth, free):
+    """In the log or in the free one."""
+    log, _ = pushed(truth, standing(truth), 3, 3.0, 4.2)
+    robot = robot_of(log, UR5, None)
+    for each, other in ((log, free), (free, log)):
+        current = each.current.copy()
+        current[50, 5] = np.nan
+        spoilt = dataclasses.replace(each, current=current)
+        pair = (spoilt, other) if each is log else (other, spoilt)
+        found = contact(Case(pair[0], robot, pair[1]))
+        assert found.verdict == WRONG and "touched once" in found.text
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda log, free: (log, free.rows(slice(0, 20))), "rows"),
+        (
+            lambda log, free: (log, dataclasses.replace(free, current=None)),
+            "neither efforts nor currents",
+        ),
+        (
+            lambda log, free: (dataclasses.replace(log, effort=log.current, current=None), free),
+            "has torques, the free log currents",
+        ),
+        (
+            lambda log, free: (
+                dataclasses.replace(log, joints=("other", *log.joints[1:])),
+                free,
+            ),
+            "lacks joint",
+        ),
+    ],
+)
+def test_logs_that_do_not_go_together_are_told_and_end_nothing(truth, free, spoil, words):
+    log, _ = pushed(truth, standing(truth), 3, 3.0, 4.2)
+    robot = robot_of(log, UR5, None)
+    log, other = spoil(log, free)
+    found = contact(Case(log, robot, other))
+    assert found.verdict == UNKNOWN and words in found.text
+
+
+def test_a_free_log_in_which_nothing_moves_is_none(truth):
+    log = standing(truth)
+    found = contact(Case(log, robot_of(log, UR5, None), log))
+    assert found.verdict == UNKNOWN
+
+
 def test_the_command_takes_the_free_log(truth, free, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(model_checks, "faults", lambda case: ([], case))  # they take their time
     log, _ = pushed(truth, standing(truth), 3, 3.0, 4.2)

@@ -26,6 +26,7 @@ from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.exceptions import RecordError
 from contact_id_controller.identification.identify import Identified, identify, samples_of
 from contact_id_controller.identification.model_fit import Rows
 from contact_id_controller.identification.smoothing import HIGHEST, Samples, filtered, smoothed
@@ -87,19 +88,28 @@ class Free:
 
     Attributes:
         found: its model.  standing, moving: (na,) N·m beyond dry friction from which on a joint is touched.
-        dry: (na,) N·m, dry friction.
+        dry: (na,) N·m, dry friction.  in_amperes: its torques were currents.
     """
 
     found: Identified
     standing: Array
     moving: Array
     dry: Array
+    in_amperes: bool
 
     @classmethod
     def of(cls, log: Log, urdf: str) -> Free:
-        """What a free log says; errors as of `identify`."""
+        """What a free log says.
+
+        Raises:
+            RecordError: as of `identify`; also a log in which no joint moves.
+        """
+        log = _without_gaps(log)
         found = identify(log, urdf)
-        free = residual(found, samples_of(found.robot, log)[0])
+        samples, in_amperes = samples_of(found.robot, log)
+        free = residual(found, samples)
+        if free.stands.all():
+            raise RecordError(f"no joint moves in {log.source!r}, which is to show free motion")
         size = np.abs(free.beyond)
         standing, moving = (
             np.max(np.where(which, size, 0.0), axis=0) for which in (free.stands, ~free.stands)
@@ -107,7 +117,7 @@ class Free:
         # A joint that hardly stands, or moves, in the free log is judged by its noise, too.
         noise = found.fit.noise / np.abs(found.fit.parameters.gains)
         standing, moving = (CLEAR * np.maximum(each, noise) for each in (standing, moving))
-        return cls(found, standing, moving, found.fit.parameters.drives[:, 1])
+        return cls(found, standing, moving, found.fit.parameters.drives[:, 1], in_amperes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,13 +167,33 @@ def residual(found: Identified, samples: tuple[Samples, ...]) -> Residual:
     return Residual(motion.time, motion.q, whole, beyond, stands)
 
 
+def _without_gaps(log: Log) -> Log:
+    """The log without rows of which an effort is no number: a filter would spread it over all of them."""
+    channels = [each for each in (log.effort, log.current) if each is not None]
+    numbers = [np.isfinite(each) for each in channels]
+    # A channel or joint without any number is no gap of this log, but none of it.
+    whole = [known.all(axis=1) | ~known.any(axis=1).any() for known in numbers]
+    rows = np.logical_and.reduce(whole) if whole else np.ones(len(log.time), dtype=bool)
+    return log if rows.all() else log.rows(rows)
+
+
 def pushes(free: Free, log: Log) -> tuple[list[Push], Residual]:
     """Times in which something touched the robot of a log, and what they were found in.
 
     Raises:
-        RecordError: too few rows, or channels missing.
+        RecordError: too few rows, channels or joints missing, or torques of another unit than in the free log.
     """
-    left = residual(free.found, samples_of(free.found.robot, log)[0])
+    log = _without_gaps(log)
+    missing = [name for name in free.found.robot.joint_names if name not in log.joints]
+    if missing:
+        raise RecordError(f"{log.source!r} lacks joint {missing[0]!r} of the free log")
+    samples, in_amperes = samples_of(free.found.robot, log)
+    if in_amperes != free.in_amperes:
+        units = ("torques", "currents")
+        raise RecordError(
+            f"{log.source!r} has {units[in_amperes]}, the free log {units[free.in_amperes]}: both must have the same"
+        )
+    left = residual(free.found, samples)
     share = np.abs(left.beyond) / np.where(left.stands, free.standing, free.moving)
     rows = np.flatnonzero(share.max(axis=1) > 1.0)
     if not rows.size:
@@ -242,8 +272,13 @@ def contact(case: Case) -> Finding:
             "no model of the robot in free motion",
             "--free, a log of the same robot whose base is held and that touches nothing",
         )
-    free = Free.of(case.free, case.of.urdf)
-    found, left = pushes(free, case.log)
+    try:
+        free = Free.of(case.free, case.of.urdf)
+        found, left = pushes(free, case.log)
+    except RecordError as error:
+        return unknown(
+            name, str(error), "a log in which the arm moves freely, recorded as this one"
+        )
     share = left.beyond / np.where(left.stands, free.standing, free.moving)
     names = free.found.robot.joint_names
     strongest = np.argsort(-np.abs(share).max(axis=0))[:3]
