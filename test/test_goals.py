@@ -62,6 +62,7 @@ def followed(**changes):
         (0.5, 1.0),
         (10.0, 20.0),
         (500.0, 2000.0),
+        1e4,
     )
     given = {"takes_goals": True, **changes}
     return Followed(

@@ -146,6 +146,7 @@ def test_a_robot_that_is_elsewhere_at_once_is_planned_for_anew(walk):
     walk.body.com[0] += 1.0
     plan = walk.planner.plan(walk.time_s, walk.q, walk.v, walk.touch)
     assert plan.restarted and not plan.goals.feet
+    assert not walk.planner.sequence.standing  # it goes on at once, by its command
 
 
 @pytest.mark.parametrize("degrees", [0, 45, 90, 135, 180, 225, 270, 315])
@@ -249,3 +250,16 @@ def test_talos_walks_in_mujoco_as_fast_as_it_is_told():
     assert (marks[1] - marks[0])[0] / 1.2 == pytest.approx(0.2, abs=0.06)
     assert (marks[3] - marks[2])[1] / 1.2 == pytest.approx(0.1, abs=0.06)
     assert nearest > 2 * 0.0625 + 0.02  # two soles and 2 cm
+
+
+def test_feet_that_are_toed_out_at_rest_stay_so(parts):
+    """The frame of a foot may point elsewhere than forwards."""
+    robot, contacts, posture = parts
+    turned = posture.copy()
+    for name, yaw in (("leg_left_1_joint", 0.2), ("leg_right_1_joint", -0.2)):
+        turned[robot.joint_names.index(name)] += yaw
+    toed = Walk(robot, contacts, turned)
+    before = toed.body.yaws.copy()
+    assert np.abs(before).min() > 0.15
+    toed.go(2.0, velocity=(0.2, 0.0))
+    assert toed.body.yaws == pytest.approx(before, abs=0.02)

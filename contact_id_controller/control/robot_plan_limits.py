@@ -29,4 +29,5 @@ def plan_limits(robot: RobotModel) -> PlanLimits:
         plausibility.BASE_PLAN_JUMP,
         plausibility.BASE_PLAN_SPEED,
         plausibility.BASE_PLAN_ACCELERATION,
+        plausibility.BASE[0],
     )

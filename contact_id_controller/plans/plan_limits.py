@@ -23,15 +23,13 @@ RATES, HIGHEST_M = (0.3, 50.0), 100.0
 STIFFEST = 1e4
 """Stiffness of a posture, 1/s^2: a hundredth of a second."""
 
-FARTHEST_M = 1e4
-"""From the origin: as far as an odometry may be."""
-
 
 class PlanLimits(NamedTuple):
     """Limits of plans.
 
     lower, upper, speed (na,): of the joints, rad, rad/s (m, m/s); acceleration: of any joint,
     rad/s^2.  base_jump, base_speed, base_acceleration: of the base, each linear (m) and angular (rad).
+    farthest: of a base or foot from the origin, m.
     """
 
     lower: np.ndarray
@@ -41,6 +39,7 @@ class PlanLimits(NamedTuple):
     base_jump: tuple[float, float]
     base_speed: tuple[float, float]
     base_acceleration: tuple[float, float]
+    farthest: float
 
 
 def check_joints(joints: JointTrajectory, limits: PlanLimits) -> None:
@@ -79,7 +78,7 @@ def check_goals(goals: TaskGoals, limits: PlanLimits) -> None:
         "place": (
             max(np.abs(goals.com.pressure).max(), np.abs(goals.com.divergent).max()),
             0.0,
-            FARTHEST_M,
+            limits.farthest,
         ),
         "stiffness": (0.0 if stiffness is None else np.max(stiffness, initial=0.0), 0.0, STIFFEST),
     }
@@ -95,9 +94,9 @@ def check_goals(goals: TaskGoals, limits: PlanLimits) -> None:
 def _judge_foot(frame: str, path: FootPath, limits: PlanLimits) -> None:
     """TrajectoryError where a foot's way leads too far, or is too fast or too sudden."""
     away = float(np.abs(path.points[:, 0]).max())
-    if not away <= FARTHEST_M:
+    if not away <= limits.farthest:
         raise TrajectoryError(
-            f"foot {frame!r} would go to {away:.3g} m or rad, must be at most {FARTHEST_M:g}"
+            f"foot {frame!r} would go to {away:.3g} m or rad, must be at most {limits.farthest:g}"
         )
     for k, (kind, rates) in enumerate(path.largest_rates().items()):
         unit = ("m", "rad")[k]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
+
+from contact_id_controller.exceptions import ConfigurationError
 
 ARRIVAL_RADIUS_M = 0.03
 """A point is reached when the base is closer than this: a step of the slowest walk."""
@@ -27,6 +30,20 @@ class VelocityCommand:
     velocity: complex = 0.0
     yaw_rate: float = 0.0
     turns: bool = False
+
+    @classmethod
+    def of(cls, linear: Any, yaw_rate: float, frame: str) -> VelocityCommand:
+        """From a velocity (x, y) in m/s, in the `base` or `world` frame.
+
+        Raises:
+            ConfigurationError: a frame of another name, or numbers that are not finite.
+        """
+        if frame not in ("base", "world"):
+            raise ConfigurationError(f"frame of a velocity is {frame!r}, must be 'base' or 'world'")
+        numbers = (float(linear[0]), float(linear[1]), float(yaw_rate))
+        if not all(map(math.isfinite, numbers)):
+            raise ConfigurationError(f"commanded velocity {numbers} is not finite")
+        return cls(complex(*numbers[:2]), numbers[2], frame == "base")
 
     @property
     def moves(self) -> bool:

@@ -131,12 +131,7 @@ class GaitPlanner:
         Raises:
             ConfigurationError: a frame of another name, or numbers that are not finite.
         """
-        if frame not in ("base", "world"):
-            raise ConfigurationError(f"frame of a velocity is {frame!r}, must be 'base' or 'world'")
-        numbers = (float(linear[0]), float(linear[1]), float(yaw_rate))
-        if not all(map(math.isfinite, numbers)):
-            raise ConfigurationError(f"commanded velocity {numbers} is not finite")
-        self._velocity = VelocityCommand(complex(*numbers[:2]), numbers[2], frame == "base")
+        self._velocity = VelocityCommand.of(linear, yaw_rate, frame)
 
     def set_gait(self, name: str) -> None:
         """Go on with a gait of ``gaits.PHASES``, or ``phases``: that of `touchdown_phases`.

@@ -56,8 +56,12 @@ REST = 0.05
 
 
 class Leg(NamedTuple):
-    """One leg: joints of hip and ankle (pinocchio's numbers; -1: the foot frame itself), length of thigh and shank."""
+    """One leg: joints (pinocchio's numbers; -1: the foot frame itself) and the length of thigh and shank.
 
+    root: the first one, which no other one of the leg moves.  hip: the upper end of the thigh.
+    """
+
+    root: int
     hip: int
     ankle: int
     length_m: float
@@ -75,6 +79,7 @@ class Body:
     Attributes:
         frames: of the L feet.  groups: numbers of the feet of group 0 (left, or fore) and 1.
         places (L, 3): ground points of the feet, the middles of soles, m.  yaws (L,): rad.
+        toes (L,): yaws in the posture, before that of the base, rad.
         com, speed (3,): of the centre of mass.  heading: of the base, rad.
         radii (L,): height of each frame's middle above its ground point is that of a ball, m; 0 for soles.
         rules, margin_m, height_m: what follows from the posture.
@@ -108,6 +113,7 @@ class Body:
         self._data = model.createData()
         q = robot.configuration([0, 0, 0, 0, 0, 0, 1], posture)
         self.measure(q, np.zeros(robot.nv))
+        self.toes = self.yaws - self.heading
         self.legs = [self._leg(placement) for placement in self._placements]
         self.groups = self._grouped(gait)
         self.member = np.array(
@@ -189,7 +195,7 @@ class Body:
         parts = np.linalg.norm(np.diff(places, axis=0), axis=1)
         thigh, shank = sorted(np.argsort(parts)[-2:].tolist())
         ankle = joints[shank + 1] if shank + 1 < len(joints) else -1
-        return Leg(joints[thigh], ankle, float(parts[thigh] + parts[shank]))
+        return Leg(joints[0], joints[thigh], ankle, float(parts[thigh] + parts[shank]))
 
     def _grouped(self, gait: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Feet of the two groups: left and right of two, by the gait's phases of four."""
@@ -226,8 +232,9 @@ class Body:
         hips, reach = np.zeros((2, 2)), np.inf
         for k, leg in enumerate(self.legs):
             hip, ankle = self._data.oMi[leg.hip].translation, self._ankle(k)
+            root = self._data.oMi[leg.root].translation
             hips[self.group_of(k)] += (
-                hip[:2] + self.places[k, :2] - ankle[:2] - self.com[:2]
+                root[:2] + self.places[k, :2] - ankle[:2] - self.com[:2]
             ) / len(self.groups[self.group_of(k)])
             below = hip[2] - ankle[2] - (1.0 - LOWEST) * self.height_m
             room = (STRAIGHT * leg.length_m) ** 2 - below**2

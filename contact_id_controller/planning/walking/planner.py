@@ -6,15 +6,16 @@ asked for and its trim. Everything else is measured.
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Sequence as Ordered
 from typing import Any
 
 import numpy as np
 
-from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
 from contact_id_controller.geometry import SphereFoot
-from contact_id_controller.planning.gait.command import WaypointFollower
+from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
 from contact_id_controller.planning.walking.body import Body
 from contact_id_controller.planning.walking.feet import Swing, SwingShape
 from contact_id_controller.planning.walking.program import Landing, next_landing
@@ -120,7 +121,7 @@ class WalkingPlanner:
         """Whether it can stand still: on two points no robot does."""
         self._shape = SwingShape(lift_m, LAND_M_S, rules.settle_s)
         self._acceleration = acceleration_m_s2
-        self._asked, self._frame = np.zeros(3), "base"
+        self._asked = VelocityCommand(turns=True)
         self._follower: WaypointFollower | None = None
         self.settings: GaitSettings | None = None
         self.reset()
@@ -175,12 +176,7 @@ class WalkingPlanner:
         Raises:
             ConfigurationError: a frame of another name, or numbers that are not finite.
         """
-        if frame not in ("base", "world"):
-            raise ConfigurationError(f"frame of a velocity is {frame!r}, must be 'base' or 'world'")
-        numbers = (float(linear[0]), float(linear[1]), float(yaw_rate))
-        if not all(map(math.isfinite, numbers)):
-            raise ConfigurationError(f"commanded velocity {numbers} is not finite")
-        self._asked, self._frame, self._follower = np.array(numbers), frame, None
+        self._asked, self._follower = VelocityCommand.of(linear, yaw_rate, frame), None
 
     def plan(
         self, time_s: float, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
@@ -193,13 +189,21 @@ class WalkingPlanner:
         Raises:
             StateError: a state of wrong size or not finite.
         """
-        body, sequence = self.body, self.sequence
-        _check(body, q, v, contact)
-        body.measure(q, v)
+        _check(self.body, q, v, contact)
+        self.body.measure(q, v)
+        try:
+            return self._continue(time_s, contact)
+        except ContactIdError:
+            self.reset()  # what was planned so far may hold the same numbers
+            raise
+
+    def _continue(self, time_s: float, contact: np.ndarray | None) -> Plan:
+        """The plan that goes on where the last one is, from what is measured."""
         restarted = self._last_s is None or not 0.0 <= time_s - self._last_s < HORIZON_S
         if restarted or self._astray(time_s):
             restarted = True
             self._begin(time_s)
+        body, sequence = self.body, self.sequence
         self._follow_command(time_s - (self._last_s or time_s))
         self._last_s = time_s
         touches = self._touches(time_s, contact)
@@ -227,9 +231,7 @@ class WalkingPlanner:
     # What is measured and asked
 
     def _begin(self, time_s: float) -> None:
-        asked, frame = self._asked, self._frame
         self.reset()
-        self._asked, self._frame = asked, frame
         self.heading = self.body.heading
         self._anchor = self.body.group_places().mean(axis=0)
         self.sequence.begun_s = time_s
@@ -244,15 +246,12 @@ class WalkingPlanner:
     def _follow_command(self, elapsed_s: float) -> None:
         """Bring the velocity nearer to what is asked, and turn."""
         if self._follower is not None and len(self._follower.points):
-            way = self._follower.command(complex(*self.body.com[:2]), self.heading)
-            self._asked, self._frame = (
-                np.array([way.velocity.real, way.velocity.imag, way.yaw_rate]),
-                "world",
-            )
-        asked = self._asked.copy()
-        if self._frame == "world":
-            asked[:2] = _rotation(-self.heading) @ asked[:2]
-        asked[2] = min(max(asked[2], -MAX_YAW_RATE_RAD_S), MAX_YAW_RATE_RAD_S)
+            self._asked = self._follower.command(complex(*self.body.com[:2]), self.heading)
+        way, turn = self._asked.velocity, self._asked.yaw_rate
+        if not self._asked.turns:
+            way *= cmath.exp(-1j * self.heading)
+        turn = min(max(turn, -MAX_YAW_RATE_RAD_S), MAX_YAW_RATE_RAD_S)
+        asked = np.array([way.real, way.imag, turn])
         most = self._acceleration * elapsed_s * np.array([1.0, 1.0, TURN_RATIO])
         self.velocity += np.clip(asked - self.velocity, -most, most)
         if not self.rests:  # point feet cannot hold a heading
@@ -271,7 +270,8 @@ class WalkingPlanner:
 
     @property
     def _moves(self) -> bool:
-        return bool(np.abs(self._asked).max() > SLOW or np.abs(self.velocity).max() > SLOW)
+        asked = max(abs(self._asked.velocity), abs(self._asked.yaw_rate))
+        return bool(asked > SLOW or np.abs(self.velocity).max() > SLOW)
 
     def _xi(self) -> np.ndarray:
         return self.body.com[:2] + self.body.speed[:2] / self.rules.rate
@@ -424,7 +424,7 @@ class WalkingPlanner:
         ground_m = min(float(body.places[k, 2]) for k in body.groups[sequence.carry])
         for k, swing in self._swings.items():
             goal = landing.footholds[0] + turn @ body.member[k]
-            swing.aim(time_s, sequence.ends_s, goal, yaw, ground_m)
+            swing.aim(time_s, sequence.ends_s, goal, yaw + float(body.toes[k]), ground_m)
 
     # The plan
 
