@@ -3,6 +3,7 @@
 The stand-in for ros2_control has a context and a thread of its own, as it has a process of its own.
 """
 
+import dataclasses
 import threading
 from functools import partial
 
@@ -204,8 +205,13 @@ def test_a_joint_trajectory_controller_that_replaces_trajectories_is_set_right_o
                 check()
         node.remove_on_set_parameters_callback(answer)
         node.set_parameters([Parameter("command_interfaces", value=["position"])])
-        with pytest.raises(ConfigurationError, match="command_interfaces .*'position'.* must be"):
-            check()
+        if not node.has_parameter(name):
+            node.declare_parameter(name, True)
+        for requires in (host.requires, host.requires[::-1]):
+            other = check.func, *check.args[:-1], dataclasses.replace(host, requires=requires)
+            with pytest.raises(ConfigurationError, match="command_interfaces .*'position'.* must"):
+                partial(*other, exact=False)()
+            assert node.get_parameter(name).value is True  # refused, it is left as it was
     finally:
         executor.shutdown()
         thread.join(10.0)

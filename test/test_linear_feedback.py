@@ -150,16 +150,21 @@ def test_limits_hold_between_solutions_and_saturated_joints_are_not_led():
 
 
 def test_a_solution_without_derivative_gets_the_joints_feedback(monkeypatch):
-    guard = quadruped_guard(**LINEAR)
+    guard, rotors = quadruped_guard(**LINEAR), np.linspace(0.001, 0.012, 12)
     monkeypatch.setattr(StateGain, "compute", lambda *_: None)
     send(guard, 0)
     assert guard.ahead.substituted == 1
     robot, gain = guard.controller.robot, guard.command.gain
-    stiffness, damping = local_gains(robot, guard.controller.settings, guard.ahead.command.q)
+    settings, q = guard.controller.settings, guard.ahead.command.q
+    stiffness, damping = local_gains(robot, settings, q)
     expected = np.zeros((12, 36))
     expected[:, robot.actuated] = np.diag(stiffness)
     expected[:, 18 + robot.actuated] = np.diag(damping)
     np.testing.assert_allclose(gain, expected)
+    guard.controller.period.motors[0] = rotors  # as learnt
+    send(guard, 1)
+    share = guard.ahead.command.gain[:, robot.actuated].diagonal() - stiffness
+    np.testing.assert_allclose(share, 4.0 * settings.joint_position_gain[0] * rotors, rtol=1e-3)
 
 
 @pytest.mark.parametrize(

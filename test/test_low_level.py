@@ -255,6 +255,20 @@ def _filled(messages, command):
     return writer.message
 
 
+def test_gains_know_the_rotors_that_were_learnt():
+    settings = ControllerSettings.from_mapping(
+        {**QUADRUPED_VALUES, "command_interface": "low_level"}
+    )
+    controller = Controller(settings.robot(), settings)
+    steps, gains = LowLevelSteps(controller), []
+    for rotor in (0.0, 0.01):
+        controller.period.motors[0] = rotor
+        steps._tune(controller.robot.neutral())
+        gains.append(steps.command.stiffness.copy())
+    added = 4.0 * settings.joint_position_gain[0] * 0.01
+    np.testing.assert_allclose(gains[1] - gains[0], added)
+
+
 # Walks
 
 

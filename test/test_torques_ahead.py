@@ -466,6 +466,23 @@ def test_limits_and_integral_go_on_between_solutions():
     assert guard.command is None
 
 
+@pytest.mark.parametrize("interface, learns", [("effort", True), ("joint_trajectory", False)])
+def test_rotors_that_were_learnt_are_in_gains_of_our_own_alone(interface, learns):
+    """Those of a robot's side are written in its own file."""
+    guard = quadruped_guard(command_interface=interface, solve_every=2)
+    said = []
+    for number in range(3):
+        send(guard, number)
+        ahead, robot = guard.ahead, guard.controller.robot
+        ahead.local.trajectory = ahead.trajectory
+        at = ahead.trajectory.start_s
+        more = [ahead.local.torques(at, STANDING - x, np.zeros(robot.na)) for x in (0.0, 0.001)]
+        said.append((more[1] - more[0]) / 0.001)
+        guard.controller.period.motors[0] = 0.01
+    added = 4.0 * guard.controller.settings.joint_position_gain[0] * 0.01 * learns
+    np.testing.assert_allclose(said[2] - said[0], added, atol=1e-6)
+
+
 def test_local_gains_are_twice_as_fast_as_ours():
     """Inertia of a joint: from the kinetic energy of the motion that its torque alone begins."""
     settings = ControllerSettings.from_mapping(QUADRUPED_VALUES)

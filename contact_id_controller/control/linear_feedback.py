@@ -56,11 +56,11 @@ class LinearSteps(HeldSteps):
 
     def _of_joints(self, q: np.ndarray) -> np.ndarray:
         """K (na, 2 nv) of the joints' own feedback."""
-        robot = self.controller.robot
+        robot, rotors = self.controller.robot, self.controller.period.motors[0]
         gain = np.zeros((robot.na, 2 * robot.nv))
         rows, columns = np.arange(robot.na), robot.actuated
         gain[rows, columns], gain[rows, robot.nv + columns] = local_gains(
-            robot, self.controller.settings, q
+            robot, self.controller.settings, q, rotors
         )
         return gain
 

@@ -37,7 +37,8 @@ class LowLevelSteps(HeldSteps):
     def _tune(self, q: np.ndarray) -> None:
         """Take the gains for a configuration (nq,)."""
         out, controller = self.command, self.controller
-        gains = local_gains(controller.robot, controller.settings, q)
+        rotors = controller.period.motors[0]
+        gains = local_gains(controller.robot, controller.settings, q, rotors)
         out.stiffness[:], out.damping[:] = gains
 
     def _held(self, state: RobotState) -> np.ndarray:

@@ -62,14 +62,18 @@ def joint_inertia(robot: RobotModel, q: np.ndarray) -> np.ndarray:
 
 
 def local_gains(
-    robot: RobotModel, settings: ControllerSettings, q: np.ndarray
+    robot: RobotModel,
+    settings: ControllerSettings,
+    q: np.ndarray,
+    rotors: np.ndarray | float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """K, N·m/rad, and D, N·m·s/rad, (na,), of the local feedback of a robot that stands in q (nq,).
 
     The controller's own, ``LOCAL_SPEED`` times as fast, times the joint inertia.
+    rotors: inertia (na,) that is learnt beside the model's, kg m^2.
     """
     na = robot.na
-    inertia = joint_inertia(robot, q)
+    inertia = joint_inertia(robot, q) + rotors
     return (
         LOCAL_SPEED**2 * inertia * settings.spread("joint_position_gain", na),
         LOCAL_SPEED * inertia * settings.spread("joint_velocity_gain", na),
@@ -119,6 +123,7 @@ class TorquesAhead:
         self._fade_rate = 0.5 * settings.spread("joint_velocity_gain", na)
         self.trajectory = EffortTrajectory(self._count + 1, na)
         self.local: LocalFeedback | None = None
+        self._began_at = np.zeros(0)
         self.knots_solved = 0
         self._last: StepResult | None = None
         self._left, self._now_s = 0, 0.0
@@ -138,6 +143,7 @@ class TorquesAhead:
                 controller.effort_limits,
                 controller.robot.turns,
             )
+            self._began_at = state.q.copy()
         if self._left > 0 and self._last is not None:
             self._left -= 1
             position, velocity = self._joints(state)
@@ -147,6 +153,12 @@ class TorquesAhead:
             return self._last
         self._last = None  # an error on the way: the next state is solved
         result = controller.step(state)
+        rotors = controller.period.motors[0]
+        # A robot's side with gains of its own does not learn.
+        if rotors.any() and not controller.settings.interface.has_joint_gains:
+            self.local.tune(
+                local_gains(controller.robot, controller.settings, self._began_at, rotors)
+            )
         self._last, self._left = result, controller.settings.solve_every - 1
         self._lead_on(controller.answered or state, result)
         return result

@@ -139,6 +139,10 @@ class LocalFeedback:
         """That of a robot, with gains K and D."""
         return cls(*gains, effort_limits, robot.turns)
 
+    def tune(self, gains: Sequence[np.ndarray]) -> None:
+        """Take other gains K and D."""
+        self._gains[:] = gains
+
     def forget(self) -> None:
         """No command has arrived."""
         self.trajectory = None

@@ -64,10 +64,14 @@ def check_joint_order(
         )
     required = [each.parameter for each in host.requires]
     answers = _ask(node, service, required, ENFORCES_WAIT_S) if required else None
+    wrong = []
     for each, answer in zip(host.requires, answers or ()):
         found = parameter_value_to_python(answer)
         if found is not None and found != each.value:  # else its version does not know it
-            _set_right(node, group, each, found)
+            wrong.append((each, found))
+    # Those that only refuse come first: a group controller that is refused is left as it was.
+    for each, found in sorted(wrong, key=lambda pair: pair[0].live):
+        _set_right(node, group, each, found)
     node.get_logger().info(f"group controller '{group}' takes the same joints")
     return True
 
