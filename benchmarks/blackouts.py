@@ -64,8 +64,8 @@ class OtherWay(one_process.InProcessRun):
 
     def said(self, believed, result):
         """Set-points as the way has them; efforts constant, so that the sum is right now."""
-        out = self.ahead.trajectory.like()
-        robot, times = self.robot, self.ahead.trajectory.times_s
+        out = self.ahead.command.like()
+        robot, times = self.robot, self.ahead.command.times_s
         position, velocity = robot.joints_of(believed.q), believed.v[robot.actuated]
         out.start_s, out.times_s[:] = believed.time_s, times
         for k, since in enumerate(times):

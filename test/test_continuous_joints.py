@@ -205,7 +205,7 @@ def test_set_points_ahead_never_wind_back(files):
     motion = turning_motion(seconds=1.0)
     controller.follow(Plan(motion), 1.0)
     local = LocalFeedback(np.full(6, 40.0), np.full(6, 2.0), np.full(6, np.inf), robot.turns)
-    local.trajectory = ahead.trajectory
+    local.trajectory = ahead.command
     after = np.tile(GOAL - TURNING * TURN * [5, 0, 0, -3, 0, 2], (2, 1))
     for k in range(1100):
         time_s = 1.0 + 0.001 * k
@@ -215,7 +215,7 @@ def test_set_points_ahead_never_wind_back(files):
         state = at(robot, time_s, goal.position, goal.velocity)
         result = ahead.step(state)
         ahead.solve_ahead()
-        steps = np.diff(ahead.trajectory.positions, axis=0)
+        steps = np.diff(ahead.command.positions, axis=0)
         assert np.abs(steps).max() < 2.0  # 60 rad/s at most, .025 s of it to come to rest
         told = local.torques(time_s, robot.joints_of(state.q), state.v[robot.actuated])
         np.testing.assert_allclose(told, result.torques, atol=1e-6)

@@ -152,7 +152,7 @@ def test_efforts_ahead_are_those_of_inverse_dynamics_on_the_plan():
         ahead.solve_ahead()
     ahead.step(RobotState(2.001, q, state.v))
     ahead.solve_ahead()
-    trajectory, data = ahead.trajectory, robot.model.createData()
+    trajectory, data = ahead.command, robot.model.createData()
     assert ahead.knots_solved == 11  # each once, while the plan stays
     later = trajectory.times_s > 0.031  # the correction has faded
     assert later.sum() > 6
@@ -172,7 +172,7 @@ def test_at_the_state_that_was_solved_the_sum_is_the_solvers_torque(gains):
     controller.follow(Plan(arm_motion(2.0)), 2.0)
     rng = np.random.default_rng(3)
     local = LocalFeedback(np.full(7, gains[0]), np.full(7, gains[1]), np.full(7, np.inf))
-    local.trajectory = ahead.trajectory
+    local.trajectory = ahead.command
     for k in range(30):
         goal = arm_motion(2.0).sample(2.0 + 0.001 * k)
         position = goal.position + rng.normal(scale=0.02, size=7)
@@ -200,9 +200,9 @@ def test_knots_are_solved_again_on_another_plan():
         ahead.solve_ahead()
     assert ahead.knots_solved == before
     solved = ahead.step(state)
-    np.testing.assert_allclose(ahead.trajectory.times_s[moved], 0.01 * np.array(moved), atol=1e-12)
-    behind = solved.reference.position - ahead.trajectory.positions[0]
-    assert np.abs(ahead.trajectory.positions[moved] - rest[0]).max() < 1e-9 + np.abs(behind).max()
+    np.testing.assert_allclose(ahead.command.times_s[moved], 0.01 * np.array(moved), atol=1e-12)
+    behind = solved.reference.position - ahead.command.positions[0]
+    assert np.abs(ahead.command.positions[moved] - rest[0]).max() < 1e-9 + np.abs(behind).max()
     for _ in range(20):
         ahead.solve_ahead(np.inf)
     assert ahead.knots_solved - before == 5
@@ -252,7 +252,7 @@ def test_the_trajectory_ends_at_rest():
     controller.reset(RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv)))
     controller.follow(Plan(arm_motion(2.0)), 2.0)
     ahead.step(RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv)))
-    trajectory = ahead.trajectory
+    trajectory = ahead.command
     assert trajectory.times_s[-2] >= controller.settings.command_horizon_s - 1e-9
     assert (np.diff(trajectory.times_s) > 0.0).all()
     np.testing.assert_array_equal(trajectory.velocities[-1], 0.0)
@@ -348,7 +348,7 @@ def test_ramp_and_blending_are_in_the_command():
     assert np.abs(sent).max() < 0.3 * np.abs(full).max()
     # What the ramp holds back stays back while nobody is there to go on with it.
     np.testing.assert_allclose(
-        guard.command.efforts[-1] - guard.ahead.trajectory.efforts[-1], sent - full, atol=1e-12
+        guard.command.efforts[-1] - guard.ahead.command.efforts[-1], sent - full, atol=1e-12
     )
     assert np.abs(guard.command.efforts).max() < 0.5 * np.abs(full).max()
 
@@ -474,8 +474,8 @@ def test_rotors_that_were_learnt_are_in_gains_of_our_own_alone(interface, learns
     for number in range(3):
         send(guard, number)
         ahead, robot = guard.ahead, guard.controller.robot
-        ahead.local.trajectory = ahead.trajectory
-        at = ahead.trajectory.start_s
+        ahead.local.trajectory = ahead.command
+        at = ahead.command.start_s
         more = [ahead.local.torques(at, STANDING - x, np.zeros(robot.na)) for x in (0.0, 0.001)]
         said.append((more[1] - more[0]) / 0.001)
         guard.controller.period.motors[0] = 0.01

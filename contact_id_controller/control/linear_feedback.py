@@ -65,7 +65,7 @@ class LinearSteps(HeldSteps):
         return gain
 
 
-def ahead_of(controller: Controller) -> TorquesAhead | HeldSteps | None:
+def ahead_of(controller: Controller) -> HeldSteps | None:
     """What steps a controller so that the robot's side can go on without it; None: itself."""
     settings = controller.settings
     if settings.interface.steps:

@@ -27,6 +27,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.control.held_steps import HeldSteps
 from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.plans.effort_trajectory import (
@@ -80,24 +81,25 @@ def local_gains(
     )
 
 
-class TorquesAhead:
-    """Steps a controller, and after each solution has the trajectory that leads on from it.
+class TorquesAhead(HeldSteps):
+    """Steps whose command is the trajectory that leads on from the last solution.
 
-    Every ``solve_every``-th state is solved; the others get the torques that the robot's own side
-    would give, along the last trajectory and within the controller's limits.
+    Between two solutions torques are those that the robot's own side would give along it.
 
     Args:
         controller: that solves. A second one of its kind solves ahead.
 
     Attributes:
-        trajectory: of the last solution.
         local: the local feedback; None before the first state, on which its gains may depend.
         knots_solved: how many, ever.
     """
 
+    command: EffortTrajectory
+
     def __init__(self, controller: Controller):
-        settings = controller.settings
-        self.controller = controller
+        settings, na = controller.settings, controller.robot.na
+        self._count = max(2, math.ceil(settings.command_horizon_s / KNOT_S - _ON_KNOT) + 1)
+        super().__init__(controller, EffortTrajectory(self._count + 1, na))
         # A robot of its own: results in the controller's workspace are still needed.
         robot = copy.copy(controller.robot)
         feet = copy.deepcopy(controller.feet, {id(controller.robot): robot})
@@ -110,8 +112,6 @@ class TorquesAhead:
             ),
             feet,
         )
-        na = robot.na
-        self._count = max(2, math.ceil(settings.command_horizon_s / KNOT_S - _ON_KNOT) + 1)
         self._number = np.full(self._count, -1, dtype=np.int64)
         self._solved = np.zeros(self._count, dtype=np.int64)
         self._plans: list[tuple[Any, ...]] = [(None,) * 3] * self._count
@@ -121,18 +121,15 @@ class TorquesAhead:
         self._learns = bool(settings.spread("joint_integral_gain", na).any())
         self._knots = np.zeros((self._count, 4, na))
         self._fade_rate = 0.5 * settings.spread("joint_velocity_gain", na)
-        self.trajectory = EffortTrajectory(self._count + 1, na)
         self.local: LocalFeedback | None = None
         self._began_at = np.zeros(0)
         self.knots_solved = 0
-        self._last: StepResult | None = None
-        self._left, self._now_s = 0, 0.0
+        self._now_s = 0.0
 
     def begin(self) -> None:
         """Forget what was solved: the next state is solved."""
+        super().begin()
         self._number[:] = self._failed[:] = -1
-        self._last = None
-        self._left = 0
 
     def step(self, state: RobotState) -> StepResult:
         """Torques for the coming period: solved, or of the local feedback."""
@@ -144,34 +141,7 @@ class TorquesAhead:
                 controller.robot.turns,
             )
             self._began_at = state.q.copy()
-        if self._left > 0 and self._last is not None:
-            self._left -= 1
-            position, velocity = self._joints(state)
-            self.local.trajectory = self.trajectory
-            torques = self.local.torques(state.time_s, position, velocity)
-            self._last = controller.between_solutions(state, torques, self._last)
-            return self._last
-        self._last = None  # an error on the way: the next state is solved
-        result = controller.step(state)
-        rotors = controller.period.motors[0]
-        # A robot's side with gains of its own does not learn.
-        if rotors.any() and not controller.settings.interface.has_joint_gains:
-            self.local.tune(
-                local_gains(controller.robot, controller.settings, self._began_at, rotors)
-            )
-        self._last, self._left = result, controller.settings.solve_every - 1
-        self._lead_on(controller.answered or state, result)
-        return result
-
-    @property
-    def command(self) -> EffortTrajectory:
-        """The command for the robot's side."""
-        return self.trajectory
-
-    @property
-    def solved_now(self) -> bool:
-        """Whether the last step solved, and so began a trajectory."""
-        return self._last is not None and self._left == self.controller.settings.solve_every - 1
+        return super().step(state)
 
     def solve_ahead(
         self, until_s: float = -math.inf, clock: Callable[[], float] = time.perf_counter
@@ -227,13 +197,29 @@ class TorquesAhead:
             self._number[place], self._solved[place] = number, self.knots_solved
             self._stale[place], self._failed[place] = False, -1
 
-    def _joints(self, state: RobotState) -> tuple[np.ndarray, np.ndarray]:
-        robot = self.controller.robot
-        return robot.joints_of(state.q), state.v[robot.actuated]
+    def _learn_rotors(self) -> None:
+        """Gains with the rotors that the last step knew; a robot's side with gains of its own does not learn."""
+        controller = self.controller
+        rotors = controller.period.motors[0]
+        if (
+            self.local is not None
+            and rotors.any()
+            and not controller.settings.interface.has_joint_gains
+        ):
+            self.local.tune(
+                local_gains(controller.robot, controller.settings, self._began_at, rotors)
+            )
 
-    def _lead_on(self, state: RobotState, result: StepResult) -> None:
-        """The trajectory that begins at a state with its solution."""
-        out, now_s, robot = self.trajectory, state.time_s, self.controller.robot
+    def _held(self, state: RobotState) -> np.ndarray:
+        robot = self.controller.robot
+        assert self.local is not None, "made at the first state"
+        self.local.trajectory = self.command
+        return self.local.torques(state.time_s, robot.joints_of(state.q), state.v[robot.actuated])
+
+    def _say(self, state: RobotState, result: StepResult) -> None:
+        """Write the trajectory that begins at a state with its solution."""
+        self._learn_rotors()
+        out, now_s, robot = self.command, state.time_s, self.controller.robot
         first = int(now_s / KNOT_S + _ON_KNOT)
         known = _lead_on(
             now_s,
@@ -262,7 +248,7 @@ class TorquesAhead:
 
     def _fill(self, first: int, known: int) -> None:
         """Points of knots that are not solved yet: the plan, with the last effort that is known."""
-        values = self.trajectory.values
+        values = self.command.values
         for k in range(max(known, 1), self._count):
             values[k, 0], values[k, 1], values[k, 2] = self.controller.reference_at(
                 (first + k) * KNOT_S

@@ -22,7 +22,6 @@ from contact_id_controller.control import grip, motor_estimate
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.following import Following
 from contact_id_controller.control.held_steps import HeldSteps
-from contact_id_controller.control.torques_ahead import TorquesAhead
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
@@ -149,7 +148,7 @@ class Guard:
         return self.local.command if self.checks.has_position else None
 
     @property
-    def ahead(self) -> TorquesAhead | HeldSteps | None:
+    def ahead(self) -> HeldSteps | None:
         """Torques solved ahead, None where the settings ask for none."""
         return self.local.ahead
 

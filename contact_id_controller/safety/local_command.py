@@ -7,7 +7,6 @@ import numpy as np
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.held_steps import HeldSteps
 from contact_id_controller.control.linear_feedback import ahead_of
-from contact_id_controller.control.torques_ahead import TorquesAhead
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.plans.low_level import LowLevelCommand
 from contact_id_controller.plans.state_feedback import StateFeedback
@@ -24,7 +23,7 @@ class LocalCommand:
     """
 
     def __init__(self) -> None:
-        self.ahead: TorquesAhead | HeldSteps | None = None
+        self.ahead: HeldSteps | None = None
         self.command: EffortTrajectory | StateFeedback | LowLevelCommand | None = None
         self.leads = False
 
