@@ -58,6 +58,7 @@ REMEMBERED = (
     "foreseen",
     "slips",
     "motors",
+    "late",
     "swing",
     "swing_s",
     "squares",

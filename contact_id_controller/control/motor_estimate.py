@@ -3,13 +3,15 @@
 A leg in the air is moved by its motors alone. What else moved it, ``disturbance.unexplained``, is what is not known of
 them: with a the acceleration and v the velocity of a joint, both low-passed as its torque y is,
 
-    y = I a + d tanh(v / v_0) + b v
+    y = I a + d tanh(v / v_0) + b v + c (u - u_past)
 
-Least squares over the last swings, fading over `REMEMBERED_S` of them, give I >= 0, as noise of a speaks for less, and d
-and b that at most undo the told ones.
+u is the torque commanded, u_past the same, low-passed over `LATE_S`: torques that act late, by a delay or a lag of the
+motors, are so told from friction, and none is learnt for them. c is not used: friction whose reversals are smooth looks late, too.
+Least squares over the last swings, fading over `REMEMBERED_S` of them, give I >= 0, as noise of a speaks for less, c >= 0,
+and d and b that at most undo the told ones.
 They count where they explain y; where they do not, as after a blow, what was learnt stays and fades. The controller
-knows them as if they had been told, standing legs included. What acts as a motor's friction would, such as drag at a
-foot or torques that act late and nobody told of, is taken for it: hence the bound, and a new start forgets it all.
+knows inertia and friction as if they had been told, standing legs included. What acts as a motor's friction would, such
+as drag at a foot, is taken for it: hence the bound, and a new start forgets it all.
 
 Source: recursive least squares with forgetting, e.g. Ljung, "System identification", 2nd ed., section 11.2.
 """
@@ -46,14 +48,18 @@ TAKEN_S = 0.02
 RIDGE = 1e-3
 """Of the squares of a leg as it swings in a trot (100 rad/s^2, and 10 rad/s): what slower motion cannot tell apart is dry
 friction, and inertia that it does not show is none."""
-PARTS = 3
-SCALES = (100.0, 1.0, 10.0)
+LATE_S = 0.005
+"""Over so much of the past torques that come late are recognised: that of a drive and its bus, some periods."""
+LEARNT, PARTS = 3, 4
+"""Parts of a motor that the controller takes over, and those that are told apart."""
+SCALES = (100.0, 1.0, 10.0, 0.0)
 
 
 def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
     """The arrays of a ``Period`` that are only used here, by name."""
     return {
-        "motors": np.zeros((PARTS, robot.na)),
+        "motors": np.zeros((LEARNT, robot.na)),
+        "late": np.zeros(robot.na),
         "swing": np.zeros((1 + PARTS, robot.na)),
         "swing_s": np.zeros((2, robot.na)),
         "squares": np.zeros((robot.na, 1 + PARTS, 1 + PARTS)),
@@ -63,7 +69,8 @@ def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
 
 def forget(period: Period) -> None:
     """Motors are as told."""
-    for numbers in (period.motors, period.swing, period.swing_s, period.squares, period.effort):
+    learnt = period.motors, period.late
+    for numbers in (*learnt, period.swing, period.swing_s, period.squares, period.effort):
         numbers[:] = 0.0
 
 
@@ -83,9 +90,9 @@ def _is_aloft(period, k):
 
 @kernel
 def _solve(squares, time_s, floor, told, found):
-    """Least squares of one joint from their sums (4, 4), torque first, into ``found`` (3,); the share explained.
+    """Least squares of one joint from their sums (5, 5), torque first, into ``found`` (4,); the share explained.
 
-    time_s: summed.  floor: squares of torques that are no evidence.  told (3,): what the model has already; found is
+    time_s: summed.  floor: squares of torques that are no evidence.  told (4,): what the model has already; found is
     no less than what undoes it.
     """
     total = squares[0, 0] + floor
@@ -97,6 +104,7 @@ def _solve(squares, time_s, floor, told, found):
             for b in range(PARTS):
                 gram[a, b] = squares[1 + a, 1 + b]
             gram[a, a] += RIDGE * time_s * SCALES[a] ** 2
+        gram[LEARNT, LEARNT] += floor
         for a in range(PARTS):
             if not free[a]:
                 for b in range(PARTS):
@@ -124,7 +132,7 @@ def _solve(squares, time_s, floor, told, found):
 
 @kernel
 def _eliminate(A, x):
-    """x becomes the solution of A y = x; A (3, 3) symmetric positive definite."""
+    """x becomes the solution of A y = x; A symmetric positive definite."""
     n = x.shape[0]
     for k in range(n):
         for i in range(k + 1, n):
@@ -145,7 +153,7 @@ def learn_motors(period, elapsed):
     ``rest``: what else moved the robot, as ``unexplained`` has written it.
     """
     settings, rest, v, before = period.settings, period.rest, period.v, period.before
-    motors, swing, found = period.motors, period.swing, np.empty(PARTS)
+    motors, swing, late, found = period.motors, period.swing, period.late, np.empty(PARTS)
     actuated, friction = settings.actuated, settings.friction
     commanded, mean_square = period.commanded, 0.0
     for j in range(actuated.shape[0]):
@@ -155,10 +163,12 @@ def learn_motors(period, elapsed):
     effort[1] = keeps * effort[1] + elapsed
     mean_square = effort[0] / effort[1]
     floor, most = MEANS**2 * mean_square * LEARNT_S, MOST * np.sqrt(mean_square)
+    recent = elapsed / (elapsed + LATE_S)
     told, share = np.zeros(PARTS), elapsed / (elapsed + LOW_PASS_S)
     for j in range(actuated.shape[0]):
         k = actuated[j]
-        if not _is_aloft(period, k):
+        late[j] += recent * (commanded[j] - late[j])
+        if not (_is_aloft(period, k) and floor > 0.0):
             period.swing_s[0, j] = 0.0
             for a in range(1 + PARTS):
                 swing[a, j] = 0.0
@@ -172,9 +182,10 @@ def learn_motors(period, elapsed):
             (v[k] - before[k]) / elapsed,
             np.tanh(mean / friction[2, j]),
             mean,
+            commanded[j] - late[j],
         )
         known = 0.0
-        for a in range(PARTS):
+        for a in range(LEARNT):
             known += motors[a, j] * row[1 + a]
         squares = period.squares[j]
         for a in range(1 + PARTS):
@@ -188,7 +199,7 @@ def learn_motors(period, elapsed):
         explained = _solve(squares, period.swing_s[1, j], floor, told, found)
         counts = min(max((explained - EXPLAINS) / (SURE - EXPLAINS), 0.0), 1.0)
         fades = (1.0 - counts) * elapsed / REMEMBERED_S
-        for a in range(PARTS):
+        for a in range(LEARNT):
             aim = min(found[a], most / SCALES[a])
             motors[a, j] += (aim - motors[a, j]) * counts * elapsed / TAKEN_S
             motors[a, j] -= motors[a, j] * fades

@@ -141,7 +141,7 @@ class Period(Struct):
         grip* (n,): friction that feet were felt to have, infinite where none slipped; slips* (1,): one is not.
         excess*, stands_s*, foreseen* (n,): see ``grip``.
         motors* (3, na): rotor inertia, kg m^2, dry friction, N·m, and viscous one, N·m s/rad, beside those told; swing*
-            (4, na), swing_s* (2, na) s, squares* (na, 4, 4), effort* (2,): see ``motor_estimate``.
+            (5, na), swing_s* (2, na) s, squares* (na, 5, 5), effort* (2,), late* (na,) N·m: see ``motor_estimate``.
         pressed (n,) N: what touching contacts are pressed on with now, besides the model's forces.
     """
 
@@ -213,6 +213,7 @@ class Period(Struct):
     foreseen: Numbers
     slips: Flags
     motors: Numbers
+    late: Numbers
     swing: Numbers
     swing_s: Numbers
     squares: Numbers
