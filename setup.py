@@ -126,6 +126,7 @@ setup(
             "quadprog>=0.1.12",
             "pytest>=8.0",
             "pytest-xdist>=3.6",
+            "pytest-timeout>=2.3",
             "import-linter>=2.16",
             "mypy>=1.15",
             "ruff>=0.17,<0.18",  # one formatter makes one layout

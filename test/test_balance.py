@@ -18,7 +18,7 @@ from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.planned_motion import follow_motion, write_ground
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
-from contact_id_controller.simulation.disturbed_robot import Push
+from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Push
 from contact_id_controller.state import RobotState
 
 TALOS = str(resolve_urdf("package://contact_id_controller/config/plans/talos.yaml"))
@@ -124,8 +124,17 @@ def test_a_fixed_base_has_no_feedback_of_the_centre_of_mass():
         Controller(settings.robot(), settings)
 
 
-def test_talos_holds_a_push_before_it_steps(tmp_path):
-    """16 N s sideways within .1 s, before the other foot lifts; two of the stones."""
+@pytest.mark.parametrize("rounding_nm", [0.0, 1e-9])
+def test_talos_holds_a_push_before_it_steps(tmp_path, monkeypatch, rounding_nm):
+    """16 N s sideways within .1 s, before the other foot lifts; two of the stones. No rounding decides it."""
+    act, rng = DisturbedRobot.step, np.random.default_rng(1)
+    monkeypatch.setattr(
+        DisturbedRobot,
+        "step",
+        lambda robot, torques: act(
+            robot, torques + rounding_nm * rng.standard_normal(torques.size)
+        ),
+    )
     steps = tmp_path / "two.yaml"
     steps.write_text(yaml.safe_dump(yaml.safe_load(STONES.read_text())[:2]), encoding="utf-8")
     settings = KinodynamicPlannerSettings.from_mapping(section(TALOS, "kinodynamic_planner"))

@@ -258,7 +258,7 @@ def test_a_plan_is_looked_at_before_it_moves(peer, node):
 
 def test_a_goal_is_walked_to_and_replaced_on_the_way_without_a_jump(peer, node):
     node(execute_at_once=True)
-    peer.publish()
+    peer.wait_for(lambda: "no joint state" not in peer.call("plan")[1], "a state")
     peer.send_goal(0.3, 0.0, 0.0)
     peer.wait_for(lambda: peer.joints and peer.bases and peer.contacts, "the plan")
     (first_s,) = peer.joints

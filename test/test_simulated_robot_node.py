@@ -295,7 +295,7 @@ def test_a_second_lockstep_run_is_the_same_run(standing, listen, start, tmp_path
 def test_odometry_clock_and_ground_reactions_tell_of_the_same_state(standing):
     run, responder, _ = standing
     stamps = {stamp_ns(state.header.stamp) for state in responder.states}
-    assert len(responder.odometry) > 400
+    assert len(responder.odometry) > 250  # of 500: a busy machine loses some, these are best effort
     for message in responder.odometry:
         stamp = stamp_ns(message.header.stamp)
         assert stamp in stamps
@@ -316,7 +316,7 @@ def test_odometry_clock_and_ground_reactions_tell_of_the_same_state(standing):
     beats = [tick for tick in ticks if tick % 10_000_000 == 0]
     # Each 10 ms, and where a command is long in coming as it stands; not each period, which would be 500.
     assert len(beats) > 40 and len(ticks) - len(beats) <= len(beats)
-    assert len(responder.reactions) > 400
+    assert len(responder.reactions) > 250
     for message in responder.reactions[-50:]:
         row = stamp_ns(message.header.stamp) // 1_000_000
         force = message.wrench.force  # of the period that led to this state

@@ -197,7 +197,7 @@ class StepSolver:
         known = period.external.copy() if self._disturbed else None
         if self._pushes:
             known = self._pushing(known)
-        if self._rubs or period.motors[1:].any():
+        if self._rubs or np.logical_or.reduce(period.motors[1:], axis=None):
             known = np.zeros(self._robot.nv) if known is None else known
             known[self._robot.actuated] -= self._friction(period)
         return self._problems.at(period.v, acceleration, contacts, known)

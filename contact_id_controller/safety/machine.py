@@ -78,11 +78,13 @@ REACTIONS = {
         "deactivate and activate: time may begin anywhere; in process by itself",
     ),
     "lost plan": Reaction(
-        "the last posture of the plan is held, all feet stand", "by itself with the next plan"
+        "the last posture of the plan is held, all feet stand; goals: feet aloft come down at "
+        "touchdown_speed_m_s",
+        "by itself with the next plan",
     ),
     "bad plan": Reaction(
         "malformed, in the past, beginning too far away, or beyond a limit of position, speed or "
-        "acceleration: refused as a whole, base and schedule with its joints; the plan before is "
+        "acceleration, goals with a foot .5 m or a heading 1 rad from the robot's included: refused as a whole, base and schedule with its joints; the plan before is "
         "followed",
         "by itself with the next plan",
     ),
