@@ -71,8 +71,9 @@ class BaseOdometry:
 
     Args:
         robot: with one floating base.
-        feet: frames at the centres of the spherical feet.
-        radii: of the feet, m: one, or one a foot.
+        feet: frames at the centres of the spherical feet, or over flat ones.
+        radii: m, one or one a foot: how far below its frame a foot touches.
+        soles: those of the feet that are flat, their frame's z axis normal to the sole: they do not turn while they stand.
 
     Attributes:
         estimate: what the last step found.  restarts: how often it was lost and found its feet again.
@@ -93,6 +94,7 @@ class BaseOdometry:
         feet: Sequence[str],
         radii: float | Sequence[float],
         settings: BaseOdometrySettings = DEFAULT,
+        soles: Sequence[str] = (),
     ):
         if not robot.floating_base or not feet:
             raise ConfigurationError("odometry needs a floating base and at least one foot")
@@ -106,9 +108,16 @@ class BaseOdometry:
         frames = [mechanism.frame(name) for name in feet]
         self._links = np.array([link for link, _, _ in frames], dtype=np.int64)
         self._refuse_unmeasured()
+        flat = np.isin(feet, soles)
+        radii = np.broadcast_to(radii, len(frames))
         self._facts = self._facts_of(
-            [at for _, _, at in frames], np.broadcast_to(radii, len(frames))
+            [
+                at - radius * rotation[:, 2] if sole else at
+                for (_, rotation, at), radius, sole in zip(frames, radii, flat)
+            ],
+            np.where(flat, 0.0, radii),
         )
+        self._error_places = _places_of(flat)
         self.arrays = arrays = self._make_arrays()
         self._x, self._P, self._record = arrays.x, arrays.P, arrays.record
         self._inputs, self._contacts = arrays.inputs, arrays.contacts
@@ -556,6 +565,7 @@ class BaseOdometry:
             self.settings,
             len(self.feet),
         )
+        soles = int((self._error_places[:, 0] >= 0).sum())
         inputs = np.zeros(filtering.INPUTS + robot.nq + robot.nv + feet)
         q = inputs[filtering.INPUTS : filtering.INPUTS + robot.nq]
         q[:] = robot.neutral()
@@ -563,15 +573,16 @@ class BaseOdometry:
             integers=mechanism.integers,
             numbers=mechanism.numbers,
             links=self._links,
+            places=self._error_places,
             q_index=robot.q_index,
             actuated=robot.actuated,
             turns=robot.turns,
             facts=self._facts,
-            x=np.zeros(filtering.FEET + 3 * feet),
-            P=np.eye(filtering.E_FEET + 3 * feet),
+            x=np.zeros(filtering.FEET + 3 * feet + 9 * soles),
+            P=np.eye(filtering.E_FEET + 3 * (feet + soles)),
             inputs=inputs,
             record=np.zeros(filtering.O_FEET + filtering.FOOT_RECORD * feet),
-            buffer=np.zeros(filtering.buffer_size(len(mechanism), feet)),
+            buffer=np.zeros(filtering.buffer_size(len(mechanism), feet, soles)),
             sample=inputs[filtering.I_GYRO : filtering.I_GYRO + 6],
             q=q,
             v=inputs[filtering.INPUTS + robot.nq :][: robot.nv],
@@ -632,6 +643,10 @@ class BaseOdometry:
             settings.gravity_limit_m_s2,
             settings.gyroscope_bias_limit,
             settings.accelerometer_bias_limit,
+            settings.joint_noise**2,
+            settings.sole_walk**2,
+            settings.sole_turn**2,
+            settings.sole_creep**2,
         )
         facts[filtering.F_IMU_ROTATION : filtering.F_IMU_POSITION] = rotation.ravel()
         facts[filtering.F_IMU_POSITION : filtering.F_FEET] = at
@@ -657,6 +672,18 @@ class BaseOdometry:
         estimate = self.estimate
         estimate.state, estimate.reasons = state, reasons
         estimate.ready = state in (RUNNING, COASTING)
+
+
+def _places_of(flat: np.ndarray) -> np.ndarray:
+    """Places (f, 12) of feet, (f,) bool whether they are flat, in the filter's error, see ``invariant_filter.step``."""
+    places = np.full((len(flat), 12), -1)
+    soles = filtering.E_FEET + 3 * (len(flat) + np.cumsum(flat) - 1)
+    for i, row in enumerate(places):
+        row[3:6] = filtering.E_FEET + 3 * i + np.arange(3)
+        row[9:] = filtering.E_POSITION + np.arange(3)
+        if flat[i]:
+            row[:3], row[6:9] = soles[i] + np.arange(3), filtering.E_ROTATION + np.arange(3)
+    return places
 
 
 def _turned(yaw: float) -> np.ndarray:

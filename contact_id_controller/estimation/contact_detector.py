@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from contact_id_controller.kernels.compile import bare_kernel
 
-BEARS, BEARS_STILL = 0.9, 0.8
+BEARS, BEARS_STILL = 0.9, 0.85
 """Shares of the load of the foot that carries most, from which on another one bears, and as long as it does."""
 
 

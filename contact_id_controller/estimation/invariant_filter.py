@@ -1,19 +1,25 @@
 """One step of a contact-aided right-invariant extended Kalman filter, compiled.
 
 State: rotation R, velocity v and position p of the IMU in the odometry frame, gyroscope and
-accelerometer bias, one centre d_i of every foot in the odometry frame. The error xi is that of the
-group, X = exp(xi) X_hat, the biases' error their difference, so that with g the gravity vector
+accelerometer bias, one centre d_i of every foot in the odometry frame, the rotation Z_i of every flat
+one. The error xi is that of the group, X = exp(xi) X_hat, the biases' error their difference, so that
+with g the gravity vector
 
     xi_R' = -R db_g                        xi_v' = g x xi_R - v x R db_g - R db_a
     xi_p' = xi_v - p x R db_g              xi_d' = -d x R db_g
     h_i = R^T (d_i - p):    R h_i - (d_i - p) = xi_d - xi_p + noise
+    M_i = R^T Z_i:          log(R M_i Z_i^T) = xi_Z - xi_R + noise,   Z = exp(xi_Z) Z_hat, xi_Z' = 0
 
 Neither depends on the state but through the biases, so nothing that cannot be observed (position,
 rotation about gravity) is ever believed to be. A sphere that rolls moves its centre: d_i' = (R w_i) x
-r_i up while it stands, w_i the foot's angular velocity.
+r_i up while it stands, w_i the foot's angular velocity. The noise of a flat foot's M_i and h_i is that of
+the joints j up to it, sum_j [a_j; a_j x r_j] e_j with their axes a_j and levers r_j: drives give way and
+have play, and by how much a sole seems to be turned tells how far it seems to be displaced. A sole rocks
+as if it were one more joint, and creeps along the ground and turns about the vertical as the leg moves
+over it.
 
 Source: Hartley et al. (2020), Contact-aided invariant extended Kalman filtering for robot state
-estimation; there the foot's frame stands still, rolling is ours. In words: docs/theory.md.
+estimation; there the foot's frame stands still; rolling and soles are ours. In words: docs/theory.md.
 """
 
 from __future__ import annotations
@@ -27,19 +33,20 @@ from contact_id_controller.estimation.sweep import (
     rotate,
     unpack_motion,
 )
-from contact_id_controller.estimation.tree import unpack_tree
+from contact_id_controller.estimation.tree import PRISMATIC, unpack_tree
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 
-# Places in the state (21 + 3 feet,).
+# Places in the state (21 + 3 feet + 9 soles,): rotations of the flat feet, by rows, come last.
 ROTATION, VELOCITY, POSITION, GYRO_BIAS, ACCEL_BIAS, FEET = 0, 9, 12, 15, 18, 21
-# Places in the error (15 + 3 feet,), and so in the covariance.
+# Places in the error (15 + 3 feet + 3 soles,), and so in the covariance.
 E_ROTATION, E_VELOCITY, E_POSITION, E_GYRO, E_ACCEL, E_FEET = 0, 3, 6, 9, 12, 15
 # Places in the facts; from F_FEET on, for each foot: its centre in its link (3,), its radius.
 F_GYRO, F_ACCEL, F_GYRO_WALK, F_ACCEL_WALK, F_FOOT_WALK, F_FOOT = 0, 1, 2, 3, 4, 5
 F_GATE, F_SLIP_SPEED, F_SLIP_TIME, F_ROLLING, F_GROUND, F_GRAVITY = 6, 7, 8, 9, 10, 11
 F_LARGEST_MEAN, F_LARGEST_GYRO_BIAS, F_LARGEST_ACCEL_BIAS = 12, 13, 14
-F_IMU_ROTATION, F_IMU_POSITION, F_FEET = 15, 24, 27
+F_JOINT, F_SOLE_WALK, F_SOLE_TURN, F_SOLE_CREEP = 15, 16, 17, 18
+F_IMU_ROTATION, F_IMU_POSITION, F_FEET = 19, 28, 31
 # Places in the inputs; then q, v and the contacts.
 I_DT, I_GYRO, I_ACCEL, I_NOISE, I_SKEW, I_DISPUTED, INPUTS = 0, 1, 4, 7, 8, 9, 10
 # Places in the record: outputs, the mean acceleration (3,), the last sample of the
@@ -52,7 +59,7 @@ O_USED, O_SLIPPING, O_WITHOUT_FEET, O_REFUSED_S, O_MEAN, O_SAMPLE, O_FEET = (
     24,
     25,
     28,
-    31,
+    34,
 )
 FOOT_RECORD = 8
 # What is remembered of a foot: what it does, since when, its velocity on the ground, low-passed (3,),
@@ -79,10 +86,17 @@ SMALL_ANGLE = 1e-5
 LARGEST = 1e9
 
 
-def buffer_size(links: int, feet: int) -> int:
+def buffer_size(links: int, feet: int, soles: int) -> int:
     """Numbers of work space that ``step`` needs."""
-    m = E_FEET + 3 * feet
-    return MOTION_WIDTH * links + 39 + links + m * m + 4 * m + 60
+    m = E_FEET + 3 * (feet + soles)
+    return MOTION_WIDTH * links + 39 + links + m * m + 8 * m + 140
+
+
+@bare_kernel
+def _feet_in(x, n):
+    """Number of feet of a state x with n entries of the error: 3 numbers a foot, and 9 and 3 a sole."""
+    soles = (x.shape[0] - FEET - n + E_FEET) // 6
+    return (n - E_FEET) // 3 - soles
 
 
 @bare_kernel
@@ -104,7 +118,7 @@ def _carry(y, x, dt, gravity):
     y[0] -= dt * bx
     y[1] -= dt * by
     y[2] -= dt * bz
-    for i in range((y.shape[0] - E_FEET) // 3):
+    for i in range(_feet_in(x, y.shape[0])):
         k = FEET + 3 * i
         dx, dy, dz = cross(x[k], x[k + 1], x[k + 2], bx, by, bz)
         k = E_FEET + 3 * i
@@ -115,10 +129,10 @@ def _carry(y, x, dt, gravity):
 
 @bare_kernel
 def _between_samples(a, dt, before):
-    """Variance, m^2/s^2 an axis, of the velocity that a force (3,), m/s^2, adds which changed within dt, nobody knows when.
+    """Variance an axis of what a signal (3,), m/s^2 or rad/s, adds up to that changed within dt, nobody knows when.
 
     before (3,): the sample before, 0 if there was none; becomes a. At 1 kHz it is next to nothing, at 100 Hz most of what
-    the velocity's doubt grows by while feet land.
+    the doubt grows by while feet land.
     """
     total, none = 0.0, before[0] == 0.0 and before[1] == 0.0 and before[2] == 0.0
     for k in range(3):
@@ -134,7 +148,7 @@ def _gyro_noise(x, B):
         B[k, 0] = B[k, 1] = B[k, 2] = 0.0
     for k in range(3):
         B[k, k] = 1.0
-    for i in range((B.shape[0] - E_FEET) // 3 + 2):
+    for i in range(_feet_in(x, B.shape[0]) + 2):
         at = E_FEET + 3 * (i - 2) if i > 1 else E_VELOCITY + 3 * i
         k = FEET + 3 * (i - 2) if i > 1 else VELOCITY + 3 * i
         B[at, 1], B[at, 2] = -x[k + 2], x[k + 1]
@@ -167,8 +181,9 @@ def _predict_covariance(x, P, facts, dt, gyro, accel, scratch):
         P[E_VELOCITY + k, E_VELOCITY + k] += accel
         P[E_GYRO + k, E_GYRO + k] += facts[F_GYRO_WALK] * dt
         P[E_ACCEL + k, E_ACCEL + k] += facts[F_ACCEL_WALK] * dt
+    soles = E_FEET + 3 * _feet_in(x, n)
     for k in range(E_FEET, n):
-        P[k, k] += facts[F_FOOT_WALK] * dt
+        P[k, k] += facts[F_FOOT_WALK if k < soles else F_SOLE_WALK] * dt
 
 
 @bare_kernel
@@ -241,7 +256,8 @@ def _correct(x, dx, work):
     for c in range(3):
         u0, u1, u2 = x[c], x[3 + c], x[6 + c]
         x[c], x[3 + c], x[6 + c] = rotate(E, u0, u1, u2)
-    for i in range((x.shape[0] - FEET) // 3 + 2):
+    feet = _feet_in(x, dx.shape[0])
+    for i in range(feet + 2):
         k = FEET + 3 * (i - 2) if i > 1 else VELOCITY + 3 * i
         e = E_FEET + 3 * (i - 2) if i > 1 else E_VELOCITY + 3 * i
         ux, uy, uz = rotate(E, x[k], x[k + 1], x[k + 2])
@@ -251,61 +267,75 @@ def _correct(x, dx, work):
         x[GYRO_BIAS + k] += dx[E_GYRO + k]
         x[ACCEL_BIAS + k] += dx[E_ACCEL + k]
     _orthonormalise(x, work[18:27])
-
-
-@bare_kernel
-def _whitened(S, y):
-    """Cholesky factor of S (9,), lower, in place, and y (3,) <- C^-1 y; |y|^2, or -1."""
-    c00 = np.sqrt(S[0])
-    c10, c20 = S[3] / c00, S[6] / c00
-    c11 = np.sqrt(S[4] - c10 * c10)
-    c21 = (S[7] - c20 * c10) / c11
-    c22 = np.sqrt(S[8] - c20 * c20 - c21 * c21)
-    if not (c00 > 0.0 and c11 > 0.0 and c22 > 0.0):
-        return -1.0
-    S[0], S[3], S[4], S[6], S[7], S[8] = c00, c10, c11, c20, c21, c22
-    y[0] /= c00
-    y[1] = (y[1] - c10 * y[0]) / c11
-    y[2] = (y[2] - c20 * y[0] - c21 * y[1]) / c22
-    return y[0] * y[0] + y[1] * y[1] + y[2] * y[2]
-
-
-@bare_kernel
-def _update_foot(i, x, P, h, variance, gate, dx, scratch):
-    """One foot's measurement h (3,), odometry axes: dx and P; False where it is implausible.
-
-    The feet of one step share the state they are linearised at, so dx (n,) gathers.
-    """
-    n, at = P.shape[0], E_FEET + 3 * i
-    U, S, y = (
-        scratch[: 3 * n].reshape((3, n)),
-        scratch[3 * n : 3 * n + 9],
-        scratch[3 * n + 9 : 3 * n + 12],
-    )
-    for r in range(3):
-        foot, position = P[at + r], P[E_POSITION + r]
-        for k in range(n):
-            U[r, k] = foot[k] - position[k]
-    for r in range(3):
+    for i in range((dx.shape[0] - E_FEET) // 3 - feet):
+        sole = x[FEET + 3 * feet + 9 * i : FEET + 3 * feet + 9 * (i + 1)]
+        e = E_FEET + 3 * (feet + i)
+        _exponential(dx[e], dx[e + 1], dx[e + 2], E, J)
         for c in range(3):
-            S[3 * r + c] = U[r, at + c] - U[r, E_POSITION + c]
-        S[4 * r] += variance
-        y[r] = h[r] - (x[FEET + 3 * i + r] - x[POSITION + r]) - (dx[at + r] - dx[E_POSITION + r])
-    distance = _whitened(S, y)
-    if not 0.0 <= distance <= gate:
-        return False
-    y0, y1, y2 = y[0], y[1], y[2]
-    for k in range(n):
-        u0 = U[0, k] / S[0]
-        u1 = (U[1, k] - S[3] * u0) / S[4]
-        u2 = (U[2, k] - S[6] * u0 - S[7] * u1) / S[8]
-        U[0, k], U[1, k], U[2, k] = u0, u1, u2
-        dx[k] += u0 * y0 + u1 * y1 + u2 * y2
-    for r in range(n):
-        u0, u1, u2 = U[0, r], U[1, r], U[2, r]
-        row = P[r]
+            sole[c], sole[3 + c], sole[6 + c] = rotate(E, sole[c], sole[3 + c], sole[6 + c])
+        _orthonormalise(sole, work[18:27])
+
+
+@bare_kernel
+def _factorised(S, y, first, end):
+    """Cholesky factor of S (m, m), lower, in place, and y (m,) <- C^-1 y, rows first to end; their |y|^2, or -1."""
+    distance = 0.0
+    for r in range(first, end):
+        for c in range(r + 1):
+            total = S[r, c]
+            for k in range(c):
+                total -= S[r, k] * S[c, k]
+            if c < r:
+                S[r, c] = total / S[c, c]
+            elif total > 0.0:
+                S[r, r] = np.sqrt(total)
+            else:
+                return -1.0
+        for k in range(r):
+            y[r] -= S[r, k] * y[k]
+        y[r] /= S[r, r]
+        distance += y[r] * y[r]
+    return distance
+
+
+@bare_kernel
+def _update_rows(P, at, of, y, noise, gate, dx, scratch):
+    """Measurements y (m,) of e[at] - e[of], two places in the error each, with noise (m, m): dx and P.
+
+    False, and nothing is used, where three of them are implausible given the three before. The feet of one step share
+    the state they are linearised at, so dx (n,) gathers.
+    """
+    n, m = P.shape[0], y.shape[0]
+    U, S = scratch[: m * n].reshape((m, n)), scratch[m * n : m * n + m * m].reshape((m, m))
+    for r in range(m):
+        plus, minus = P[at[r]], P[of[r]]
         for k in range(n):
-            row[k] -= u0 * U[0, k] + u1 * U[1, k] + u2 * U[2, k]
+            U[r, k] = plus[k] - minus[k]
+        y[r] -= dx[at[r]] - dx[of[r]]
+    for r in range(m):
+        for c in range(m):
+            S[r, c] = U[r, at[c]] - U[r, of[c]] + noise[r, c]
+    for first in range(0, m, 3):
+        if not 0.0 <= _factorised(S, y, first, first + 3) <= gate:
+            return False
+    for i in range(0, m, 3):
+        y0, y1, y2 = y[i], y[i + 1], y[i + 2]
+        for k in range(n):
+            u0, u1, u2 = U[i, k], U[i + 1, k], U[i + 2, k]
+            for c in range(i):
+                u0 -= S[i, c] * U[c, k]
+                u1 -= S[i + 1, c] * U[c, k]
+                u2 -= S[i + 2, c] * U[c, k]
+            u0 /= S[i, i]
+            u1 = (u1 - S[i + 1, i] * u0) / S[i + 1, i + 1]
+            u2 = (u2 - S[i + 2, i] * u0 - S[i + 2, i + 1] * u1) / S[i + 2, i + 2]
+            U[i, k], U[i + 1, k], U[i + 2, k] = u0, u1, u2
+            dx[k] += u0 * y0 + u1 * y1 + u2 * y2
+        for r in range(n):
+            u0, u1, u2 = U[i, r], U[i + 1, r], U[i + 2, r]
+            row = P[r]
+            for k in range(n):
+                row[k] -= u0 * U[i, k] + u1 * U[i + 1, k] + u2 * U[i + 2, k]
     return True
 
 
@@ -332,23 +362,23 @@ def _update_height(i, x, P, height, variance, dx, scratch):
 
 
 @bare_kernel
-def _touch_down(i, x, P, h, variance, dx):
-    """The foot's centre begins where the leg has it: error that of the position, and the leg's.
+def _touch_down(P, at, of, noise, dx):
+    """What stands begins where the leg has it: its errors e[at], (m,) places, are those of e[of], and the leg's noise.
 
-    h (3,) m: centre from the base in odometry axes; variance, m^2, of each axis. Rows and columns of foot i in P
-    (n, n) become those of the position, with the variance added. Source: Hartley et al. (2020), section 5.
+    noise (m, m). Rows and columns in P (n, n) become those of the base, with the noise added. Source: Hartley et al.
+    (2020), section 5.
     """
-    n, at = P.shape[0], E_FEET + 3 * i
-    for r in range(3):
-        x[FEET + 3 * i + r] = x[POSITION + r] + h[r]
-        dx[at + r] = dx[E_POSITION + r]
+    n, m = P.shape[0], at.shape[0]
+    for r in range(m):
+        dx[at[r]] = dx[of[r]]
         for k in range(n):
-            P[at + r, k] = P[E_POSITION + r, k]
-    for r in range(n):
-        for k in range(3):
-            P[r, at + k] = P[r, E_POSITION + k]
-    for r in range(3):
-        P[at + r, at + r] += variance
+            P[at[r], k] = P[of[r], k]
+    for k in range(n):
+        for r in range(m):
+            P[k, at[r]] = P[k, of[r]]
+    for r in range(m):
+        for c in range(m):
+            P[at[r], at[c]] += noise[r, c]
 
 
 @bare_kernel
@@ -359,16 +389,16 @@ def _slips(P, facts, foot, dt, velocity, work):
     with the velocity it has.
     """
     share = 1.0 if foot[DOES] == AIR else dt / (dt + facts[F_SLIP_TIME])
-    S, y = work[:9], work[9:12]
+    S, y = work[:9].reshape((3, 3)), work[9:12]
     for k in range(3):
         foot[SLIP + k] += share * (velocity[k] - foot[SLIP + k])
         y[k] = foot[SLIP + k]
     speed = facts[F_SLIP_SPEED] * (1.0 if foot[DOES] == STANDS else RELEASE)
     for r in range(3):
         for c in range(3):
-            S[3 * r + c] = P[E_VELOCITY + r, E_VELOCITY + c]
-        S[4 * r] += speed * speed / facts[F_GATE]
-    return not 0.0 <= _whitened(S, y) <= facts[F_GATE]
+            S[r, c] = P[E_VELOCITY + r, E_VELOCITY + c]
+        S[r, r] += speed * speed / facts[F_GATE]
+    return not 0.0 <= _factorised(S, y, 0, 3) <= facts[F_GATE]
 
 
 @bare_kernel
@@ -390,43 +420,146 @@ def _foot_motion(i, x, w, motion, links, facts, foot, out):
     out[0], out[1], out[2] = rotate(x, hx - ox, hy - oy, hz - oz)
     ux, uy, uz = rotate(x, ux - cx, uy - cy, uz - cz)
     sx, sy, _ = rotate(x, spin[3], spin[4], spin[5])
-    out[6], out[7], out[8] = facts[F_ROLLING] * radius * sy, -facts[F_ROLLING] * radius * sx, 0.0
+    rolls = radius * facts[F_ROLLING]
+    out[6], out[7], out[8] = rolls * sy, -rolls * sx, 0.0
     out[3] = x[VELOCITY] + ux - out[6]
     out[4] = x[VELOCITY + 1] + uy - out[7]
     out[5] = x[VELOCITY + 2] + uz
 
 
 @bare_kernel
-def _use_foot(i, x, P, facts, probability, skew, dt, foot, out, dx, scratch):
+def _noise_of_leg(link, x, motion, tree, h, joint, foot, noise):
+    """Covariance (m, m) of a foot by its encoders: joint, rad^2, of each joint and of the sole, foot, m^2, of the place.
+
+    m = 6: the sole's rotation, rad, and then its place, m; m = 3: its place alone, and of the joints nothing. h (3,):
+    place from the base's origin, base axes; the noise is in those of the odometry.
+    """
+    m = noise.shape[0]
+    for r in range(m):
+        for c in range(m):
+            noise[r, c] = 0.0
+        noise[r, r] = foot if r >= m - 3 else joint
+    while m == 6 and link > 0:
+        S, p = motion.S[link], motion.p[link]
+        ax, ay, az = rotate(x, S[3], S[4], S[5])
+        bx, by, bz = cross(S[3], S[4], S[5], h[0] - p[0], h[1] - p[1], h[2] - p[2])
+        if tree.kind[link] == PRISMATIC:
+            bx, by, bz = S[0], S[1], S[2]
+        bx, by, bz = rotate(x, bx, by, bz)
+        column = (ax, ay, az, bx, by, bz)
+        for r in range(6):
+            for c in range(6):
+                noise[r, c] += joint * column[r] * column[c]
+        link = tree.parent[link]
+
+
+@bare_kernel
+def _turn_of_sole(x, sole, turned, seen, y):
+    """Rotation R M (9,) of a sole by its leg, into seen, and log(R M Z^T) (3,), small, into y.
+
+    sole: Z (9,); turned (9,): M.
+    """
+    for r in range(3):
+        for c in range(3):
+            seen[3 * r + c] = (
+                x[3 * r] * turned[c] + x[3 * r + 1] * turned[3 + c] + x[3 * r + 2] * turned[6 + c]
+            )
+    trace = 0.0
+    for k in range(9):
+        trace += seen[k] * sole[k]
+    cosine = min(max(0.5 * (trace - 1.0), -1.0), 1.0)
+    angle = np.arccos(cosine)
+    share = 0.5 if angle < SMALL_ANGLE else 0.5 * angle / max(np.sin(angle), SMALL_ANGLE)
+    for k in range(3):
+        a, b = (k + 1) % 3, (k + 2) % 3
+        total = 0.0
+        for j in range(3):
+            total += seen[3 * b + j] * sole[3 * a + j] - seen[3 * a + j] * sole[3 * b + j]
+        y[k] = share * total
+
+
+@bare_kernel
+def _creep(x, P, facts, places, dt, out):
+    """A sole's place on the ground, and its rotation about the vertical, grow doubtful in P as the leg moves over it."""
+    square = 0.0
+    for k in range(3):
+        square += (out[3 + k] + out[6 + k] - x[VELOCITY + k]) ** 2
+    P[places[2], places[2]] += facts[F_SOLE_TURN] * square * dt
+    for k in range(3, 5):
+        P[places[k], places[k]] += facts[F_SOLE_CREEP] * square * dt
+
+
+@bare_kernel
+def _use_foot(i, x, P, facts, places, noise, turned, dt, foot, out, dx, scratch):
     """Touch-down, gates and update of one foot in contact; what it does then.
 
-    skew: s, by which joints and IMU are apart; the leg has moved in that time.
+    places (12,): see ``step``.  noise (m, m): of the leg's measurement.  turned (9,): rotation of its link by the leg.
     """
-    did = foot[DOES]
+    did, m = foot[DOES], noise.shape[0]
+    at, of = places[6 - m : 6], places[12 - m :]
     if did == STANDS:
         for k in range(3):
             x[FEET + 3 * i + k] += dt * out[6 + k]
+        if m == 6:
+            _creep(x, P, facts, places, dt, out)
     if _slips(P, facts, foot, dt, out[3:6], scratch):
         return GATED
-    moved = 0.0
-    for k in range(3):
-        speed = out[3 + k] + out[6 + k] - x[VELOCITY + k]
-        moved += skew * skew * speed * speed
-    variance = facts[F_FOOT] / (probability * probability) + moved
-    if did == STANDS:
-        plausible = _update_foot(i, x, P, out[:3], variance, facts[F_GATE], dx, scratch)
-        return STANDS if plausible else GATED
-    _touch_down(i, x, P, out[:3], variance, dx)
-    if facts[F_GROUND] > 0.0:
-        _update_height(i, x, P, facts[F_FEET + 4 * i + 3], facts[F_GROUND], dx, scratch)
+    y, seen, rest = scratch[:m], scratch[6:15], scratch[15:]
+    feet = _feet_in(x, P.shape[0])
+    z = FEET + 3 * feet + 3 * max(places[0] - E_FEET - 3 * feet, 0)
+    sole = x[z : z + 9]
+    if m == 6:
+        _turn_of_sole(x, sole, turned, seen, y)
+    for r in range(3):
+        y[m - 3 + r] = out[r] - (x[FEET + 3 * i + r] - x[POSITION + r])
+    new = did != STANDS
+    if not new:
+        believed = _update_rows(P, at, of, y, noise, facts[F_GATE], dx, rest)
+        if m == 6 and not believed:
+            # The sole has turned, or is not where the joints' noise would have it: its place alone, and a new rotation.
+            for r in range(3):
+                y[r] = out[r] - (x[FEET + 3 * i + r] - x[POSITION + r])
+            believed = new = _update_rows(
+                P, at[3:], of[3:], y[:3], noise[3:, 3:], facts[F_GATE], dx, rest
+            )
+            at, of, noise = at[:3], of[:3], noise[:3, :3]
+        if not believed:
+            return GATED
+    if new and m == 6:
+        for k in range(9):
+            sole[k] = seen[k]
+    if did != STANDS:
+        for k in range(3):
+            x[FEET + 3 * i + k] = x[POSITION + k] + out[k]
+    if new:
+        _touch_down(P, at, of, noise, dx)
+    if did != STANDS and facts[F_GROUND] > 0.0:
+        _update_height(i, x, P, facts[F_FEET + 4 * i + 3], facts[F_GROUND], dx, rest)
     return STANDS
 
 
 @bare_kernel
-def _use_feet(x, P, w, motion, links, facts, contacts, skew, dt, record, scratch):
+def _noise_of(i, x, facts, link, motion, tree, probability, skew, foot, out, noise):
+    """Covariance (m, m) of what the leg of foot i says, see ``_noise_of_leg``; its size depends on whether it is flat.
+
+    probability: that the foot touches.  skew: s, by which joints and IMU are apart; the leg has moved in that time.
+    """
+    variance = facts[F_FOOT] / (probability * probability)
+    for k in range(3):
+        moved = skew * (out[3 + k] + out[6 + k] - x[VELOCITY + k])
+        variance += moved * moved
+    out[9] = foot[CENTRE] + facts[F_IMU_POSITION]
+    out[10] = foot[CENTRE + 1] + facts[F_IMU_POSITION + 1]
+    out[11] = foot[CENTRE + 2] + facts[F_IMU_POSITION + 2]
+    _noise_of_leg(link, x, motion, tree, out[9:12], facts[F_JOINT], variance, noise)
+
+
+@bare_kernel
+def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, record, scratch):
     """All feet, one after the other; their corrections are made together at the end."""
-    n = P.shape[0]
-    dx, out, work = scratch[:n], scratch[n : n + 9], scratch[n + 9 : n + 36]
+    n, dt, skew = P.shape[0], inputs[I_DT], inputs[I_SKEW]
+    dx, out, work = scratch[:n], scratch[n : n + 12], scratch[n + 12 : n + 39]
+    noises, rest = scratch[n + 39 : n + 75], scratch[n + 75 :]
     fill(dx, 0.0)
     used, believed, slipping, touches = 0.0, 0.0, 0.0, 0.0
     for i in range(links.shape[0]):
@@ -434,9 +567,12 @@ def _use_feet(x, P, w, motion, links, facts, contacts, skew, dt, record, scratch
         _foot_motion(i, x, w, motion, links, facts, foot, out)
         did, does = foot[DOES], AIR
         if contacts[i] > CONTACT:
-            does = _use_foot(
-                i, x, P, facts, min(contacts[i], 1.0), skew, dt, foot, out, dx, scratch[n + 36 :]
-            )
+            m, link = 3 if places[i, 0] < 0 else 6, links[i]
+            noise = noises[: m * m].reshape((m, m))
+            probability = min(contacts[i], 1.0)
+            _noise_of(i, x, facts, link, motion, tree, probability, skew, foot, out, noise)
+            turned = motion.R[link]
+            does = _use_foot(i, x, P, facts, places[i], noise, turned, dt, foot, out, dx, rest)
         foot[DOES] = does
         foot[SINCE] = foot[SINCE] + dt if does == did else 0.0
         used += does == STANDS
@@ -515,12 +651,14 @@ def _size(a):
 
 
 @kernel
-def step(integers, numbers, links, facts, x, P, inputs, record, buffer):
+def step(integers, numbers, links, places, facts, x, P, inputs, record, buffer):
     """Predict with one IMU sample over dt, then use the feet; the outcome.
 
     Args:
         integers, numbers: a mechanism's.  links (feet,): that carry the feet.
-        facts (27 + 4 feet,), x (21 + 3 feet,), P (15 + 3 feet, 15 + 3 feet), record (31 + 8 feet,),
+        places (feet, 12): in the error, of the foot's rotation and place, then of what they are measured from; the
+            rotation's are -1 of a foot that is a sphere.
+        facts (31 + 4 feet,), x (21 + 3 feet + 9 soles,), P (n, n) with n = 15 + 3 feet + 3 soles, record (34 + 8 feet,),
         inputs (10 + nq + nv + feet,): see the places above.
         buffer: work space, see ``buffer_size``.
     """
@@ -543,11 +681,13 @@ def step(integers, numbers, links, facts, x, P, inputs, record, buffer):
     propagate(tree, q, v, w, zeros[:6], zeros, motion, work)
     if dt > 0.0:
         gyro = noise * facts[F_GYRO] * dt
-        accel = noise * facts[F_ACCEL] * dt + _between_samples(a, dt, record[O_SAMPLE:O_FEET])
+        gyro += _between_samples(w, dt, record[O_SAMPLE + 3 : O_FEET])
+        accel = noise * facts[F_ACCEL] * dt
+        accel += _between_samples(a, dt, record[O_SAMPLE : O_SAMPLE + 3])
         _predict_covariance(x, P, facts, dt, gyro, accel, scratch)
         _predict_state(x, w, a, dt, facts[F_GRAVITY], work)
-    contacts, skew = inputs[contacts_at:], inputs[I_SKEW]
-    _use_feet(x, P, w, motion, links, facts, contacts, skew, dt, record, scratch)
+    contacts = inputs[contacts_at:]
+    _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, record, scratch)
     if not inputs[I_DISPUTED]:
         _doubt_velocity(P, dt, record[O_REFUSED_S])
     _report(x, w, a, facts, record)

@@ -26,6 +26,7 @@ class OdometryArrays(Struct):
 
     Attributes:
         integers, numbers: of the mechanism.  links (feet,): that carry the feet.
+        places (feet, 12): of the feet in the error, see ``invariant_filter.step``.
         q_index, actuated (na,), turns (na,) bool: as in ``RobotModel``.
         facts, x, P, inputs, record, buffer: what ``invariant_filter.step`` works on.
         sample (6,), q (nq,), v (nv,), contacts (feet,): views into ``inputs``.
@@ -40,6 +41,7 @@ class OdometryArrays(Struct):
     integers: Places
     numbers: Numbers
     links: Places
+    places: Places
     q_index: Places
     actuated: Places
     turns: NDArray[np.bool_]
@@ -112,8 +114,8 @@ def take(arrays):
 def advance(arrays):
     """One step of the filter; its verdict on the result."""
     return filtering.step(
-        arrays.integers, arrays.numbers, arrays.links, arrays.facts, arrays.x, arrays.P,
-        arrays.inputs, arrays.record, arrays.buffer,
+        arrays.integers, arrays.numbers, arrays.links, arrays.places, arrays.facts, arrays.x,
+        arrays.P, arrays.inputs, arrays.record, arrays.buffer,
     )  # fmt: skip
 
 

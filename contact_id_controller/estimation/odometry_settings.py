@@ -18,6 +18,11 @@ class BaseOdometrySettings:
         gyroscope_bias, accelerometer_bias: standard deviations before anything is measured, rad/s, m/s2.
         foot_walk: how far a standing foot may creep, m/sqrt(s).
         foot_position_noise_m: of one measurement of a foot by the encoders.
+        joint_noise: how far a joint of a leg with a flat foot is from where its encoder has it, by play and yielding,
+            and how far the sole rocks, rad (m of sliders).
+        sole_walk: how far a standing flat foot may turn, rad/sqrt(s).
+        sole_turn, sole_creep: how far it may turn about the vertical and creep along the ground beyond that, while the
+            leg moves over it at 1 m/s, rad/sqrt(s) and m/sqrt(s).
         gate: chi-square (3 freedoms) beyond which a foot is not believed.
         slip_speed_m_s, slip_time_s: a foot whose velocity on the ground, low-passed, exceeds this slips.
         compensate_rolling: spherical feet roll; off only to see what that costs.
@@ -49,13 +54,17 @@ class BaseOdometrySettings:
     """
 
     gyroscope_noise: float = 1e-3
-    accelerometer_noise: float = 1e-2
+    accelerometer_noise: float = 3e-2
     gyroscope_bias_walk: float = 1e-5
     accelerometer_bias_walk: float = 1e-4
     gyroscope_bias: float = 0.02
     accelerometer_bias: float = 0.2
     foot_walk: float = 5e-3
     foot_position_noise_m: float = 1e-3
+    joint_noise: float = 0.02
+    sole_walk: float = 1e-3
+    sole_turn: float = 0.5
+    sole_creep: float = 0.05
     gate: float = 30.0
     slip_speed_m_s: float = 0.1
     slip_time_s: float = 0.01

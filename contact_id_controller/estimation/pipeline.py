@@ -132,7 +132,7 @@ class EstimationPipeline:
     ):
         settings = PipelineSettings() if settings is None else settings
         self.robot, self.feet, self.settings = robot, tuple(feet), settings
-        self.base = BaseOdometry(robot, feet, radii, settings.odometry)
+        self.base = BaseOdometry(robot, feet, radii, settings.odometry, settings.soles)
         self.estimator = self._make_estimator(np.broadcast_to(radii, len(self.feet)))
         self.period = period = self._make_period()
         self._places = [memoryview(place) for place in (period.effort, period.readings)]
