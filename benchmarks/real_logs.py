@@ -5,6 +5,8 @@
     git -C KINDYN checkout b5a04bf
     pip install h5py
     python benchmarks/real_logs.py --paper PAPER --kindyn KINDYN
+    git clone https://github.com/ami-iit/paper_ramadoss-2022-iros-humanoid-base-estimation IROS
+    python benchmarks/real_logs.py --iros IROS    # an iCub 3 in Gazebo, whose base is its chest
     python benchmarks/real_logs.py --paper PAPER --kindyn KINDYN --every 2 --begin 1 --dropped 0.05 --seed 1
 
 Nothing is set for this robot but where its IMU is and which frames are its soles: every noise, limit and threshold
@@ -19,7 +21,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import tempfile
 import time
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +50,8 @@ KINDYN = (
     "src/TestData/walking/sync-walkingFrontAndBackGoodTrial.mat",
     "src/TestData/models/iCubGenova04.urdf",
 )
+GAZEBO = "gazebo-v3-walking.mat", "model.urdf"
+CHEST_IMU = "chest_imu_acc_1x1"
 HALF_WINDOW_S, LAST_S = 0.1, 0.5
 """On either side, of which velocities are differences; and at the end, over which the median is taken."""
 BEGIN_S = -0.01
@@ -72,11 +78,49 @@ class Log:
     rotation: np.ndarray
 
 
-def read(matlab: Path, urdf: Path) -> Log:
-    """A log of iCubGenova04 in MATLAB's format 7.3."""
+def hung_by_chest(urdf: Path) -> RobotModel:
+    """The robot with its chest as base: joints from there down to the root turn the other way round.
+
+    The place of the chest's IMU, which the file has as a sensor, becomes a frame of that name.
+    """
+    tree = ElementTree.parse(urdf).getroot()
+    above = {joint.find("child").get("link"): joint for joint in tree.findall("joint")}
+    link = "chest"
+    while link in above:
+        joint = above[link]
+        parent, origin, axis = joint.find("parent"), joint.find("origin"), joint.find("axis")
+        place = [[float(x) for x in origin.get(key, "0 0 0").split()] for key in ("rpy", "xyz")]
+        back = pin.SE3(pin.rpy.rpyToMatrix(*place[0]), np.array(place[1])).inverse()
+        rpy, xyz = pin.rpy.matrixToRpy(back.rotation), back.translation
+        below, link = link, parent.get("link")
+        joint.remove(origin)
+        parent.set("link", below)
+        joint.find("child").set("link", f"{link}_joint")
+        axis.set("xyz", " ".join(str(-float(x)) for x in axis.get("xyz").split()))
+        _fix(tree, f"{link}_joint", link, " ".join(map(str, rpy)), " ".join(map(str, xyz)))
+    imu = tree.find(f"sensor[@name='{CHEST_IMU}']/origin")
+    _fix(tree, "chest", CHEST_IMU, imu.get("rpy"), imu.get("xyz"))
+    with tempfile.NamedTemporaryFile("w", suffix=".urdf") as file:
+        file.write(ElementTree.tostring(tree, "unicode"))
+        file.flush()
+        return RobotModel.from_urdf(file.name, True, JOINTS)
+
+
+def _fix(tree: ElementTree.Element, parent: str, child: str, rpy: str, xyz: str) -> None:
+    """Fix a link to another one, both of which are added where they are missing."""
+    known = {link.get("name") for link in tree.findall("link")}
+    for name in {parent, child} - known:
+        ElementTree.SubElement(tree, "link", name=name)
+    joint = ElementTree.SubElement(tree, "joint", name=f"{child}_fixed_again", type="fixed")
+    ElementTree.SubElement(joint, "parent", link=parent)
+    ElementTree.SubElement(joint, "child", link=child)
+    ElementTree.SubElement(joint, "origin", rpy=rpy, xyz=xyz)
+
+
+def read(matlab: Path, robot: RobotModel) -> Log:
+    """A log of an iCub in MATLAB's format 7.3."""
     import h5py
 
-    robot = RobotModel.from_urdf(str(urdf), True, JOINTS)
     order = [JOINTS.index(name) for name in robot.joint_names]
     with h5py.File(matlab) as file:
         fields = {
@@ -117,9 +161,9 @@ def thinned(log: Log, every: int, begin: int, dropped: float, seed: int) -> Log:
     return dataclasses.replace(log, **rows)
 
 
-def estimate(log: Log):
+def estimate(log: Log, imu: str):
     """Positions (n, 3), rotations (n, 3, 3), whether each was ready, how often it was lost, time of a step, us."""
-    odometry = BaseOdometry(log.robot, SOLES, RADIUS_M, BaseOdometrySettings(imu_frame=IMU), SOLES)
+    odometry = BaseOdometry(log.robot, SOLES, RADIUS_M, BaseOdometrySettings(imu_frame=imu), SOLES)
     defaults, contact, bearing = PipelineSettings(), ContactDetector(2), BearingFeet(2)
     contact.on_n = defaults.contact_on_share * log.robot.weight
     contact.off_n = defaults.contact_off_share * log.robot.weight
@@ -166,9 +210,9 @@ def differences(places: np.ndarray, t: np.ndarray) -> np.ndarray:
     return (places[2 * w :] - places[: -2 * w]) / (t[2 * w :] - t[: -2 * w])[:, None]
 
 
-def judge(name: str, log: Log) -> None:
+def judge(name: str, log: Log, imu: str) -> None:
     """Print one row for the odometry and one for the legs alone."""
-    places, rotations, ready, lost, took_us = estimate(log)
+    places, rotations, ready, lost, took_us = estimate(log, imu)
     first = int(np.argmax(ready))
     turn = rotations[first] @ log.rotation[first].T
     yaw = np.arctan2(turn[1, 0] - turn[0, 1], turn[0, 0] + turn[1, 1])
@@ -196,6 +240,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--paper", type=Path, help="copy of the first repository")
     parser.add_argument("--kindyn", type=Path, help="copy of the second one")
+    parser.add_argument("--iros", type=Path, help="copy of the third one")
     parser.add_argument("--every", type=int, default=1, help="1: each sample, 2: each other one ..")
     parser.add_argument("--begin", type=int, default=0, help="the first sample")
     parser.add_argument("--dropped", type=float, default=0.0, help="share of samples that is lost")
@@ -203,13 +248,24 @@ def main() -> None:
     given = parser.parse_args()
     print("| log | | path, m | drift, % | in the last .5 s | height at the end, mm | rms, mm | velocity, cm/s | tilt, degrees | "
           "lost | us a step |\n|" + "---|" * 11)  # fmt: skip
-    for name, copy, files in (
-        ("walking", given.paper, PAPER),
-        ("front and back", given.kindyn, KINDYN),
+    for name, copy, (matlab, urdf), imu in (
+        ("walking", given.paper, PAPER, IMU),
+        ("front and back", given.kindyn, KINDYN, IMU),
+        (
+            "iCub 3 in Gazebo",
+            given.iros and given.iros / "src/resources/iCubGazeboV3",
+            GAZEBO,
+            CHEST_IMU,
+        ),
     ):
         if copy is not None:
-            log = read(*(copy / file for file in files))
-            judge(name, thinned(log, given.every, given.begin, given.dropped, given.seed))
+            robot = (
+                RobotModel.from_urdf(str(copy / urdf), True, JOINTS)
+                if imu == IMU
+                else hung_by_chest(copy / urdf)
+            )
+            log = read(copy / matlab, robot)
+            judge(name, thinned(log, given.every, given.begin, given.dropped, given.seed), imu)
 
 
 if __name__ == "__main__":
