@@ -27,5 +27,4 @@ class Options(TypedDict, total=False):
     torque_limits: ArrayLike | None
     weights: ArrayLike | None
     rho: float
-    form: Literal["implicit", "explicit"]
     forces: ArrayLike | None

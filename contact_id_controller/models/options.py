@@ -12,7 +12,6 @@ CONSISTENCIES = ("project", "report")
 POLYGONS = ("inscribed", "circumscribed")
 CONES = ("pyramid", "exact")
 SLIDINGS = ("coulomb", "parting")
-FORMS = ("implicit", "explicit")
 
 
 def option(
@@ -90,10 +89,6 @@ inertia."""
 DISTURBANCE_PRICE = Option("rho", annotation="float", default=1e4)
 """Solver qcqp: price of leaving the plan where forces and torques have no solution for it, relative to that
 of the torques which it saves."""
-
-FORM = one_of("form", FORMS)
-"""Friction viscous: force in the contact velocity at the period's end (implicit, stable for any viscosity),
-or at its beginning (explicit, as in the paper)."""
 
 # What the controller knows of the robot.
 TORQUE_LIMITS = Option("torque_limits", supplied=True, annotation="ArrayLike | None")  # (na,) N·m

@@ -17,7 +17,6 @@ from contact_id_controller.models.options import (
     DISTRIBUTION,
     DISTURBANCE_PRICE,
     EDGES,
-    FORM,
     LOSS_WEIGHTS,
     MEASURED_FORCES,
     POLYGON,
@@ -176,11 +175,7 @@ for _row in (
         "wet or greasy contacts; not for walking on dry ground",
         Normal.COMPLEMENTARITY,
         Tangential.VISCOUS,
-        options=(
-            DISTRIBUTION,
-            CONSISTENCY,
-            FORM,
-        ),
+        options=(DISTRIBUTION, CONSISTENCY),
         engine=True,
     ),
     ContactModel(

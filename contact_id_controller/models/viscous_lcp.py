@@ -60,7 +60,6 @@ def solve_viscous_lcp(
         warm_start: the last period's solution; its loaded contacts are tried first.
         options: distribution: of the normal forces; the tangential ones follow from the motion,
             so load shares act on the normal forces only.
-            form: ``implicit`` or ``explicit`` in the contact velocity.
             consistency: as for coulomb/qp, in the normal directions.
 
     Only touching contacts rub.
@@ -76,7 +75,6 @@ def solve_viscous_lcp(
         problem.contacts.load_share,
         DISTRIBUTIONS.index(options.distribution),
         options.consistency == "project",
-        options.form == "implicit",
         loaded,
         room,
     )
@@ -93,7 +91,6 @@ def _solve(
     load_share,
     distribution,
     project,
-    implicit,
     loaded,
     room,
 ):
@@ -106,30 +103,27 @@ def _solve(
         load_share,
         distribution,
         project,
-        implicit,
         loaded,
         begin(reduced, room),
     )
 
 
 class _Friction(NamedTuple):
-    """Tangential impulses z_r = -rub_r (slope Y_r u + slip_r).
+    """Tangential impulses z_r = -rub_r (Y_r u + slip_r), of the velocity at the period's end.
 
-    slope: 1 implicit, 0 explicit; rub (3n,) dt mu_v, zero on normals and where nothing touches; slip
-    (3n,) m/s; H (nu, nu) Cholesky factor of I + slope Y^T rub Y, ill-conditioned where friction is strong.
+    rub (3n,) dt mu_v, zero on normals and where nothing touches; slip (3n,) m/s; H (nu, nu) Cholesky
+    factor of I + Y^T rub Y, ill-conditioned where friction is strong.
     """
 
-    slope: float
     rub: np.ndarray
     slip: np.ndarray
     H: np.ndarray
 
 
 @kernel
-def _rubbing(reduced, viscosity, implicit):
+def _rubbing(reduced, viscosity):
     """``_Friction`` of the touching contacts, slip still zero."""
-    Y, slope = reduced.Y, 1.0 if implicit else 0.0
-    nu = Y.shape[1]
+    Y, nu = reduced.Y, reduced.Y.shape[1]
     rub, H = np.zeros(Y.shape[0]), np.zeros((nu, nu))
     for k in range(nu):
         H[k, k] = 1.0
@@ -140,17 +134,17 @@ def _rubbing(reduced, viscosity, implicit):
             rub[r] = reduced.dt * viscosity[i]
             for a in range(nu):
                 for b in range(a + 1):
-                    H[a, b] += slope * rub[r] * Y[r, a] * Y[r, b]
+                    H[a, b] += rub[r] * Y[r, a] * Y[r, b]
     cholesky(H, nu, 0.0)
-    return _Friction(slope, rub, np.zeros(Y.shape[0]), H)
+    return _Friction(rub, np.zeros(Y.shape[0]), H)
 
 
 @kernel
 def _tangential_impulse(Y, friction, u, r):
-    """The tangential impulse of row r, N·s: z_r = -rub_r (slip_r + slope (Y u)_r); Y (3n, nu), u (nu,)."""
+    """The tangential impulse of row r, N·s: z_r = -rub_r (slip_r + (Y u)_r); Y (3n, nu), u (nu,)."""
     total = friction.slip[r]
     for k in range(u.shape[0]):
-        total += friction.slope * Y[r, k] * u[k]
+        total += Y[r, k] * u[k]
     return -friction.rub[r] * total
 
 
@@ -164,7 +158,7 @@ def _drag(reduced, friction, keep, moved, A, free, target):
     fill(free, 0.0)
     for r in range(moved.shape[0]):
         if friction.rub[r] > 0.0:
-            friction.slip[r] = moved[r] + keep * speed[r] if friction.slope > 0.0 else speed[r]
+            friction.slip[r] = moved[r] + keep * speed[r]
             for k in range(nu):
                 free[k] -= friction.rub[r] * friction.slip[r] * Y[r, k]
     forward_substitute(friction.H, nu, free)
@@ -204,13 +198,13 @@ def _distribute_normals(reduced, friction, load_share, distribution, u, answer, 
 
 
 @kernel
-def _rub(reduced, keep, viscosity, load_share, distribution, project, implicit, loaded, answer):
+def _rub(reduced, keep, viscosity, load_share, distribution, project, loaded, answer):
     """Contacts that rub, and the torques; as ``coulomb_qp._two_stages``."""
     Y, gap_speed, moved, z = reduced.Y, reduced.gap_speed, answer.moved, answer.z
     n, nu = gap_speed.shape[0], Y.shape[1]
     status, steps, contradiction = SOLVED, 0, 0.0
     if n:
-        friction = _rubbing(reduced, viscosity, implicit)
+        friction = _rubbing(reduced, viscosity)
         # The normals' problem in w = H^T u, its tangential rows empty.
         A = np.zeros((3 * n, nu))
         for i in range(n):

@@ -114,10 +114,11 @@ REMOVED: dict[str, str] = {
     **dict.fromkeys(
         (
             *("friction_polygon", "sliding", "consistency", "regularisation"),
-            *("disturbance_price", "form", "cone"),
+            *("disturbance_price", "cone"),
         ),
         "is an option of contact models that only Python sets now (docs/contact_models.md): remove the line",
     ),
+    "form": "is gone: viscous friction is implicit in the contact velocity; remove the line",
     "objective": "is gone, kinetic_energy is with the papers' experiments (papers/kinetic_energy.py): remove the line",
     **dict.fromkeys(
         (
