@@ -142,10 +142,7 @@ TOPICS = ("commands", "joint_states", "odometry")
 RESPAWN_S = 1.0
 """A watchdog with a mistake in its parameters ends at once, and says so each time."""
 
-ON_AN_ESTIMATE = {
-    "contact_sources": ["state", "schedule"],
-    "contact_debounce_s": 0.0,
-}
+ON_AN_ESTIMATE = {"contact_sources": ["state", "schedule"]}
 """What changes in the controller where its distance from the ground is not known well enough."""
 
 ESTIMATE_PATIENCE_S = 5.0

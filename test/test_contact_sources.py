@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from contact_id_controller.control.contact_sources import ContactDetector, ContactSources
+from contact_id_controller.control.contact_sources import (
+    DEBOUNCE_S,
+    ContactDetector,
+    ContactSources,
+)
 from contact_id_controller.estimation.contact_detector import BearingFeet
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.plans.trajectories import ContactSchedule
@@ -61,11 +65,19 @@ def test_old_and_missing_measurements_are_no_contact():
     ],
 )
 def test_all_sources_named_must_agree(sources, expected):
-    made = ContactSources(np.arange(4), settings(contact_sources=sources, contact_debounce_s=0.0))
-    made.detector.take_forces(np.array([0.0, 9.0, 9.0, 0.0]), 1.0)
+    made = ContactSources(np.arange(4), settings(contact_sources=sources))
+    made.detector.take_forces(np.array([0.0, 9.0, 9.0, 0.0]), 0.0)
     gaps = np.array([0.0, 0.1, 0.0, 0.1])
     planned = np.array([True, True, False, False])
-    assert made.contacts(1.0, gaps, planned).tolist() == expected
+    assert made.contacts(DEBOUNCE_S, gaps, planned).tolist() == expected
+
+
+def test_forces_last_before_they_count_and_states_count_at_once():
+    for source, at_once in (("force", False), ("state", True)):
+        made = ContactSources(np.arange(1), settings(contact_sources=[source]))
+        made.detector.take_states(np.ones(1), 0.0)
+        assert made.measured(0.0).tolist() == [at_once]
+        assert made.measured(DEBOUNCE_S).tolist() == [True]
 
 
 @pytest.mark.parametrize(

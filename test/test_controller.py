@@ -350,8 +350,7 @@ def test_sensed_forces_are_used_as_old_as_stated(simulated, delay):
 
 def test_sensed_feet_that_are_not_felt_land_and_do_not_stand(simulated):
     """Their planned standing makes them neither stand nor slide before they touch."""
-    measured = {"contact_sources": ["force"], "contact_debounce_s": 0.0}
-    controller = make(friction="none", solver="sensed", **measured)
+    controller = make(friction="none", solver="sensed", contact_sources=["state"])
     state = stand(simulated)
     controller.reset(state)
     controller.sources.detector.take_states(np.array([0.0, 1.0, 1.0, 1.0]), 0.0)
@@ -396,10 +395,10 @@ def test_tilt_is_the_angle_between_gravity_now_and_at_reset():
         assert controller.tilt(q) == pytest.approx(abs(roll), abs=1e-7)
 
 
-@pytest.mark.parametrize("sources", [["schedule"], ["force"]])
+@pytest.mark.parametrize("sources", [["schedule"], ["state"]])
 def test_without_geometry_the_height_of_the_base_does_not_matter(simulated, sources):
     """Odometry that has sunk or risen by 5 cm: the same torques as with the right height."""
-    controller, state = make(contact_sources=sources, contact_debounce_s=0.0), stand(simulated)
+    controller, state = make(contact_sources=sources), stand(simulated)
     torques = []
     for drift_m in (0.0, -0.05, 0.05):
         q = state.q.copy()

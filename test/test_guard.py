@@ -55,7 +55,6 @@ VALUES = {
     "plan_jump_limit": 0.5,
     "emergency_stop_output": "zero",
     "stamp_reference": "stream",
-    "contact_debounce_s": 0.002,
 }
 
 
@@ -891,12 +890,12 @@ def _contact_by_measured_forces(door):
     assert door.state == "holding" and door.guard.result.contact.all()
     assert door.guard.result.forces[:, 2].sum() == pytest.approx(47.1, rel=0.2)
     one_off = WEIGHT * np.array([[1], [0], [1], [1]])
-    door.stand(5, forces=one_off)
+    door.stand(8, forces=one_off)
     assert door.guard.result.contact.tolist() == [True, False, True, True]
     nan = WEIGHT * np.array([[1], [math.nan], [1], [1]])
-    door.stand(5, forces=nan)
+    door.stand(8, forces=nan)
     assert door.guard.result.contact.tolist() == [True, False, True, True]
-    door.stand(5, forces=WEIGHT)
+    door.stand(8, forces=WEIGHT)
     np.testing.assert_allclose(door.stand(5, forces=WEIGHT), plain, atol=0.05)
 
 

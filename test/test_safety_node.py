@@ -259,7 +259,7 @@ def test_model_gains_and_friction_change_while_active_and_bad_sets_change_nothin
 
 def test_measured_forces_decide_which_feet_stand(bench_of, monkeypatch):
     monkeypatch.setattr(contact_sources, "TIMEOUT_S", 10.0)
-    bench = bench_of(contact_sources=["force"], contact_debounce_s=0.002)
+    bench = bench_of(contact_sources=["force"])
     publishers = [
         bench.peer.create_publisher(WrenchStamped, f"ground_reaction/{frame}", RELIABLE)
         for frame in FEET

@@ -25,6 +25,10 @@ NO_FEET = np.zeros(0, dtype=bool)
 TIMEOUT_S = 0.05
 """A measured contact older than this counts as none: some periods of slow contact sensors."""
 
+DEBOUNCE_S = 0.005
+"""A measured change of force lasts this long before it counts: some samples of a foot sensor that chatters.
+Whoever publishes states of contact has decided already, and a hysteresis of ours would only be late."""
+
 OFF_SHARE = 0.4  # of the force that makes a contact, below which it ends: hysteresis
 SMALLEST_SHARE = 1e-3  # of load, at the first and last instant of a ramped contact
 
@@ -56,7 +60,7 @@ class ContactSources:
         detector = self.detector
         detector.on_n = settings.contact_force_on_n
         detector.off_n = OFF_SHARE * detector.on_n
-        detector.debounce_s = settings.contact_debounce_s
+        detector.debounce_s = DEBOUNCE_S if settings.measured == "force" else 0.0
         detector.timeout_s = TIMEOUT_S
         self._gap_m, self._ramp_s = settings.contact_gap_m, settings.force_ramp_s
         self.bits = 0

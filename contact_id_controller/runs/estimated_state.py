@@ -13,9 +13,8 @@ from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.simulation.sensor_noise import SensorNoise, SimulatedSensors
 from contact_id_controller.state import RobotState
 
-CONTROLLER = {"contact_sources": ["state", "schedule"], "contact_debounce_s": 0.0}
-"""What changes in the controller's settings: distances from the ground are not known well enough, and
-the estimate has a hysteresis of its own."""
+CONTROLLER = {"contact_sources": ["state", "schedule"]}
+"""What changes in the controller's settings: distances from the ground are not known well enough."""
 
 
 def estimator_changes(settings: ControllerSettings) -> dict[str, Any]:

@@ -212,15 +212,6 @@ class ContactSettings:
         minimum=0.0,
         live=True,
     )
-    contact_debounce_s: float = parameter(
-        0.005,
-        "A measured change of contact must last this long before it counts.",
-        when="Raise where sensors chatter, 0 where their publisher debounces.",
-        unit="s",
-        minimum=0.0,
-        maximum=1.0,
-        live=True,
-    )
     force_ramp_s: float = parameter(
         0.0,
         """Time over which the force of a contact grows after touchdown, and fades before a

@@ -94,6 +94,7 @@ REMOVED: dict[str, str] = {
         f"{CONSTANT} (in Python, settings.plausibility)",
     ),
     # controller
+    "contact_debounce_s": f"{CONSTANT} (0.005 s of source force; states of contact are taken as they are)",
     "contact_force_off_n": "is 0.4 times 'contact_force_on_n' now: remove the line",
     "pid_position_gain": f"{CONSTANT} of the papers' PID (20 N·m/rad)",
     "pid_velocity_gain": f"{CONSTANT} of the papers' PID (0.1 N·m·s/rad)",
