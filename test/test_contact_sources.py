@@ -204,11 +204,11 @@ def test_pose_elsewhere_with_the_stamp_of_the_last_one_is_a_jump():
 
 @pytest.mark.parametrize("unit", [1.0, 1e3])
 def test_feet_that_bear_carry_nearly_as_much_as_any(unit):
-    """.9 of the largest load to begin, .8 to go on; a load that is not measured changes nothing."""
+    """.9 of the largest load to begin, .85 to go on; a load that is not measured changes nothing."""
     bearing = BearingFeet(3)
     for loads, bears in (
         ([100.0, 89.0, 91.0], [True, True, True]),
-        ([100.0, 79.0, 81.0], [True, False, True]),
+        ([100.0, 84.0, 86.0], [True, False, True]),
         ([100.0, 89.0, np.nan], [True, False, True]),
         ([10.0, 9.1, 7.0], [True, True, False]),
     ):
