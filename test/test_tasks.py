@@ -8,6 +8,7 @@ from scipy.spatial import ConvexHull
 from contact_id_controller.control import balance, tasks
 from contact_id_controller.control.balance_kernels import TASK_COMPLIANCE
 from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.following import Following
 from contact_id_controller.control.tasks_kernels import nearest_in_hull
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.goals import ComGoal, FootPath, Heading, Posture, TaskGoals
@@ -250,6 +251,38 @@ def aloft(controller, q):
     controller.follow(Plan(goals=goal, contacts=schedule), 1.0)
     controller.step(state)
     return state
+
+
+@pytest.mark.parametrize(
+    "higher_m, away_m, said", [(0.0, 0.0, ""), (0.2, 0.0, "lower above"), (0.0, 0.3, "foot")]
+)
+def test_goals_that_are_missed_are_told_and_joints_that_give_way_are_not(
+    standing, higher_m, away_m, said
+):
+    controller, q = standing
+    robot, v = controller.robot, np.zeros(controller.robot.nv)
+    frames = list(controller.settings.foot_frames)
+    controller.reset(RobotState(1.0, q, v))
+    pin.forwardKinematics(robot.model, robot.data, q)
+    controller.feet.update(robot.data)
+    left, right = soles(controller)
+    above_m = pin.centerOfMass(robot.model, robot.data, q)[2] - left[2]
+    com = ComGoal(left[:2], left[:2], RATE, above_m + higher_m)
+    elsewhere = robot.joints_of(q).copy()
+    elsewhere[robot.joint_names.index("arm_left_1_joint")] += 0.35
+    posture = Posture(robot.joint_names, elsewhere)
+    path = resting_path(right + [away_m, 0.0, 0.0], 9.0)
+    goal = TaskGoals(com, posture, {frames[1]: path}, 2.0)
+    raised = q.copy()
+    raised[robot.q_index[robot.joint_names.index("leg_right_4_joint")]] += 0.1
+    controller.follow(
+        Plan(goals=goal, contacts=ContactSchedule(frames, [0.0], [[True, False]])), 1.0
+    )
+    following = Following(controller)
+    for time_s in np.arange(1.0, 2.0, 0.01):
+        controller.step(RobotState(float(time_s), raised, v))
+        reason = following.look(controller, float(time_s))
+    assert said in reason and bool(said) == bool(reason)
 
 
 def test_without_a_planner_a_foot_aloft_comes_down(standing):

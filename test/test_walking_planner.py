@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from paths import CONFIG
 
+from contact_id_controller.control.following import LIMITS
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.planning.walking.body import Body
 from contact_id_controller.planning.walking.planner import WalkingPlanner
@@ -250,6 +251,8 @@ def test_talos_walks_in_mujoco_as_fast_as_it_is_told():
     assert (marks[1] - marks[0])[0] / 1.2 == pytest.approx(0.2, abs=0.06)
     assert (marks[3] - marks[2])[1] / 1.2 == pytest.approx(0.1, abs=0.06)
     assert nearest > 2 * 0.0625 + 0.02  # two soles and 2 cm
+    assert run.following.outcome.not_following == ""
+    assert (run.following.evidence < 0.5 * LIMITS).all()
 
 
 def test_feet_that_are_toed_out_at_rest_stay_so(parts):

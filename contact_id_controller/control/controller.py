@@ -590,6 +590,13 @@ class Controller:
         count = np.maximum(np.bincount(foot), 1)
         return np.stack([np.bincount(foot, axis) / count for axis in points.T], axis=1)
 
+    def goal_errors(self) -> tuple[float, int, float] | None:
+        """``Tasks.errors`` of the last step; None: it had no goals."""
+        goals = self.memory.course.goals.current
+        if goals is None or self.tasks is None:
+            return None
+        return self.tasks.errors(goals, self.period)
+
     def planned_stance(self, t: float) -> np.ndarray:
         """The contacts (n,) bool that are planned to stand at time t, s; all without a plan."""
         return self.memory.course.stance(t)

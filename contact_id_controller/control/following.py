@@ -3,6 +3,7 @@
 Each piece of evidence is a share of the robot's own size (a joint's error in rad is the share of the
 limb behind it by which that limb is off), as a mean over the time of a fall from the leg's height,
 sqrt(L / g): an impact, a landing or a push that is recovered is shorter, a robot that sank is not.
+Goals of the whole body plan no joints: feet by their paths, and the height of the centre of mass, are judged then.
 It changes no torque.
 """
 
@@ -81,6 +82,7 @@ class Following:
             ]
         )
         self._numbers = np.array([self.length_m, robot.weight, self.length_m / self.window_s])
+        self._first = np.unique(feet.foot, return_index=True)[1]  # contact of each foot
         self._worst = np.zeros(2, dtype=np.int64)
         self.evidence = np.zeros(len(LIMITS))
         self.outcome = FOLLOWED
@@ -106,8 +108,16 @@ class Following:
         self._last_s = time_s
         if passed_s <= 0.0:
             return self.reason
+        found = controller.goal_errors()
+        if found is None:
+            aims = _PLANNED
+        else:
+            away_m, foot, low_m = found
+            aims = np.array([away_m, low_m])
+            self._worst[1] = self._first[foot]
         judged = _weigh(
             controller.period,
+            aims,
             _NONE if measured is None else measured,
             self._scale,
             self._numbers,
@@ -156,7 +166,7 @@ class Following:
         }
 
 
-_NONE = np.zeros((0, 3))
+_NONE, _PLANNED = np.zeros((0, 3)), np.full(2, math.nan)
 
 
 def _place(robot: RobotModel, foot: Any) -> np.ndarray:
@@ -171,11 +181,12 @@ def _limb(model: pin.Model, link: int) -> float:
 
 
 @kernel
-def _weigh(period, measured, scale, numbers, share, limits, evidence, worst):
+def _weigh(period, aims, measured, scale, numbers, share, limits, evidence, worst):
     """Take what is measured now into the means ``evidence`` (5,); the largest over its limit.
 
     Args:
         period: ``Period`` of the step, with joint axes, contacts, errors and predicted forces.
+        aims: (2,) m, farthest foot from its path and how low the centre of mass is; NaN without goals.
         measured: (n, 3) N; (0, 3) where none are.
         scale: (na,) with which a joint's error is an angle.
         numbers: leg length, weight, speed.  share: of now in the means.  limits: (5,) of evidence.
@@ -187,7 +198,8 @@ def _weigh(period, measured, scale, numbers, share, limits, evidence, worst):
     touching, error, predicted = period.touching, period.error, period.forces
     length_m, weight_n, speed_m_s = numbers[0], numbers[1], numbers[2]
     largest, far, slip, low, count = 0.0, 0.0, 0.0, 0.0, 0
-    for j in range(error.shape[0]):
+    led = not np.isnan(aims[0])
+    for j in range(0 if led else error.shape[0]):
         size = abs(error[j]) * scale[j]
         if size > largest:
             largest, worst[0] = size, j
@@ -202,7 +214,7 @@ def _weigh(period, measured, scale, numbers, share, limits, evidence, worst):
                 b += error[j] * y
                 c += error[j] * z
         away = np.sqrt(a * a + b * b + c * c)
-        if away > far:
+        if away > far and not led:
             far, worst[1] = away, i
         if touching[i]:
             count += 1
@@ -217,6 +229,8 @@ def _weigh(period, measured, scale, numbers, share, limits, evidence, worst):
                     c += v[k] * z
             away = a * nx + b * ny + c * nz
             slip += np.sqrt((a - away * nx) ** 2 + (b - away * ny) ** 2 + (c - away * nz) ** 2)
+    if led:
+        far, low = aims[0], aims[1] * count
     evidence[JOINTS] += share * (largest - evidence[JOINTS])
     evidence[FEET] += share * (far / length_m - evidence[FEET]) if length_m > 0.0 else 0.0
     if count:

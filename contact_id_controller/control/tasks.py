@@ -92,6 +92,7 @@ class Tasks:
         self._lasts = False
         legs = robot.supports[self._links][:, robot.actuated].any(axis=0)
         self._stiffness = np.where(legs, LEG_STIFFNESS, OTHER_STIFFNESS)
+        self._aloft = np.zeros(len(frames), dtype=bool)
         self.sample, self.com = Sample.of(len(frames)), np.zeros((2, 3))
         self.pressure, self.limited = np.zeros(2), False
 
@@ -112,6 +113,18 @@ class Tasks:
         by_measurement = bool(self._settings.measured)
         sources = by_measurement, period.settings.estimates
         catch_touches(self._feet.foot, may_land, sources, period, course.caught)
+
+    def errors(self, goals: TaskGoals, period: Period) -> tuple[float, int, float]:
+        """What of the goals the last state lacks: where posture gives way, its joints say nothing of that.
+
+        Distance, m, of the foot aloft that is farthest from its path, that foot, and what the centre of mass is lower
+        above the feet that stand, m.
+        """
+        poses, heights, low = self._poses, self._feet.points[period.touching, 2], 0.0
+        away = np.linalg.norm(poses[0, :, 0] - poses[1, :, 0], axis=1) * self._aloft
+        if len(heights):
+            low = goals.com.height_m + float(heights.mean() - self.com[0, 2])
+        return float(away.max()), int(away.argmax()), low
 
     def acceleration(self, goals: TaskGoals, period: Period) -> None:
         """Write the acceleration (nv,) for the goals last looked at into the period's."""
@@ -134,6 +147,7 @@ class Tasks:
         stiffness = self._stiffness if stiffness is None else np.asarray(stiffness)
         wanted_motion(sample.heading, posture, stiffness, period, period.wanted)
         aloft = sample.aloft & self._lasts & (np.bincount(feet.foot, standing) == 0.0)
+        self._aloft = aloft
         np.logical_and(period.landing, ~aloft[feet.foot], out=self._landing)
         for k in np.flatnonzero(aloft).tolist():
             place = robot.data.oMi[self._frames[k].parentJoint] * self._frames[k].placement
