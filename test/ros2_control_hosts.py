@@ -28,6 +28,10 @@ from std_srvs.srv import SetBool
 
 VARIABLE = "CONTACT_ID_ROS2_CONTROL_NODE"
 WITHIN = Path("lib", "controller_manager", "ros2_control_node")
+PLUGIN = "contact_id_ros2_control"
+PLUGIN_WITHIN = Path(
+    "share", "ament_index", "resource_index", "controller_interface__pluginlib__plugin", PLUGIN
+)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(
     depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
@@ -55,6 +59,18 @@ def find_node(environment=os.environ, installed=Path("/opt/ros")):
         f"no ros2_control_node: not in {VARIABLE}, on AMENT_PREFIX_PATH, beside ros2 on PATH, or in "
         f"{installed}"
     )
+
+
+def why_no_plugin(environment=os.environ):
+    """Why our own plugin cannot be loaded by the real host; empty: it can."""
+    node, why_not = find_node(environment)
+    if why_not:
+        return why_not
+    prefixes = [Path(part) for part in environment.get("AMENT_PREFIX_PATH", "").split(":") if part]
+    prefixes.append(node.absolute().parents[2])
+    if any((prefix / PLUGIN_WITHIN).exists() for prefix in prefixes):
+        return ""
+    return f"no {PLUGIN} on AMENT_PREFIX_PATH or in {prefixes[-1]}"
 
 
 def urdf_of(joints, position, velocity, effort_nm=20.0, speed_rad_s=15.0):
@@ -244,6 +260,8 @@ class StandIn(Host):
 class RealHost(Host):
     """`ros2_control_node`, with the spawner that lies beside it."""
 
+    inactive = ("effort_controller", "trajectory_controller")
+
     def start(self):
         node, _ = find_node()
         # It takes the description from the topic, which `Host` publishes latched; the parameter is gone.
@@ -251,7 +269,7 @@ class RealHost(Host):
         self.process = self.run("manager", command)
         spawner = [str(node.with_name("spawner")), "--param-file", str(self.file)]
         subprocess.run([*spawner, "joint_state_broadcaster"], check=True, timeout=120)
-        for name in ("effort_controller", "trajectory_controller"):
+        for name in self.inactive:
             subprocess.run([*spawner, "--inactive", name], check=True, timeout=120)
         assert self.hears(), self.log()
 

@@ -19,6 +19,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 from nav_msgs.msg import Odometry
 from ros2_control_hosts import (
     GAINS,
+    PLUGIN_WITHIN,
     RELIABLE,
     UPDATE_RATE_HZ,
     VARIABLE,
@@ -27,6 +28,7 @@ from ros2_control_hosts import (
     StandIn,
     find_node,
     kill_all_of,
+    why_no_plugin,
 )
 from ros_bench import JOINTS, STANDING, VELOCITY, odometry, parameters
 from std_msgs.msg import Float64MultiArray
@@ -359,6 +361,11 @@ def test_a_real_one_is_found_where_it_is_installed_or_named(tmp_path):
     ros2.chmod(0o755)
     assert find_node({"PATH": str(ros2.parent)}, tmp_path / "no")[0] == node
     assert find_node({VARIABLE: str(node)}, tmp_path / "no")[0] == node
+    assert "no contact_id_ros2_control" in why_no_plugin({VARIABLE: str(node)})
+    plugin = tmp_path / "kilted" / PLUGIN_WITHIN
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("")
+    assert why_no_plugin({VARIABLE: str(node)}) == ""
     named, why_not = find_node({VARIABLE: str(tmp_path / "absent")}, tmp_path)
     assert named is None and "is no executable" in why_not
     assert os.access(ROOT / "test" / "fake_ros2_control_node.py", os.R_OK)

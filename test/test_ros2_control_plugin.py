@@ -1,0 +1,227 @@
+"""Our plugin, contact_id_ros2_control, in a real controller_manager: skipped where either is missing.
+
+The robot is ros2_control's `mock_components/GenericSystem`, whose joints say the same state for ever.
+"""
+
+import time
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from ros2_control_hosts import RELIABLE, RealHost, why_no_plugin
+from ros_bench import JOINTS, STANDING, VELOCITY
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+from test_ros2_control_processes import PERIOD_S, SWAPPED, in_log, ours
+
+from contact_id_controller.plans.effort_trajectory import EffortTrajectory
+from contact_id_controller.plans.robot_side_message import packed_trajectory
+
+pytestmark = pytest.mark.skipif(bool(why_no_plugin()), reason=why_no_plugin())
+
+TIMEOUT_S = 0.25
+DAMPING_NM_S_RAD = 0.5
+DAMPING = -DAMPING_NM_S_RAD * VELOCITY
+LIMIT_NM = 3.0
+SOME = 0.1 * np.arange(1.0, 13.0)
+
+
+class PluginHost(RealHost):
+    """With our plugin; it keeps sending one command, and notes when the efforts of the joints changed."""
+
+    inactive = ("robot_side",)
+
+    def __init__(self, folder, **changes):
+        super().__init__(folder, JOINTS, STANDING, VELOCITY)
+        content = yaml.safe_load(self.file.read_text())
+        kind = {"type": "contact_id_ros2_control/RobotSideController"}
+        content["controller_manager"]["ros__parameters"]["robot_side"] = kind
+        values = {
+            "joints": list(JOINTS),
+            "position_gain": [2.0],
+            "velocity_gain": [0.1],
+            "damping_nm_s_rad": [DAMPING_NM_S_RAD],
+            "effort_limits_nm": [LIMIT_NM],
+            "timeout_s": TIMEOUT_S,
+            "start_ramp_s": 0.0,
+        }
+        content["robot_side"] = {"ros__parameters": values | changes}
+        self.file.write_text(yaml.safe_dump(content))
+        self.message, self.sent_s, self.changes = None, 0.0, []
+        self.robot_side = self.node.create_publisher(
+            Float64MultiArray, "/robot_side/commands", RELIABLE
+        )
+        self.node.create_timer(PERIOD_S, self._send)
+
+    def _send(self):
+        if self.message is not None:
+            self.robot_side.publish(Float64MultiArray(data=list(map(float, self.message))))
+            self.sent_s = time.time()
+
+    def _on_states(self, message):
+        before = self.efforts
+        super()._on_states(message)
+        if not np.array_equal(before, self.efforts):
+            stamp = message.header.stamp
+            self.changes.append((stamp.sec + 1e-9 * stamp.nanosec, self.efforts))
+
+    def damped_at(self):
+        """When the joints were damped last, by the clock of ros2_control."""
+        return next(at for at, efforts in reversed(self.changes) if np.allclose(efforts, DAMPING))
+
+
+@pytest.fixture
+def host_of(tmp_path):
+    hosts = []
+
+    def started(**changes):
+        hosts.append(PluginHost(tmp_path, **changes))
+        hosts[-1].start()
+        hosts[-1].activate("robot_side")
+        return hosts[-1]
+
+    yield started
+    for host in hosts:
+        host.close()
+
+
+def command(efforts, joints=JOINTS, session=7):
+    """A trajectory that stands where the robot says it is, from its arrival on."""
+    trajectory = EffortTrajectory(2, len(joints))
+    trajectory.positions[:], trajectory.velocities[:] = STANDING, VELOCITY
+    trajectory.accelerations[:], trajectory.efforts[:] = 0.0, efforts
+    trajectory.positions[1] += VELOCITY * trajectory.times_s[1]
+    return packed_trajectory(trajectory, joints, session)
+
+
+def controller(host, **changes):
+    values = {"command_interface": "robot_side_trajectory", "group_controller": "/robot_side"}
+    arguments = ("-r", "robot_side_trajectory:=/robot_side/commands")
+    return ours(host, "controller", *arguments, **(values | changes))
+
+
+def follows(host):
+    """Its joints move on while a command is under way: not to the last digit."""
+    return np.allclose(host.efforts, SOME, atol=0.05)
+
+
+def is_controlled(host):
+    return bool(np.abs(host.efforts).max() > 0.0 and not np.allclose(host.efforts, DAMPING))
+
+
+def test_silence_is_damped_after_the_time_out_and_only_a_new_sender_is_followed(host_of):
+    host = host_of()
+    assert host.holds(DAMPING), host.log()
+    host.message = command(SOME)
+    assert host.until(lambda: follows(host)), host.log()
+    host.message = None
+    assert host.holds(DAMPING)
+    # As long as the last command was under way, and a period until it can be seen.
+    assert TIMEOUT_S - PERIOD_S < host.damped_at() - host.sent_s < TIMEOUT_S + 0.1
+    host.message = command(SOME)
+    assert host.hears(50) and np.allclose(host.efforts, DAMPING), "who stalled once may do so again"
+    assert host.call(Trigger, "/robot_side/reset", Trigger.Request()).success
+    assert host.until(lambda: follows(host))
+    host.message = None
+    assert host.holds(DAMPING)
+    host.message = command(SOME, session=8)
+    assert host.until(lambda: follows(host))
+
+
+def test_a_stop_is_latched(host_of):
+    host = host_of()
+    host.message = command(SOME)
+    assert host.until(lambda: is_controlled(host)), host.log()
+    assert host.call(SetBool, "/robot_side/emergency_stop", SetBool.Request(data=True)).success
+    assert host.holds(DAMPING)
+    host.deactivate("robot_side")
+    assert host.holds(np.zeros(12))
+    host.activate("robot_side")
+    assert host.holds(DAMPING)
+    assert host.hears(50) and np.allclose(host.efforts, DAMPING), "commands still come"
+    assert not host.call(Trigger, "/robot_side/reset", Trigger.Request()).success
+    assert host.call(SetBool, "/robot_side/emergency_stop", SetBool.Request(data=False)).success
+    assert host.until(lambda: is_controlled(host))
+
+
+def test_it_leaves_zero_and_ramps_after_activation(host_of):
+    ramp_s = 2.0
+    host = host_of(start_ramp_s=ramp_s)
+    host.message = command(SOME)
+    assert host.until(lambda: follows(host)), host.log()
+    host.deactivate("robot_side")
+    assert host.holds(np.zeros(12))
+    assert host.hears(50) and not host.efforts.any(), "commands still come"
+    del host.changes[:]
+    host.activate("robot_side")
+    assert host.until(lambda: follows(host))
+    times = np.array([at for at, _ in host.changes])
+    last = np.array([efforts[-1] for _, efforts in host.changes])
+    begin = np.flatnonzero(last <= DAMPING[-1] + 0.01)[-1]
+    share = (last[begin:] - DAMPING[-1]) / (SOME[-1] - DAMPING[-1])
+    wanted = np.minimum((times[begin:] - times[begin]) / ramp_s, 1.0)
+    np.testing.assert_allclose(share, wanted, atol=0.1)
+
+
+def test_a_damaged_command_is_refused_and_the_one_before_goes_on(host_of):
+    host = host_of()
+    host.message = command(SOME)
+    assert host.until(lambda: is_controlled(host)), host.log()
+    spoiled = {
+        "its size is not that of its layout": command(2.0 * SOME)[:-1],
+        "a number is not finite": command(np.full(12, np.nan)),
+        "it is of other joints, or of another order": command(2.0 * SOME, SWAPPED),
+    }
+    for words, numbers in spoiled.items():
+        # Told at most once a second.
+        def refused(words=words, numbers=numbers):
+            host.robot_side.publish(Float64MultiArray(data=list(map(float, numbers))))
+            time.sleep(0.02)
+            return words in host.log()
+
+        assert host.until(refused), host.log()
+        assert np.abs(host.efforts - SOME).max() < 0.1
+    host.message = command(np.full(12, 30.0))
+    assert host.holds(np.full(12, LIMIT_NM)), "it is still active, and keeps the limits"
+
+
+@pytest.mark.parametrize("interface", ["robot_side_trajectory", "robot_side_feedback"])
+def test_kill_of_the_controller_is_damped_and_its_successor_followed(host_of, interface):
+    host = host_of()
+    remapped = ("-r", f"{interface}:=/robot_side/commands")
+    chosen = {"command_interface": interface, "group_controller": "/robot_side"}
+    assert ours(host, "controller", *remapped, **chosen, joints=SWAPPED).wait(300.0) == 1
+    assert in_log(host, "make them the same"), host.log()
+    for _ in range(2):
+        process = ours(host, "controller", *remapped, **chosen)
+        assert host.until(lambda: is_controlled(host)), host.log()
+        process.kill()
+        killed_s = time.time()
+        assert host.holds(DAMPING), host.log()
+        assert host.damped_at() - killed_s < TIMEOUT_S + 0.1
+    assert "Traceback" not in host.log()
+
+
+def test_after_a_restart_of_controller_manager_it_waits_and_the_controller_for_resume(host_of):
+    host = host_of()
+    process = controller(host)
+    assert host.until(lambda: is_controlled(host)), host.log()
+    host.kill()
+    assert in_log(host, "no good state"), host.log()
+    host.start()
+    host.activate("robot_side")
+    assert host.holds(DAMPING), host.log()
+    answers = []
+
+    def resumed():
+        """Refused as long as discovery has not told of the new host's states."""
+        if not answers or not answers[-1].success:
+            answers.append(host.call(Trigger, "/controller/resume", Trigger.Request()))
+        return answers[-1].success
+
+    assert in_log(host, "stopped: no good state") and host.until(resumed), host.log()
+    assert host.until(lambda: is_controlled(host)), host.log()
+    assert process.poll() is None and "Traceback" not in host.log()
