@@ -32,6 +32,7 @@ from trajectory_msgs.msg import (  # noqa: E402
 from visualization_msgs.msg import MarkerArray  # noqa: E402
 
 from contact_id_controller.planning.kinodynamic.footstep_file import soles_of, standing_posture  # noqa: E402
+from contact_id_controller.planning.kinodynamic.motion_planner import LEAD_TIME_S  # noqa: E402
 from contact_id_controller.ros import conversions  # noqa: E402
 from contact_id_controller.ros.packed import stamp_ns  # noqa: E402
 
@@ -41,14 +42,14 @@ RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 NAME = "kinodynamic_planner"
 FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
-STRIDE_M, LEAD_S = 0.08, 0.3
+STRIDE_M = 0.08
 
 
 class Process:
     """The node in its process; its output is read while it runs."""
 
     def __init__(self, folder, **changes):
-        values = {"lead_time_s": LEAD_S, "footsteps": "", "stride_m": STRIDE_M, **changes}
+        values = {"footsteps": "", "stride_m": STRIDE_M, **changes}
         settings = yaml.safe_load((ROOT / "config/plans/solo12.yaml").read_text(encoding="utf-8"))
         settings[NAME]["ros__parameters"] |= values
         file = folder / "planner.yaml"
@@ -240,7 +241,7 @@ def test_a_plan_is_looked_at_before_it_moves(peer, node):
     peer.wait_for(lambda: peer.joints and peer.bases and peer.contacts, "the plan")
     (start_s,) = peer.joints
     assert set(peer.bases) == set(peer.contacts) == {start_s}
-    assert start_s == pytest.approx(peer.time_s + LEAD_S, abs=0.02)
+    assert start_s == pytest.approx(peer.time_s + LEAD_TIME_S, abs=0.02)
     first = peer.joints[start_s].points[0]
     np.testing.assert_allclose(first.positions, peer.q[peer.robot.q_index], atol=1e-9)
     end = peer.feet_at_the_end(start_s)
@@ -271,7 +272,7 @@ def test_a_goal_is_walked_to_and_replaced_on_the_way_without_a_jump(peer, node):
     second_s = max(peer.joints)
     before, after = (conversions.joint_trajectory(peer.joints[s]) for s in (first_s, second_s))
     duration_s = before.times_s[-1]
-    assert first_s + 1.0 + LEAD_S <= second_s < first_s + duration_s
+    assert first_s + 1.0 + LEAD_TIME_S <= second_s < first_s + duration_s
     for wanted, value in zip(before.sample(second_s), after.sample(second_s)[:2]):
         np.testing.assert_allclose(value, wanted, atol=1e-6)
     bases = [

@@ -7,7 +7,12 @@ from paths import ROOT
 
 from contact_id_controller.exceptions import StateError
 from contact_id_controller.planning.kinodynamic import ContactPlanError, InfeasiblePlanError
-from contact_id_controller.planning.kinodynamic.motion_planner import Goal, MotionPlanner, Steps
+from contact_id_controller.planning.kinodynamic.motion_planner import (
+    LEAD_TIME_S,
+    Goal,
+    MotionPlanner,
+    Steps,
+)
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 
@@ -81,7 +86,7 @@ def test_a_plan_that_replaces_another_begins_in_its_place_velocity_and_accelerat
     point = int(np.argmin(np.abs(before.fine.times_s + start_s - now_s)))
     state = before.fine.configurations[point], before.fine.velocities[point]
     after, begin_s = planner.plan(now_s, *state, Goal(ROBOTS[name][1], 0.3 * ROBOTS[name][1], 0.3))
-    assert begin_s >= now_s + planner.settings.lead_time_s
+    assert begin_s >= now_s + LEAD_TIME_S
     most = np.abs(np.diff(before.fine.velocities, axis=0)).max() / before.fine.times_s[1]
     for part in ("joints", "base"):
         old, new = getattr(before, part), getattr(after, part)

@@ -27,6 +27,7 @@ from visualization_msgs.msg import MarkerArray
 from contact_id_controller.exceptions import ContactIdError, StateError
 from contact_id_controller.planning.kinodynamic.footstep_file import footsteps_file, read_footsteps
 from contact_id_controller.planning.kinodynamic.motion_planner import (
+    LEAD_TIME_S,
     Goal,
     MotionPlanner,
     Steps,
@@ -239,7 +240,7 @@ class KinodynamicPlannerNode(Node):
             return False, (
                 "nothing to plan: no footsteps or goal_pose have come, and parameters goal and footsteps are empty"
             )
-        lead_s = max(self.settings.lead_time_s, self._planning_s)
+        lead_s = max(LEAD_TIME_S, self._planning_s)
         for _ in range(ATTEMPTS):
             try:
                 state = self._state()
@@ -272,7 +273,7 @@ class KinodynamicPlannerNode(Node):
             refusal = self.planner.refuse_elsewhere(timed.plan, state.q)
             if refusal:
                 return False, f"not executed: {refusal}"
-            start_s = state.time_s + self.settings.lead_time_s
+            start_s = state.time_s + LEAD_TIME_S
         elif start_s <= state.time_s:
             self._shown = None
             return False, (

@@ -257,79 +257,78 @@ class ContactSettings:
         return next((source for source in self.contact_sources if source in MEASURED), "")
 
 
+GREATEST_GAINS = {"1/s": 1e5, "1/s^2": 1e6, "1/s^3": 1e7}
+"""Largest gain by its unit, far above what any joint bears: more is a mistake in the unit."""
+
+_ONE_EACH = {"joint": "one per joint", "axis": "one per axis (x, y, z)"}
+
+
+def _gain(default: float, what: str, unit: str, per: str, when: str) -> Any:
+    """The row of a gain, acceleration per ``what`` of a joint or an axis."""
+    return parameter(
+        (default,),
+        f"{what}: one value, or {_ONE_EACH[per]}.",
+        when=when,
+        unit=unit,
+        minimum=0.0,
+        maximum=GREATEST_GAINS[unit],
+        per=per,
+        live=True,
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class FeedbackSettings:
     """How errors become desired accelerations."""
 
-    joint_position_gain: tuple[float, ...] = parameter(
-        (1600.0,),
-        "Acceleration per joint position error: one value, or one per joint.",
+    joint_position_gain: tuple[float, ...] = _gain(
+        1600.0,
+        "Acceleration per joint position error",
+        "1/s^2",
+        "joint",
         when="Raise for stiffer joints, until they shake; lower for noisy or late states.",
-        unit="1/s^2",
-        minimum=0.0,
-        maximum=1e6,
-        per="joint",
-        live=True,
     )
-    joint_velocity_gain: tuple[float, ...] = parameter(
-        (80.0,),
-        "Acceleration per joint velocity error: one value, or one per joint.",
+    joint_velocity_gain: tuple[float, ...] = _gain(
+        80.0,
+        "Acceleration per joint velocity error",
+        "1/s",
+        "joint",
         when="Set to twice the root of the position gain; lower for noisy velocities.",
-        unit="1/s",
-        minimum=0.0,
-        maximum=1e5,
-        per="joint",
-        live=True,
     )
-    joint_integral_gain: tuple[float, ...] = parameter(
-        (0.0,),
-        "Acceleration per integral of joint position error: one value, or one per joint.",
+    joint_integral_gain: tuple[float, ...] = _gain(
+        0.0,
+        "Acceleration per integral of joint position error",
+        "1/s^3",
+        "joint",
         when="Raise where a robot that stands keeps an error, as from friction.",
-        unit="1/s^3",
-        minimum=0.0,
-        maximum=1e7,
-        per="joint",
-        live=True,
     )
-    base_linear_position_gain: tuple[float, ...] = parameter(
-        (50.0,),
-        "Base acceleration per base position error: one value, or one per axis (x, y, z).",
+    base_linear_position_gain: tuple[float, ...] = _gain(
+        50.0,
+        "Base acceleration per base position error",
+        "1/s^2",
+        "axis",
         when="Raise where the base lags behind its plan, lower for noisy odometry.",
-        unit="1/s^2",
-        minimum=0.0,
-        maximum=1e6,
-        per="axis",
-        live=True,
     )
-    base_linear_velocity_gain: tuple[float, ...] = parameter(
-        (15.0,),
-        "Base acceleration per base velocity error: one value, or one per axis (x, y, z).",
+    base_linear_velocity_gain: tuple[float, ...] = _gain(
+        15.0,
+        "Base acceleration per base velocity error",
+        "1/s",
+        "axis",
         when="Set to twice the root of the position gain.",
-        unit="1/s",
-        minimum=0.0,
-        maximum=1e5,
-        per="axis",
-        live=True,
     )
-    base_angular_position_gain: tuple[float, ...] = parameter(
-        (100.0,),
-        "Angular acceleration per base rotation error: one value, or one per axis.",
+    base_angular_position_gain: tuple[float, ...] = _gain(
+        100.0,
+        "Angular acceleration per base rotation error",
+        "1/s^2",
+        "axis",
         when="Raise where the base tilts, lower for a noisy attitude.",
-        unit="1/s^2",
-        minimum=0.0,
-        maximum=1e6,
-        per="axis",
-        live=True,
     )
-    base_angular_velocity_gain: tuple[float, ...] = parameter(
-        (20.0,),
-        "Angular acceleration per base angular velocity error: one value, or one per axis.",
+    base_angular_velocity_gain: tuple[float, ...] = _gain(
+        20.0,
+        "Angular acceleration per base angular velocity error",
+        "1/s",
+        "axis",
         when="Set to twice the root of the position gain.",
-        unit="1/s",
-        minimum=0.0,
-        maximum=1e5,
-        per="axis",
-        live=True,
     )
     joint_weight: float = parameter(
         1e-3,

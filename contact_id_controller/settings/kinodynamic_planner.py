@@ -122,15 +122,6 @@ class NodeRows(Settings):
         false: ~/plan makes and shows it, ~/execute sends it.""",
         when="Set true where a plan needs no look before it is followed, as in simulation.",
     )
-    lead_time_s: float = parameter(
-        0.5,
-        """A plan begins so long after it is sent; one that replaces a plan at the first time from
-        then on at which all feet stand.""",
-        when="Raise where planning takes longer than that.",
-        unit="s",
-        minimum=0.01,
-        maximum=60.0,
-    )
 
 
 @dataclasses.dataclass(frozen=True)

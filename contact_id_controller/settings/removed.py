@@ -31,7 +31,7 @@ REMOVED: dict[str, str] = {
     "max_yaw_acceleration_rad_s2": f"{CONSTANT} (4 rad/s^2)",
     "horizon_s": f"{CONSTANT} (0.3 s), and 'plan_period_s' is at most 0.28",
     "ground_time_constant_s": f"{CONSTANT} (0.1 s; in Python, simulation.mujoco_model.GroundSettings)",
-    "lead_time_s": f"{CONSTANT} of the gait planner (0.02 s)",
+    "lead_time_s": f"{CONSTANT} of the planners (0.02 s, 0.5 s of the kinodynamic planner)",
     "grid_s": f"{CONSTANT} (0.02 s, 0.035 s of the kinodynamic planner)",
     "odometry_age_limit_s": f"{CONSTANT} of the planners (0.1 s)",
     "restart_distance_m": f"{CONSTANT} (0.1 m, 0.05 m of the kinodynamic planner)",

@@ -21,6 +21,10 @@ from contact_id_controller.planning.kinodynamic.plan_start import (
 from contact_id_controller.planning.kinodynamic.straight_walk import straight_footsteps
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 
+LEAD_TIME_S = 0.5
+"""A plan begins so long after it is sent, and replaces another one no earlier: what planning some steps takes.
+The node waits longer where planning has taken longer."""
+
 RESTART_DISTANCE_M = 0.05
 """A robot whose feet are farther from the plan that it follows is not on it: no plan replaces that one
 before it has ended, and then the next one begins where the robot is."""
@@ -47,7 +51,7 @@ class Goal(NamedTuple):
 
 
 class TimedPlan(NamedTuple):
-    """A plan and when it begins, s; None: so long after it is sent as the settings say."""
+    """A plan and when it begins, s; None: `LEAD_TIME_S` after it is sent."""
 
     plan: MotionPlan
     start_s: float | None
@@ -88,7 +92,7 @@ class MotionPlanner:
         q: np.ndarray,
         v: np.ndarray,
         task: Steps | Goal,
-        lead_time_s: float | None = None,
+        lead_time_s: float = LEAD_TIME_S,
     ) -> TimedPlan:
         """A plan from the robot's state.
 
@@ -96,15 +100,13 @@ class MotionPlanner:
             now_s: time of the state.
             q, v: (nq,), (nv,) as measured.
             task: what to do; `Steps` without footholds come to rest where the feet stand.
-            lead_time_s: a plan that is followed is replaced no earlier than so long from now;
-                None: as the settings say.
+            lead_time_s: a plan that is followed is replaced no earlier than so long from now.
 
         Raises:
             StateError: the robot neither stands nor is where its plan has it.
             InfeasiblePlanError, ContactPlanError, ConfigurationError: see `plan_motion`.
         """
-        lead_s = self.settings.lead_time_s if lead_time_s is None else lead_time_s
-        begin = self._start(now_s, q, v, lead_s)
+        begin = self._start(now_s, q, v, lead_time_s)
         steps = self._steps(begin.stance, task) if isinstance(task, Goal) else task
         plan = plan_motion(
             self.robot,
