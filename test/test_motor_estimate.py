@@ -71,10 +71,10 @@ def test_dry_friction_is_learnt():
 
 
 def test_torques_that_act_late_are_not_taken_for_friction():
-    """Solo12 was learnt to have dry friction of .17 N·m in its hips, and fell at 2 s."""
+    """Solo12 was learnt to have dry friction of .08 N·m in its hips after 2.5 s."""
     late = Changes()
-    perturbation("delay").apply(late, 0.008)
-    walked, _ = walk("solo12", 2.2, late)
+    perturbation("delay").apply(late, 0.005)
+    walked, _ = walk("solo12", 2.5, late)
     inertia, dry, _ = walked.controller.period.motors
     assert inertia.max() < 1e-3 and dry.max() < 0.04
 
