@@ -19,7 +19,6 @@ import pinocchio as pin
 
 from contact_id_controller.control import grip
 from contact_id_controller.control.balance import (
-    SPIN_WEIGHT,
     SUPPORT_MARGIN,
     TORSO_WEIGHT,
     usable_friction,
@@ -49,6 +48,10 @@ FOOT_GAINS = (900.0, 60.0)
 
 LEG_STIFFNESS, OTHER_STIFFNESS = 40.0, 200.0
 """Of the posture, 1/s^2, without one in the goals: joints of legs go where feet and base need them."""
+
+SPIN_WEIGHT = 0.2
+"""As that of `balance`; the next step stops what turns. Of 16 pushes TALOS and G1 held 7 and 12 with 1, 11 and 15 with
+this (docs/pushes.md)."""
 
 POSTURE_WEIGHT = 1e-3
 """Of each joint against the torso's rotation, 1: it is what is left over. The parameter ``joint_weight`` is for legs that
