@@ -267,21 +267,30 @@ class RealHost(Host):
         # It takes the description from the topic, which `Host` publishes latched; the parameter is gone.
         command = [str(node), "--ros-args", "--params-file", str(self.file)]
         self.process = self.run("manager", command)
-        spawner = [str(node.with_name("spawner")), "--param-file", str(self.file)]
-        subprocess.run([*spawner, "joint_state_broadcaster"], check=True, timeout=120)
+        self._spawn("joint_state_broadcaster")
         for name in self.inactive:
-            subprocess.run([*spawner, "--inactive", name], check=True, timeout=120)
+            self.spawn(name)
         assert self.hears(), self.log()
 
+    def spawn(self, name):
+        """Load and configure a controller."""
+        self._spawn("--inactive", name)
+
+    def _spawn(self, *arguments):
+        node, _ = find_node()
+        spawner = [str(node.with_name("spawner")), "--param-file", str(self.file)]
+        subprocess.run([*spawner, *arguments], check=True, timeout=120)
+
     def activate(self, name):
-        self._switch(activate_controllers=[name])
+        assert self.switch([name], [])
 
     def deactivate(self, name):
-        self._switch(deactivate_controllers=[name])
+        assert self.switch([], [name])
 
-    def _switch(self, **names):
+    def switch(self, on, off):
+        """Activate some and deactivate others at once; whether all of it was done."""
         from controller_manager_msgs.srv import SwitchController
 
-        strict = SwitchController.Request.STRICT
-        request = SwitchController.Request(strictness=strict, **names)
-        assert self.call(SwitchController, "/controller_manager/switch_controller", request).ok
+        request = SwitchController.Request(strictness=SwitchController.Request.STRICT)
+        request.activate_controllers, request.deactivate_controllers = on, off
+        return self.call(SwitchController, "/controller_manager/switch_controller", request).ok

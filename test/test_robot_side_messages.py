@@ -148,12 +148,14 @@ def test_its_file_fits_and_another_does_not(tmp_path):
     section["floating_base"], section["timeout_s"] = False, 0.0005
     section["effort_limits_nm"] = [20]
     section["joints"][:2] = section["joints"][1::-1]
+    del ours["joint_state_broadcaster"]["ros__parameters"]["interfaces"]
     found = "\n".join(errors(FEEDBACK))
     for words in (
         "robot_side.floating_base is False, must be True",
         "robot_side.timeout_s is 0.0005, must be above period_s 0.001",
         "robot_side.effort_limits_nm is [20]",
         "robot_side.joints is [LF_HFE, LF_HAA",
+        "joint_state_broadcaster.interfaces is not set",
     ):
         assert words in found
 

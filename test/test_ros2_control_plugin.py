@@ -34,7 +34,7 @@ class PluginHost(RealHost):
 
     inactive = ("robot_side",)
 
-    def __init__(self, folder, **changes):
+    def __init__(self, folder, listed=True, **changes):
         super().__init__(folder, JOINTS, STANDING, VELOCITY)
         content = yaml.safe_load(self.file.read_text())
         kind = {"type": "contact_id_ros2_control/RobotSideController"}
@@ -49,6 +49,10 @@ class PluginHost(RealHost):
             "start_ramp_s": 0.0,
         }
         content["robot_side"] = {"ros__parameters": values | changes}
+        if listed:
+            # Else it depends on robot_side, which exports state interfaces.
+            lists = {"joints": list(JOINTS), "interfaces": ["position", "velocity", "effort"]}
+            content["joint_state_broadcaster"] = {"ros__parameters": lists}
         self.file.write_text(yaml.safe_dump(content))
         self.message, self.sent_s, self.changes = None, 0.0, []
         self.robot_side = self.node.create_publisher(
@@ -186,6 +190,22 @@ def test_a_damaged_command_is_refused_and_the_one_before_goes_on(host_of):
         assert np.abs(host.efforts - SOME).max() < 0.1
     host.message = command(np.full(12, 30.0))
     assert host.holds(np.full(12, LIMIT_NM)), "it is still active, and keeps the limits"
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_another_controller_takes_over_and_back_in_one_switch(host_of, listed):
+    """Where the joint_state_broadcaster takes all interfaces, ours too, controller_manager refuses."""
+    host = host_of(listed=listed)
+    host.message = command(SOME)
+    assert host.until(lambda: is_controlled(host)), host.log()
+    host.spawn("effort_controller")
+    over = host.switch(["effort_controller"], ["robot_side"])
+    assert over is listed, host.log()
+    if listed:
+        host.send(2.0 * SOME)
+        assert host.holds(2.0 * SOME)
+        assert host.switch(["robot_side"], ["effort_controller"])
+        assert host.until(lambda: follows(host))
 
 
 @pytest.mark.parametrize("interface", ["robot_side_trajectory", "robot_side_feedback"])

@@ -18,6 +18,7 @@ from contact_id_controller.settings.parameter_file import ParameterFile
 
 SUBJECT = "ros2_control"
 MANAGER = "controller_manager"
+_BROADCASTER = "joint_state_broadcaster/JointStateBroadcaster"
 _ENFORCES = "enforce_command_limits"
 
 _RATE_TOLERANCE = 1e-3
@@ -62,11 +63,30 @@ def check_ros2_control(
         findings += _check_section(name, section, host, robot, there)
         if host.checks:
             findings += loaded(host.checks)(name, section, robot, settings, posture)
+    if host.exports:
+        findings += _check_broadcasters(kinds, sections)
     return findings
 
 
 def _has_type(body: Any) -> bool:
     return isinstance(body, Mapping) and isinstance(body.get("type"), str)
+
+
+def _check_broadcasters(
+    kinds: Mapping[str, str], sections: Mapping[str, Mapping[str, Any]]
+) -> list[Finding]:
+    """Whether joint_state_broadcasters leave to others what our controller exports."""
+    return [
+        error(
+            SUBJECT,
+            f"{name}.{each} is not set: it takes all state interfaces, also those of a controller "
+            f"that exports some, which can then not be deactivated by itself",
+        )
+        for name, kind in kinds.items()
+        if kind == _BROADCASTER
+        for each in ("joints", "interfaces")
+        if not sections.get(name, {}).get(each)
+    ]
 
 
 def _check_rate(rate: Any, period_s: float) -> list[Finding]:

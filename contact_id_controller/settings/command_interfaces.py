@@ -43,6 +43,7 @@ class Host:
             the ``MODEL``, or ``ANY``.
         requires: its parameters that have one right value.
         checks: place of what else is compared (``check``). Empty: nothing.
+        exports: whether they export state interfaces, on which controllers that take these depend.
     """
 
     types: tuple[str, ...]
@@ -51,6 +52,7 @@ class Host:
     order: str = ANY
     requires: tuple[Required, ...] = ()
     checks: str = ""
+    exports: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +122,7 @@ _PLUGIN = Host(
     "commands",
     order=COMMAND,
     checks="check.robot_side:check_robot_side",
+    exports=True,
 )
 
 _DRIVES: dict[str, Any] = {
