@@ -32,10 +32,11 @@ demo: $(STAMP)
 demo_real_time: $(STAMP)
 	$(BIN)/contact_id demo --mode real_time --state estimated --output report
 
-# A queue of files for three processes on two cores: tests of nodes wait for most of their time. One that crashes
-# fails its test, and another one goes on with the queue; one that hangs fails it after 10 minutes.
+# A queue of files for three processes on two cores: tests of nodes wait for most of their time, and those in real time
+# run one after another. A process that crashes fails its test, and another one goes on with the queue; one that hangs
+# fails it after 10 minutes.
 test: $(STAMP)
-	$(BIN)/python -m pytest $(or $(ARGS),--numprocesses=3 --dist=loadfile --no-loadscope-reorder --timeout=600)
+	$(BIN)/python -m pytest $(or $(ARGS),--numprocesses=3 --dist=loadgroup --no-loadscope-reorder --timeout=600)
 
 # A warning, such as a link that leads nowhere, is an error.
 docs: $(STAMP)

@@ -18,23 +18,38 @@ from contact_id_controller.runs.processes import free_domain
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-LONGEST = (
+IN_REAL_TIME = (
     "test_faults.py",
-    "test_fuzz.py",
-    "test_demo.py",
     "test_ros2_control_processes.py",
     "test_command_watchdog_node.py",
-    "test_base_odometry.py",
+    "test_watchdog_commanders_node.py",
+)
+"""Several processes that answer each other within milliseconds: one after another, or two of them fail each other."""
+
+LONGEST = (
+    *IN_REAL_TIME,
+    "test_report.py",
     "test_kinodynamic_planner_node.py",
+    "test_release.py",
+    "test_demo.py",
+    "test_fuzz.py",
+    "test_base_odometry.py",
+    "test_labels.py",
+    "test_typing.py",
     "test_gait_planner_node.py",
 )
 """Begun first, so that `make test` never waits at its end for one of them alone."""
 
 
-def pytest_collection_modifyitems(items):
-    """The longest files first, the others in their order."""
+def pytest_collection_modifyitems(config, items):
+    """The longest files first, the others in their order; a process of `make test` takes a file, or all in real time."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        name = item.path.name
+        item.add_marker(pytest.mark.xdist_group("real time" if name in IN_REAL_TIME else name))
 
 
 @pytest.fixture(scope="module", autouse=True)
