@@ -41,11 +41,12 @@ LONGEST = (
 """Begun first, so that `make test` never waits at its end for one of them alone."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
     """The longest files first, the others in their order; a process of `make test` takes a file, or all in real time."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
-    if not config.pluginmanager.hasplugin("xdist"):
+    if not config.getoption("loadgroup", False):
         return
     for item in items:
         name = item.path.name
