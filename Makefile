@@ -36,7 +36,7 @@ demo_real_time: $(STAMP)
 # run one after another. A process that crashes fails its test, and another one goes on with the queue; one that hangs
 # fails it after 10 minutes.
 test: $(STAMP)
-	$(BIN)/python -m pytest $(or $(ARGS),--numprocesses=3 --dist=loadgroup --no-loadscope-reorder --timeout=600)
+	$(BIN)/python -m pytest $(or $(ARGS),--numprocesses=3 --dist=loadfile --no-loadscope-reorder --timeout=600)
 
 # A warning, such as a link that leads nowhere, is an error.
 docs: $(STAMP)

@@ -5,7 +5,7 @@ import signal
 import tempfile
 
 import pytest
-from crashed_process import pytest_handlecrashitem  # noqa: F401
+from queue_of_files import IN_REAL_TIME, pytest_handlecrashitem, pytest_xdist_make_scheduler  # noqa: F401
 
 # Read when ROS and BLAS start: nothing of these tests leaves this machine.
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
@@ -17,14 +17,6 @@ from contact_id_controller.runs.processes import free_domain
 # Under nohup every process started here would ignore it, and some tests ask what it does.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-
-IN_REAL_TIME = (
-    "test_faults.py",
-    "test_ros2_control_processes.py",
-    "test_command_watchdog_node.py",
-    "test_watchdog_commanders_node.py",
-)
-"""Several processes that answer each other within milliseconds: one after another, or two of them fail each other."""
 
 LONGEST = (
     *IN_REAL_TIME,
@@ -41,16 +33,10 @@ LONGEST = (
 """Begun first, so that `make test` never waits at its end for one of them alone."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(config, items):
-    """The longest files first, the others in their order; a process of `make test` takes a file, or all in real time."""
+def pytest_collection_modifyitems(items):
+    """The longest files first, the others in their order."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
-    if not config.getoption("loadgroup", False):
-        return
-    for item in items:
-        name = item.path.name
-        item.add_marker(pytest.mark.xdist_group("real time" if name in IN_REAL_TIME else name))
 
 
 @pytest.fixture(scope="module", autouse=True)
