@@ -41,7 +41,7 @@ def compiled():
     """Number of compiled variants of every kernel in this process."""
     counts = Counter()  # a kernel has two dispatchers: for Python, and as a part of others
     for kernel in gc.get_objects():
-        if isinstance(kernel, Dispatcher):
+        if issubclass(type(kernel), Dispatcher):  # not through a weak proxy
             counts[kernel.py_func.__qualname__] += len(kernel.signatures)
     return counts
 
