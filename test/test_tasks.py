@@ -44,6 +44,15 @@ def soles(controller):
     return np.array([feet.points[feet.foot == k].mean(axis=0) for k in range(2)])
 
 
+def begun(controller, q):
+    """Places of both soles of a robot that begins at 1 s in q (nq,), at rest."""
+    robot = controller.robot
+    controller.reset(RobotState(1.0, q, np.zeros(robot.nv)))
+    pin.forwardKinematics(robot.model, robot.data, q)
+    controller.feet.update(robot.data)
+    return soles(controller)
+
+
 def goals_of(robot, q, com, feet=(), **changes):
     posture = Posture(robot.joint_names, robot.joints_of(q))
     return TaskGoals(com, posture, dict(feet), changes.pop("lasts_s", 1.0), **changes)
@@ -178,10 +187,7 @@ def test_a_foot_that_may_land_stands_when_it_touches(standing):
     controller, q = standing
     robot, v = controller.robot, np.zeros(controller.robot.nv)
     frames = list(controller.settings.foot_frames)
-    controller.reset(RobotState(1.0, q, v))
-    pin.forwardKinematics(robot.model, robot.data, q)
-    controller.feet.update(robot.data)
-    left, right = soles(controller)
+    left, right = begun(controller, q)
     com = ComGoal(left[:2], left[:2], RATE, HEIGHT_M)
     goal = goals_of(robot, q, com, {frames[1]: resting_path(right, 0.1)})
     schedule = ContactSchedule(frames, [0.0], [[True, False]])
@@ -262,10 +268,7 @@ def test_goals_that_are_missed_are_told_and_joints_that_give_way_are_not(
     controller, q = standing
     robot, v = controller.robot, np.zeros(controller.robot.nv)
     frames = list(controller.settings.foot_frames)
-    controller.reset(RobotState(1.0, q, v))
-    pin.forwardKinematics(robot.model, robot.data, q)
-    controller.feet.update(robot.data)
-    left, right = soles(controller)
+    left, right = begun(controller, q)
     above_m = pin.centerOfMass(robot.model, robot.data, q)[2] - left[2]
     com = ComGoal(left[:2], left[:2], RATE, above_m + higher_m)
     elsewhere = robot.joints_of(q).copy()
