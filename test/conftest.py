@@ -5,7 +5,7 @@ import signal
 import tempfile
 
 import pytest
-from queue_of_files import IN_REAL_TIME, pytest_handlecrashitem, pytest_xdist_make_scheduler  # noqa: F401
+from queue_of_files import IN_REAL_TIME, pytest_xdist_make_scheduler  # noqa: F401
 
 # Read when ROS and BLAS start: nothing of these tests leaves this machine.
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
