@@ -1,6 +1,5 @@
 """What ends or attacks a process of ours, as users run it: signals, requests, bytes. Over real topics."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -81,10 +80,10 @@ class Peer:
         return True
 
     def services(self):
-        with contextlib.suppress(Exception):
-            names = self.node.get_service_names_and_types_by_node(self.name, "/")
-            return {name.rpartition("/")[2] for name, _ in names}
-        return set()
+        # Not by node: the watchdog's reserve has its name and none of these.
+        own = f"/{self.name}/"
+        names = [name for name, _ in self.node.get_service_names_and_types()]
+        return {name.removeprefix(own) for name in names if name.startswith(own)}
 
     def close(self):
         kill_all_of(self.process)

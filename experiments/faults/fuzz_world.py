@@ -291,9 +291,11 @@ class FuzzWorld:
             for topic, (kind, *_) in node.get_subscriber_names_and_types_by_node(name, space):
                 if topic not in found or not other_node:
                     found[topic] = kind, other_node
-            for service, (kind, *_) in node.get_service_names_and_types_by_node(name, space):
-                if service.rpartition("/")[2] not in NOT_ASKED:
-                    self.services[service] = class_of(kind)
+        # Not by node: the watchdog's reserve has its name and offers none.
+        own = tuple(f"/{name}/" for name in self._names)
+        for service, (kind, *_) in node.get_service_names_and_types():
+            if service.startswith(own) and service.rpartition("/")[2] not in NOT_ASKED:
+                self.services[service] = class_of(kind)
         for topic, (kind, other_node) in found.items():
             loaded = class_of(kind)
             self.doors[topic] = Door(

@@ -362,8 +362,9 @@ class FaultWorld:
     @property
     def watchdog_takes_parameters(self) -> bool:
         """Whether it offers a service by which a peer could set any."""
-        offered = self.node.get_service_names_and_types_by_node(WATCHDOG, "/")
-        return any("parameter" in name for name, _ in offered)
+        # Not by node: its reserve has its name, too.
+        offered = self.node.get_service_names_and_types()
+        return any(name.startswith(f"/{WATCHDOG}/") and "parameter" in name for name, _ in offered)
 
     # Walking
 
