@@ -106,19 +106,30 @@ changes made here are lost. [config/template.yaml](../{TEMPLATE.as_posix()}) has
 A list of numbers takes one value for all, or one for each. *Live*: may change while the node is
 configured or active; all others only before it is configured. Ranges include their ends.
 """
-    return intro + "".join(_section(node, table) for node, table in tables.items())
+    first: dict[ParameterSpec, str] = {}
+    for node, table in tables.items():
+        for spec in table:
+            first.setdefault(spec, node)
+    return intro + "".join(_section(node, table, first) for node, table in tables.items())
 
 
-def _section(node: str, table: Sequence[ParameterSpec]) -> str:
-    """One node's table for the page of parameters, in Markdown."""
+def _section(node: str, table: Sequence[ParameterSpec], first: Mapping[ParameterSpec, str]) -> str:
+    """One node's table for the page of parameters, in Markdown; rows of an earlier node by name alone."""
+    same: dict[str, list[str]] = {}
+    for spec in table:
+        if first[spec] != node:
+            same.setdefault(first[spec], []).append(f"`{spec.name}`")
+    shared = "".join(f" As in [{one}](#{one}): {', '.join(same[one])}." for one in same)
     head = "| name | type | default | range or choices | unit | live | what it is, and when to change it |"
     rows = [
         f"| `{spec.name}` | {KINDS[spec.kind]} | `{value_text(spec.default)}` "
         f"| {_allowed(spec)} | {spec.unit} | {'yes' if spec.live else ''} "
         f"| {_cell(spec.text)} |"
         for spec in table
+        if first[spec] == node
     ]
-    return "\n".join([f"\n## {node}\n", f"{ROLES[node]}\n", head, "|---" * 7 + "|", *rows]) + "\n"
+    intro = textwrap.fill(ROLES[node] + shared, 120, break_on_hyphens=False) + "\n"
+    return "\n".join([f"\n## {node}\n", intro, head, "|---" * 7 + "|", *rows]) + "\n"
 
 
 def _allowed(spec: ParameterSpec) -> str:
