@@ -606,7 +606,7 @@ def undetermined(robot, feet, sensors, free, q, v):
 
 @pytest.mark.parametrize("name", SETS)
 def test_the_seven_sets_of_sensors(name):
-    """Ranks as in the table of docs/theory.md; names as the null space of the paper's own system says."""
+    """Ranks as in the table of results/errata.md; names as the null space of the paper's own system says."""
     sensors, free, structural, numeric = SETS[name]
     robot, feet = paper_tree()
     contacts = {foot: Contact(foot, tuple(free)) for foot in feet}

@@ -1,4 +1,4 @@
-"""Twenty mistakes in a good parameter file: each gives one error, the line that docs/your_robot.md promises."""
+"""Twenty mistakes in a good parameter file: each gives one error, the line that results/mistakes.md shows."""
 
 import re
 
@@ -11,7 +11,7 @@ from contact_id_controller.check.findings import ERROR
 from contact_id_controller.kernels.compile_progress import SIGN
 from contact_id_controller.robot import resolve_urdf
 
-PAGE = ROOT / "docs" / "your_robot.md"
+PAGE = ROOT / "results" / "mistakes.md"
 
 
 class File:

@@ -7,16 +7,12 @@ from functools import cache
 import pytest
 from paths import ROOT
 
-from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
-from contact_id_controller.settings.specification import table_of
-
 PAGES = {name: ROOT / "docs" / f"{name}.md" for name in ("safety", "security")}
 EXPLAIN_ONLY = {
     "safety": {
         "Safety",  # what the page is, and how it names tests
         "Fault campaign",  # one measurement, of which a short form is a test
         "Fuzzing",
-        "Parameters",  # names and defaults: see the last test
         "Reaction times",  # measurements
         "What it does not do",
     },
@@ -162,20 +158,3 @@ def test_the_rows_found_are_those_that_are_played():
     import test_guard
 
     assert rows_of_the_guard() == set(test_guard.ROWS)
-
-
-def test_the_table_has_the_parameters_of_the_watchdog_and_their_defaults():
-    text = PAGES["safety"].read_text(encoding="utf-8")
-    section = text.split("\n### Parameters\n")[1].split("\n### ")[0]
-    told = dict(re.findall(r"^\| `(\w+)` \| (\S+) \|", section, flags=re.M))
-    words = {(): "empty", "": "empty", True: "true"}
-
-    def default(spec):
-        if spec.name in ("joints", "effort_limits_nm"):
-            return "required"
-        value = (
-            spec.default[0] if isinstance(spec.default, tuple) and spec.default else spec.default
-        )
-        return str(value) if isinstance(value, float) else words.get(value, str(value))
-
-    assert told == {spec.name: default(spec) for spec in table_of(CommandWatchdogSettings)}
