@@ -303,7 +303,7 @@ def test_command_interfaces_and_local_gains_must_fit(good, tmp_path):
     robot["local_position_gain"] = given
     found = check(good, tmp_path)
     assert not lines(found, ERROR) and not lines(found, WARNING, "local feedback")
-    robot["local_position_gain"], robot["local_velocity_gain"] = [500.0], [0.1]
+    robot["local_position_gain"], robot["local_velocity_gain"] = [8.0], [0.08]
     found = check(good, tmp_path)
     assert not lines(found, ERROR)
     assert lines(found, WARNING, "local_position_gain", "times what fits")
@@ -390,7 +390,7 @@ def test_a_file_of_ros2_control_that_does_not_fit(good, tmp_path):
         assert lines(found, ERROR, words)
 
     def stiffen(sections):
-        sections["trajectory_controller"]["gains"]["RF_HFE"]["p"] = 500.0
+        sections["trajectory_controller"]["gains"]["RF_HFE"]["p"] = 60.0
 
     found = found_with("quadruped_joint_trajectory", stiffen)
     assert not lines(found, ERROR)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.check.findings import Finding, error, note, warning
+from contact_id_controller.check.held_feedback import check_held_feedback
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.linear_feedback import ahead_of
 from contact_id_controller.control.torques_ahead import local_gains
@@ -53,23 +54,45 @@ def check_local_feedback(
         return []
     q = robot.neutral()
     robot.put_joints(q, posture)
-    findings = []
+    findings, given = [], {}
     for name, fits in zip(LOCAL_GAINS, local_gains(robot, settings, q)):
         words = ", ".join(f"{value:.3g}" for value in fits)
-        given = np.atleast_1d(np.array(simulated.get(name, ()), dtype=float))
-        if given.size not in (1, robot.na):
+        values = np.atleast_1d(np.array(simulated.get(name, ()), dtype=float))
+        if values.size not in (1, robot.na):
             findings.append(
-                error(SUBJECT, f"simulated_robot.{name} has {given.size} values; [{words}] fit")
+                error(SUBJECT, f"simulated_robot.{name} has {values.size} values; [{words}] fit")
                 if simulated
                 else note(SUBJECT, f"{name} that fit: [{words}]")
             )
             continue
-        given = np.broadcast_to(given, fits.shape)
-        findings.append(compare_gains(f"simulated_robot.{name}", given, fits, robot.joint_names))
-    return findings
+        given[f"simulated_robot.{name}"] = np.broadcast_to(values, fits.shape)
+    return findings or judge_gains(given, robot, settings, posture)
 
 
-def compare_gains(name: str, given: np.ndarray, fits: np.ndarray, joints: Sequence[str]) -> Finding:
+def judge_gains(
+    given: Mapping[str, np.ndarray],
+    robot: RobotModel,
+    settings: ControllerSettings,
+    posture: np.ndarray,
+) -> list[Finding]:
+    """Compare gains K and D (na,) of the robot's own side, by name, with those that fit, and whether they are stable.
+
+    Both for a posture (na,).
+    """
+    q = robot.neutral()
+    robot.put_joints(q, posture)
+    joints, own = robot.joint_names, local_gains(robot, settings, q)
+    findings = [
+        _compare(name, gain, fits, joints) for (name, gain), fits in zip(given.items(), own)
+    ]
+    K, D = given.values()
+    return [
+        *findings,
+        check_held_feedback(SUBJECT, " and ".join(given), robot, settings, q, (K, D)),
+    ]
+
+
+def _compare(name: str, given: np.ndarray, fits: np.ndarray, joints: Sequence[str]) -> Finding:
     """How far gains (na,) of the robot's own side are from those that fit, at the worst joint."""
     ratio = np.maximum(given, 1e-12) / np.maximum(fits, 1e-12)
     worst = int(np.argmax(np.abs(np.log(ratio))))

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.check.findings import Finding, error
-from contact_id_controller.check.local_feedback import compare_gains
-from contact_id_controller.control.torques_ahead import local_gains
+from contact_id_controller.check.local_feedback import judge_gains
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 
@@ -53,8 +52,6 @@ def check_robot_side(
             )
         )
     if not findings and settings.interface.has_joint_gains:
-        q = robot.neutral()
-        robot.put_joints(q, posture)
-        for each, fits in zip(_GAINS, local_gains(robot, settings, q)):
-            findings.append(compare_gains(f"{name}.{each}", given[each], fits, robot.joint_names))
+        gains = {f"{name}.{each}": given[each] for each in _GAINS}
+        findings += judge_gains(gains, robot, settings, posture)
     return findings

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.check.findings import Finding, error
-from contact_id_controller.check.local_feedback import compare_gains
-from contact_id_controller.control.torques_ahead import local_gains
+from contact_id_controller.check.local_feedback import judge_gains
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 
@@ -24,9 +23,8 @@ def check_trajectory_gains(
     posture: np.ndarray,
 ) -> list[Finding]:
     """What is wrong with the gains in the section of a controller of this name, for a posture (na,)."""
-    findings, joints = [], robot.joint_names
     gains = section.get("gains", {})
-    rows = {joint: gains.get(joint, {}) for joint in joints}
+    rows = {joint: gains.get(joint, {}) for joint in robot.joint_names}
     wrong = [
         f"{joint}.{gain} is {row.get(gain)!r}"
         for joint, row in rows.items()
@@ -35,17 +33,15 @@ def check_trajectory_gains(
     ]
     wrong += [f"{joint}.i is {row['i']!r}" for joint, row in rows.items() if row.get("i", 0.0)]
     if wrong:
-        findings.append(
+        return [
             error(
                 SUBJECT,
                 f"{name}.gains: {', '.join(wrong)}; p and d must be numbers with a decimal point, 0 or "
                 "more, and i 0: it would fight our integral",
             )
-        )
-        return findings
-    q = robot.neutral()
-    robot.put_joints(q, posture)
-    for gain, fits in zip(("p", "d"), local_gains(robot, settings, q)):
-        given = np.array([row[gain] for row in rows.values()])
-        findings.append(compare_gains(f"{name}.gains {gain}", given, fits, joints))
-    return findings
+        ]
+    given = {
+        f"{name}.gains {gain}": np.array([row[gain] for row in rows.values()])
+        for gain in ("p", "d")
+    }
+    return judge_gains(given, robot, settings, posture)

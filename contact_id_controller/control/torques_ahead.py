@@ -52,14 +52,18 @@ again by then, as a rule."""
 _ON_KNOT = 1e-6
 
 
-def joint_inertia(robot: RobotModel, q: np.ndarray) -> np.ndarray:
-    """Inertia (na,) that each actuated joint moves when the base is free: diag(M_aa - M_au A^-1 M_ua)."""
+def actuated_inertia(robot: RobotModel, q: np.ndarray) -> np.ndarray:
+    """Inertia (na, na) of the actuated joints while all else is free: M_aa - M_au M_uu^-1 M_ua."""
     upper = np.triu(pin.crba(robot.model, robot.scratch, q))
     M = upper + np.triu(upper, 1).T
     a, u = robot.actuated, robot.unactuated
     coupling = M[np.ix_(a, u)]
-    taken = np.einsum("au,ua->a", coupling, np.linalg.solve(M[np.ix_(u, u)], coupling.T))
-    return np.diag(M)[a] - taken
+    return M[np.ix_(a, a)] - coupling @ np.linalg.solve(M[np.ix_(u, u)], coupling.T)
+
+
+def joint_inertia(robot: RobotModel, q: np.ndarray) -> np.ndarray:
+    """Inertia (na,) that each actuated joint moves by itself, all others locked but the base."""
+    return np.diag(actuated_inertia(robot, q)).copy()
 
 
 def local_gains(
