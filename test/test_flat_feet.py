@@ -187,6 +187,7 @@ def test_the_estimator_feels_the_soles_of_a_standing_talos():
         believed = told.after(controller, state)
     assert told.estimate.contact.tolist() == [True, True]
     assert np.linalg.norm(believed.q[:3] - state.q[:3]) < 5e-3
+    assert abs(believed.q[2] - state.q[2]) < 3e-4
     off = told.estimate.world_forces - world.foot_forces()
     assert np.abs(off).max() < 0.02 * world.robot.weight
     per_corner = controller.over_contacts(told.estimate.world_forces)

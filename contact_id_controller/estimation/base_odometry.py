@@ -72,7 +72,7 @@ class BaseOdometry:
     Args:
         robot: with one floating base.
         feet: frames at the centres of the spherical feet, or over flat ones.
-        radii: m, one or one a foot: how far below its frame a foot touches.
+        radii: m, one or one a foot: how far below its frame a foot touches, above 0 where it is round.
         soles: those of the feet that are flat, their frame's z axis normal to the sole: they do not turn while they stand.
 
     Attributes:
@@ -98,17 +98,19 @@ class BaseOdometry:
     ):
         if not robot.floating_base or not feet:
             raise ConfigurationError("odometry needs a floating base and at least one foot")
+        flat = np.isin(feet, soles)
         radii = np.asarray(radii, dtype=float).ravel()
-        if len(radii) not in (1, len(feet)) or not ((radii > 0.0) & (radii < np.inf)).all():
+        fits = len(radii) in (1, len(feet)) and np.isfinite(radii).all()
+        if not fits or not (flat | (np.broadcast_to(radii, len(feet)) > 0.0)).all():
             raise ConfigurationError(
-                f"radii of feet are {radii.tolist()} m, must be 1 or {len(feet)} values above 0"
+                f"radii of feet are {radii.tolist()} m, must be 1 or {len(feet)} finite values, "
+                "above 0 where a foot has no sole"
             )
         self.robot, self.feet, self.settings = robot, tuple(feet), settings
         self._mechanism = mechanism = Mechanism(robot)
         frames = [mechanism.frame(name) for name in feet]
         self._links = np.array([link for link, _, _ in frames], dtype=np.int64)
         self._refuse_unmeasured()
-        flat = np.isin(feet, soles)
         radii = np.broadcast_to(radii, len(frames))
         self._facts = self._facts_of(
             [

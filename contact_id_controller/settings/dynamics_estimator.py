@@ -157,8 +157,6 @@ class DynamicsEstimatorSettings(FeetRows, MotorParameters):
 
     @property
     def foot_radii_m(self) -> list[float]:
-        """How far below its frame each of ``foot_frames`` touches level ground, m."""
-        from contact_id_controller.geometry.feet import CORNER_RADIUS_M
-
+        """How far below its frame each of ``foot_frames`` touches level ground, m; of a sole 0 or less, too."""
         radii = self.spread("contact_radii_m", len(self.contact_frames)).tolist()
-        return radii + [max(-foot.center_m[2], CORNER_RADIUS_M) for foot in self.flat_feet]
+        return radii + [-foot.center_m[2] for foot in self.flat_feet]
