@@ -215,7 +215,7 @@ def test_a_stop_is_latched_whatever_comes_behind_it(library):
         state, torques = side.update(0.001, q, v)
         assert state == STOPPED and np.array_equal(torques, np.full(12, -0.5))
         side.take(command)
-    library.robot_side_activate(side.place)
+    library.robot_side_activate(side.place, None)
     assert side.update(0.002, q, v)[0] == STOPPED, "also when activated again"
     library.robot_side_reset(side.place)
     side.update(0.003, q, v)
@@ -240,6 +240,30 @@ def test_torque_ramps_from_damping_and_changes_no_faster_than_its_rate(library):
         sent.append(side.update(0.001 * k, q, q)[1][0])
     assert np.abs(np.diff(sent)).max() == pytest.approx(0.1) and sent[40] == 3.0
     assert sent[60] == pytest.approx(1.0)
+
+
+def test_where_efforts_are_measured_the_ramp_begins_at_those_that_acted_on_activation(library):
+    """So who stands on another controller's torques goes on standing; without a command they end by the time-out."""
+    q, v, limit = np.zeros(12), np.full(12, -2.0), 2.5
+    acting = np.full(12, 2.0)
+    side = Side(library, JOINTS, False, rows_of(JOINTS, limit=limit), ramp_s=0.02)
+    library.robot_side_activate(side.place, _array(acting))
+    sent = [side.update(0.001 * k, q, q)[1][0] for k in range(60)]
+    assert sent[:49] == [2.0] * 49 and sent[51:] == [0.0] * 9
+    library.robot_side_activate(side.place, _array(acting))
+    sent = [side.update(0.001, q, q)[1][0]]
+    for k in range(2, 40):
+        side.take(packed_trajectory(resting(12, -1.0), JOINTS))
+        sent.append(side.update(0.001 * k, q, q)[1][0])
+    share = np.minimum(np.arange(39) / 20, 1.0)
+    np.testing.assert_allclose(sent, 2.0 - 3.0 * share, atol=1e-12)
+    for wrong in (np.nan, np.inf, 1e300):
+        library.robot_side_activate(side.place, _array(np.full(12, wrong)))
+        np.testing.assert_array_equal(side.update(0.05, q, v)[1], np.full(12, 1.0))
+    side.lib.robot_side_stop(side.place)
+    side.update(0.06, q, v)
+    library.robot_side_activate(side.place, _array(acting))
+    np.testing.assert_array_equal(side.update(0.061, q, v)[1], np.full(12, 1.0))
 
 
 @pytest.mark.parametrize(

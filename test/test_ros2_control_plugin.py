@@ -208,6 +208,24 @@ def test_another_controller_takes_over_and_back_in_one_switch(host_of, listed):
         assert host.until(lambda: follows(host))
 
 
+def test_after_a_switch_the_ramp_begins_at_the_efforts_of_the_controller_before(host_of):
+    """That one leaves zero, on which a robot that stands would fall."""
+    host = host_of(effort_state_interfaces=True, start_ramp_s=1.0)
+    host.message = command(SOME)
+    assert host.until(lambda: follows(host)), host.log()
+    host.spawn("effort_controller")
+    assert host.switch(["effort_controller"], ["robot_side"])
+    host.send(2.0 * SOME)
+    assert host.holds(2.0 * SOME)
+    del host.changes[:]
+    assert host.switch(["robot_side"], ["effort_controller"])
+    assert host.until(lambda: follows(host))
+    seen = np.array([efforts for _, efforts in host.changes])
+    seen = seen[not seen[0].any() :]  # controller_manager may leave zero for one period
+    assert len(seen) > 20 and np.abs(seen[0] - 2.0 * SOME).max() < 0.1
+    assert (seen > SOME - 0.06).all(), "it never falls below what is commanded"
+
+
 @pytest.mark.parametrize("interface", ["robot_side_trajectory", "robot_side_feedback"])
 def test_kill_of_the_controller_is_damped_and_its_successor_followed(host_of, interface):
     host = host_of()

@@ -52,6 +52,7 @@ RobotSideController::CallbackReturn RobotSideController::on_init()
     auto_declare<std::vector<std::string>>("continuous_joints", {});
     auto_declare<std::vector<std::string>>("base_state_interfaces", {});
     auto_declare<bool>("floating_base", false);
+    auto_declare<bool>("effort_state_interfaces", false);
     for (const char * name : {"position_gain", "velocity_gain", "damping_nm_s_rad", "effort_limits_nm",
         "effort_rate_limits_nm_s"})
     {
@@ -83,6 +84,11 @@ InterfaceConfiguration RobotSideController::state_interface_configuration() cons
     for (const std::string & joint : settings_.joints) {out.names.push_back(joint + "/" + kind);}
   }
   out.names.insert(out.names.end(), base_interfaces_.begin(), base_interfaces_.end());
+  if (measures_effort_) {
+    for (const std::string & joint : settings_.joints) {
+      out.names.push_back(joint + "/" + hardware_interface::HW_IF_EFFORT);
+    }
+  }
   return out;
 }
 
@@ -123,6 +129,7 @@ Settings RobotSideController::settings_of_parameters()
             "base_state_interfaces are " + std::to_string(base_interfaces_.size()) +
             ", must be 13 where floating_base is true, else none");
   }
+  measures_effort_ = node->get_parameter("effort_state_interfaces").as_bool();
   odometry_timeout_s_ = node->get_parameter("odometry_timeout_s").as_double();
   if (!(odometry_timeout_s_ > 0.0)) {
     throw std::invalid_argument(
@@ -215,7 +222,11 @@ RobotSideController::CallbackReturn RobotSideController::on_activate(const rclcp
       measured.size());
     return CallbackReturn::ERROR;
   }
-  side_->activate();
+  const std::size_t n = effort_.size(), first = 2 * n + base_interfaces_.size();
+  for (std::size_t j = 0; j < n && measures_effort_; ++j) {
+    effort_[j] = state_interfaces_[first + j].get_optional().value_or(kUnknown);
+  }
+  side_->activate(measures_effort_ ? effort_.data() : nullptr);
   return CallbackReturn::SUCCESS;
 }
 

@@ -194,6 +194,20 @@ void takes_its_base_from_a_topic_until_it_is_old()
   EXPECT(bench.effort(0) == 0.0 && std::isnan(*bench.exported[3]->get_optional()));
 }
 
+void begins_at_the_efforts_that_acted()
+{
+  Bench bench;
+  bench.controller.get_node()->parameters["effort_state_interfaces"] = true;
+  bench.configure_and_activate();
+  EXPECT(bench.controller.state_interfaces_.size() == 6);
+  EXPECT(bench.controller.state_interfaces_[4].get_name() == "one/effort");
+  EXPECT(bench.controller.state_interfaces_[5].set_value(-1.5));
+  EXPECT(bench.controller.on_deactivate(kState) == CallbackReturn::SUCCESS);
+  EXPECT(bench.controller.on_activate(kState) == CallbackReturn::SUCCESS);
+  bench.period();
+  EXPECT(bench.effort(0) == 0.0 && bench.effort(1) == -1.5);
+}
+
 void takes_its_base_from_state_interfaces()
 {
   Bench bench(true, true);
@@ -234,6 +248,7 @@ int main()
   follows_and_damps_and_leaves_zero();
   stops_until_released();
   takes_its_base_from_a_topic_until_it_is_old();
+  begins_at_the_efforts_that_acted();
   takes_its_base_from_state_interfaces();
   refuses_what_does_not_fit();
   std::printf("all as it should be\n");

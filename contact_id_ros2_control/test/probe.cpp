@@ -51,6 +51,6 @@ int robot_side_update(
 
 void robot_side_stop(ours::RobotSide * side) {side->stop();}
 void robot_side_reset(ours::RobotSide * side) {side->reset();}
-void robot_side_activate(ours::RobotSide * side) {side->activate();}
+void robot_side_activate(ours::RobotSide * side, const double * efforts) {side->activate(efforts);}
 
 }  // extern "C"

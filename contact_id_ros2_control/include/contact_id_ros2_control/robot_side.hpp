@@ -323,7 +323,7 @@ public:
   explicit RobotSide(const Settings & settings)
   : settings_(checked(settings)), reader_(settings), exchange_(reader_.room()),
     motions_(joints() + (settings.floating_base ? kBaseMotion : 0)), away_(2 * motions_),
-    sent_(joints()), wanted_(joints()) {}
+    sent_(joints()), held_(joints()), wanted_(joints()) {}
 
   std::size_t joints() const {return settings_.joints.size();}
   State state() const {return state_.load(std::memory_order_relaxed);}
@@ -347,11 +347,20 @@ public:
   void reset() {reset_asked_.store(true, std::memory_order_release);}
 
   // In the thread of update. Activated: nothing has come yet; a stop stays latched.
-  void activate()
+  //
+  // efforts (n,) that act now, or null: the ramp begins there, so that who stands on another controller's torques
+  // goes on standing. Without a command they are held for timeout_s.
+  void activate(const double * efforts = nullptr)
   {
     exchange_.newest();
     following_ = false;
-    std::fill(sent_.begin(), sent_.end(), 0.0);
+    waited_s_ = 0.0;
+    holds_ = efforts != nullptr && state() != State::kStopped &&
+      detail::all_within(efforts, joints(), kGreatestNumber);
+    for (std::size_t j = 0; j < joints(); ++j) {
+      const double limit = settings_.effort_limit[j];
+      sent_[j] = held_[j] = holds_ ? std::min(std::max(efforts[j], -limit), limit) : 0.0;
+    }
     if (state() != State::kStopped) {set(State::kWaiting);}
   }
 
@@ -370,8 +379,12 @@ public:
     }
     const bool leads = following_ && torques(now_ns, q, v, base);
     const double share = leads ? share_of(passed) : 0.0;
+    if (!following_) {waited_s_ += passed;}
+    holds_ = holds_ && share < 1.0 && waited_s_ <= settings_.timeout_s &&
+      (state() == State::kWaiting || state() == State::kFollowing);
     for (std::size_t j = 0; j < joints(); ++j) {
       double torque = std::isfinite(v[j]) ? -settings_.damping[j] * v[j] : 0.0;
+      if (holds_) {torque += held_[j];}
       if (leads) {
         torque += share * (wanted_[j] - torque);
         const double step = settings_.effort_rate_limit[j] * passed;
@@ -522,11 +535,11 @@ private:
   Reader reader_;
   Exchange<Command> exchange_;
   std::size_t motions_;
-  std::vector<double> away_, sent_, wanted_;
+  std::vector<double> away_, sent_, held_, wanted_;
   std::atomic<State> state_{State::kWaiting};
   std::atomic<bool> stop_asked_{false}, reset_asked_{false};
-  bool following_ = false, may_return_ = false;
-  double session_ = 0.0, silent_s_ = 0.0, followed_s_ = 0.0;
+  bool following_ = false, may_return_ = false, holds_ = false;
+  double session_ = 0.0, silent_s_ = 0.0, followed_s_ = 0.0, waited_s_ = 0.0;
   std::int64_t arrival_ns_ = 0;
 };
 

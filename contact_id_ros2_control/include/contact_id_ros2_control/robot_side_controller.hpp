@@ -59,6 +59,7 @@ private:
   Settings settings_;
   std::vector<std::string> base_interfaces_;
   double odometry_timeout_s_ = 0.0;
+  bool measures_effort_ = false;  // then the ramp begins at the efforts that act on activation
   std::unique_ptr<RobotSide> side_;
   std::unique_ptr<Exchange<Base>> odometry_;
   std::vector<double> position_, velocity_, effort_;
