@@ -45,7 +45,7 @@ def shared(folder, *patterns):
 
 setup(
     name=NAME,
-    version="0.2.0",
+    version="0.3.0",
     description="Inverse dynamics control of robots in contact, with a ROS 2 controller",
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",

@@ -27,7 +27,7 @@ __all__ = [
     "solve",
     "solve_batch",
 ]
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOMES = {
     "ContactFrames": "models.batch",

@@ -7,6 +7,8 @@ import subprocess
 import yaml
 from paths import ROOT
 
+from contact_id_controller.settings.removed import REMOVED
+
 
 def read(name):
     return (ROOT / name).read_text(encoding="utf-8")
@@ -27,6 +29,11 @@ def test_citation_has_the_five_papers_and_this_version():
         ["Herzog", "Schaal", "Righetti"],
     ]
     assert len({each["title"] for each in references}) == 5
+
+
+def test_the_changelog_says_of_every_parameter_that_is_gone_what_became_of_it():
+    changelog = read("CHANGELOG.md")
+    assert [name for name in REMOVED if not re.search(rf"`{name}\b", changelog)] == []
 
 
 def test_hosted_ci_runs_what_everybody_runs():
