@@ -8,7 +8,7 @@ Friction problems of a standing quadruped (``problems.standing_robot``: 2.5 kg, 
 method on the normals alone, cold and warm.
 
 Limits of the measurement: kernels are called through numba's dispatcher with a workspace made
-before, QuantEcon's likewise; assembling M is not timed.  Each problem counts with its fastest
+before, QuantEcon's likewise, ``ppm_factored`` through its Python door; assembling M is not timed.  Each problem counts with its fastest
 repetition; medians and 99th percentiles are over problems.  A time counts whether or not the
 solver succeeded; the share solved stands beside it, certified by the same residual for all.
 """
@@ -23,9 +23,9 @@ from importlib.metadata import version
 
 import numpy as np
 
+from contact_id_controller.lcp import ppm_factored
 from contact_id_controller.lcp.lemke import lemke_kernel, lemke_workspace
 from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_friction_kernel
-from contact_id_controller.lcp.ppm_factored import ppm_factored_kernel, ppm_factored_workspace
 from contact_id_controller.lcp.status import PIVOTS, REPORT_SIZE, SOLVED
 from experiments.benchmark import lcp_problems as problems
 
@@ -173,24 +173,15 @@ def warm_friction(*problem):
 
 def factored_normals(Y, c, mu, edges, warm=False):
     normals, q = np.ascontiguousarray(Y[::3]), np.ascontiguousarray(c[::3])
-    n, r = normals.shape
-    workspace = ppm_factored_workspace(n, r)
-    basis, z, w = np.zeros(n, dtype=bool), np.empty(n), np.empty(n)
-    motion, report = np.empty(r), np.zeros(REPORT_SIZE)
+    basis = ppm_factored(normals, q, row_floor=1e-14).basis if warm else None
 
     def solve():
-        if not warm:
-            basis[:] = False
-        status = ppm_factored_kernel(
-            normals, q, 1e-14, 1000 + 50 * n, *workspace, basis, z, w, motion, report
-        )
+        found = ppm_factored(normals, q, basis, row_floor=1e-14)
         return (
-            lambda: status == SOLVED and backward_error(normals @ normals.T, q, z) < CERTIFIED,
-            report[PIVOTS],
+            lambda: found.solved and backward_error(normals @ normals.T, q, found.z) < CERTIFIED,
+            found.pivots,
         )
 
-    if warm:
-        solve()
     return solve
 
 
