@@ -7,7 +7,7 @@ from robots import gliding_solo, random_contacts, solo12, standing_solo
 
 from contact_id_controller import ContactSet, build_problem, solve
 from contact_id_controller.exceptions import UnknownModelError
-from contact_id_controller.models.steps.forces_exact_cone import TIE_BREAK
+from contact_id_controller.models.steps.exact_law import FINE_TIE_BREAK
 from contact_id_controller.projected.program import QcqpProgram
 from experiments.benchmark.random_problems import random_problem
 
@@ -39,7 +39,7 @@ def test_sticking_contacts_agree_with_clarabel(robot, mu):
         np.concatenate([problem.torque_offset, motion]),
         np.full(4, mu),
         1.0,
-        force_weight=TIE_BREAK * np.square(DT * problem.T).sum() / 12,
+        force_weight=FINE_TIE_BREAK * np.square(DT * problem.T).sum() / 12,
     )
     judge = np.array(by_clarabel(program).x)[:12]
     assert exact.torques @ exact.torques == pytest.approx(judge @ judge, rel=1e-5)

@@ -19,14 +19,14 @@ from contact_id_controller.geometry.feet import FootContacts, SphereFoot
 from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.kernels.pyramid import STICKING
 from contact_id_controller.models import contact_models, row_of
+from contact_id_controller.models.steps.exact_law import FINE_TIE_BREAK, STEPS, choose_forces
 from contact_id_controller.models.steps.force_distribution import (
     LEAST_SHARE,
     MANY_TIE_BREAK,
     RELUCTANCE,
     TIE_BREAK,
 )
-from contact_id_controller.models.steps.forces_exact_cone import distribute_exact
-from contact_id_controller.models.steps.reduced import Cones, Face
+from contact_id_controller.models.steps.reduced import Cones
 from experiments.benchmark.quadprog_two_stages import MODEL as BY_QUADPROG
 from experiments.benchmark.quadprog_two_stages import generators
 
@@ -157,14 +157,18 @@ def test_no_force_in_the_exact_cones_is_better(robot, share):
     q, contacts = standing_solo(robot, mu)
     problem = at_rest(robot, q, shared(contacts, share))
     start = solve(problem, distribution="none")
-    z, nothing = start.impulses.copy(), np.zeros(4)
-    steps = distribute_exact(
+    z = np.empty(12)
+    steps = choose_forces(
         problem.T,
         problem.torque_offset,
         problem.Y,
-        problem.Y.T @ z,
-        Face(np.full(4, STICKING), nothing, nothing),
+        problem.Y.T @ start.impulses,
+        np.full(4, STICKING),
+        np.zeros((4, 2)),
         Cones(problem.contacts.friction, 4, problem.contacts.load_share),
+        1.0,
+        FINE_TIE_BREAK,
+        STEPS,
         z,
     )
     assert steps > 0

@@ -112,37 +112,15 @@ def _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
 
 
 @kernel
-def _solve(
-    store,
-    actuated,
-    unactuated,
-    mu,
-    edges,
-    load_share,
-    distribution,
-    project,
-    basis,
-    room,
-):
-    """Opens the arrays for ``_complementarity``."""
-    reduced = open_store(store, actuated, unactuated)
-    return _complementarity(
-        reduced,
-        Cones(effective_friction(mu, NO_SLIP), edges, load_share),
-        distribution,
-        project,
-        basis,
-        begin(reduced, room),
-    )
-
-
-@kernel
-def _complementarity(reduced, cones, distribution, project, basis, answer):
+def _solve(store, actuated, unactuated, mu, edges, load_share, distribution, project, basis, room):
     """Lemke's method where contacts slide, and the torques; as ``coulomb_qp._two_stages``.
 
     basis (n, edges + 2): bool, the first guess in, the solution's out.
     """
-    Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
+    reduced = open_store(store, actuated, unactuated)
+    answer = begin(reduced, room)
+    cones = Cones(effective_friction(mu, NO_SLIP), edges, load_share)
+    Y, gap_speed, mu = reduced.Y, reduced.gap_speed, cones.mu
     moved, z, delta = answer.moved, answer.z, answer.delta
     n = gap_speed.shape[0]
     contradiction = 0.0

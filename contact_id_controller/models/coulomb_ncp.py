@@ -122,15 +122,6 @@ def _from_polygons(
 
 
 @kernel
-def _solve(store, actuated, unactuated, mu, load_share, distribution, project, guess, room):
-    """Opens the arrays for ``_exact_law``."""
-    reduced = open_store(store, actuated, unactuated)
-    answer = begin(reduced, room)
-    cones = Cones(effective_friction(mu, NO_SLIP), EASED_EDGES, load_share)
-    return _exact_law(reduced, cones, distribution, project, guess, answer)
-
-
-@kernel
 def _go_on(store, actuated, unactuated, mu, load_share, distribution, room):
     """From the impulses in ``room`` to a solution for the plan there; returns (code, steps)."""
     reduced = open_store(store, actuated, unactuated)
@@ -204,11 +195,14 @@ def _slide(reduced, cones, distribution, noise, starts, guess, held, answer):
 
 
 @kernel
-def _exact_law(reduced, cones, distribution, project, guess, answer):
+def _solve(store, actuated, unactuated, mu, load_share, distribution, project, guess, room):
     """The law for the plan, for the plan with nothing lifted, for eased contacts; and the torques.
 
     guess (n, 3): first guess of the impulses. Returns (code, steps, largest contradiction m/s).
     """
+    reduced = open_store(store, actuated, unactuated)
+    answer = begin(reduced, room)
+    cones = Cones(effective_friction(mu, NO_SLIP), EASED_EDGES, load_share)
     Y, gap_speed, mu = reduced.Y, reduced.gap_speed, cones.mu
     moved, z, delta = answer.moved, answer.z, answer.delta
     n = gap_speed.shape[0]

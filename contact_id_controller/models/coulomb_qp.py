@@ -34,6 +34,7 @@ from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
 from contact_id_controller.models.options import DISTRIBUTIONS
 from contact_id_controller.models.steps.compliance import with_compliance
 from contact_id_controller.models.steps.consistency import project_plan
+from contact_id_controller.models.steps.exact_law import widen
 from contact_id_controller.models.steps.finish import (
     RELAXED,
     STATUS_NAMES,
@@ -41,7 +42,6 @@ from contact_id_controller.models.steps.finish import (
     shift_offset,
 )
 from contact_id_controller.models.steps.force_distribution import distribute
-from contact_id_controller.models.steps.forces_exact_cone import widen
 from contact_id_controller.models.steps.motion import (
     ENORMOUS,
     MOVES,
@@ -175,7 +175,7 @@ def solve_cones(problem: Problem, mu: np.ndarray, stages: Stages, exact: bool = 
     numbers = problem.store, robot.actuated, robot.unactuated  # as of ``matrices``
     code, steps, contradiction = _solve(mu, share, stages, *numbers, 1, room, UNTOLD)
     if exact and code in (SOLVED, RELAXED):
-        # Its own kernel: who does not ask for it need not compile the interior-point method.
+        # Its own kernel: who does not ask for it need not compile it.
         steps += widen(*numbers, mu, edges, share, parts, room)
     status = STATUS_NAMES.get(code, NOT_CONVERGED)
     solution = Solution.of_room(problem, status, steps, contradiction, room)

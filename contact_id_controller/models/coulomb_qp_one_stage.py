@@ -20,12 +20,7 @@ from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import finish, outcome
 from contact_id_controller.models.steps.polygon_friction import polygon_friction
-from contact_id_controller.models.steps.reduced import (
-    Cones,
-    answer_room,
-    begin,
-    matrices,
-)
+from contact_id_controller.models.steps.reduced import answer_room, begin, matrices
 from contact_id_controller.models.steps.relaxation import BALANCED, elastic, mean_diagonal
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
@@ -76,7 +71,6 @@ def solve_regularised(
         *matrices(problem),
         mu,
         edges,
-        problem.contacts.load_share,
         options.consistency == "project",
         regularisation,
         x,
@@ -86,38 +80,15 @@ def solve_regularised(
 
 
 @kernel
-def _solve(
-    store,
-    actuated,
-    unactuated,
-    mu,
-    edges,
-    load_share,
-    project,
-    regularisation,
-    x,
-    room,
-):
-    """Opens the arrays for ``_one_stage``."""
-    reduced = open_store(store, actuated, unactuated)
-    return _one_stage(
-        reduced,
-        Cones(effective_friction(mu, np.inf), edges, load_share),
-        project,
-        regularisation,
-        x,
-        begin(reduced, room),
-    )
-
-
-@kernel
-def _one_stage(reduced, cones, project, regularisation, x, answer):
+def _solve(store, actuated, unactuated, mu, edges, project, regularisation, x, room):
     """The regularised program; x (nu,) its motion, in and out. As ``coulomb_qp._two_stages``."""
+    reduced = open_store(store, actuated, unactuated)
+    answer, mu = begin(reduced, room), effective_friction(mu, np.inf)
     contradiction = 0.0
     steps = 0
     if reduced.gap_speed.shape[0]:
         if project:
-            contradiction = project_plan(reduced, cones.mu, True, answer.delta, answer.moved)
+            contradiction = project_plan(reduced, mu, True, answer.delta, answer.moved)
         eps = regularisation * mean_diagonal(reduced.Y)
         for k in range(x.shape[0]):
             x[k] /= eps
@@ -125,8 +96,8 @@ def _one_stage(reduced, cones, project, regularisation, x, answer):
             reduced.Y,
             answer.moved,
             reduced.gap_speed,
-            cones.mu,
-            cones.edges,
+            mu,
+            edges,
             eps,
             BALANCED,
             x,

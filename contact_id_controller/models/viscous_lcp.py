@@ -81,33 +81,6 @@ def solve_viscous_lcp(
     return outcome(problem, code, steps, contradiction, room, loaded)
 
 
-@kernel
-def _solve(
-    store,
-    actuated,
-    unactuated,
-    keep,
-    viscosity,
-    load_share,
-    distribution,
-    project,
-    loaded,
-    room,
-):
-    """Opens the arrays for ``_rub``."""
-    reduced = open_store(store, actuated, unactuated)
-    return _rub(
-        reduced,
-        keep,
-        viscosity,
-        load_share,
-        distribution,
-        project,
-        loaded,
-        begin(reduced, room),
-    )
-
-
 class _Friction(NamedTuple):
     """Tangential impulses z_r = -rub_r (Y_r u + slip_r), of the velocity at the period's end.
 
@@ -198,8 +171,12 @@ def _distribute_normals(reduced, friction, load_share, distribution, u, answer, 
 
 
 @kernel
-def _rub(reduced, keep, viscosity, load_share, distribution, project, loaded, answer):
+def _solve(
+    store, actuated, unactuated, keep, viscosity, load_share, distribution, project, loaded, room
+):
     """Contacts that rub, and the torques; as ``coulomb_qp._two_stages``."""
+    reduced = open_store(store, actuated, unactuated)
+    answer = begin(reduced, room)
     Y, gap_speed, moved, z = reduced.Y, reduced.gap_speed, answer.moved, answer.z
     n, nu = gap_speed.shape[0], Y.shape[1]
     status, steps, contradiction = SOLVED, 0, 0.0

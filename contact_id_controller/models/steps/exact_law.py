@@ -6,7 +6,8 @@ one ray against the slip where it slides, none where it parts. Chosen are
 
     min 1/2 |torque_offset + T^T z|^2 + eps/2 |z|^2 + 1/2 sum_i w_i |z_i|^2     Y^T z = u,  z_i in K_i
 
-with the weights w_i of ``steps.force_distribution``; without the first term for least force.
+with the weights w_i of ``steps.force_distribution``; without the first term for least force. ``widen`` is the same
+for the motion of coulomb/qp (option ``cone``).
 """
 
 from __future__ import annotations
@@ -24,11 +25,28 @@ from contact_id_controller.kernels.dense import (
     forward_substitute,
 )
 from contact_id_controller.kernels.exact_cones.continuation import TOLERANCE, certify
-from contact_id_controller.kernels.pyramid import APART, SLIDING, STICKING
-from contact_id_controller.models.steps.finish import shift_offset
-from contact_id_controller.models.steps.force_distribution import NO_LEVER, share_weights
+from contact_id_controller.kernels.pyramid import (
+    APART,
+    HOLDING,
+    SLIDING,
+    STICKING,
+    effective_friction,
+)
+from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.models.steps.finish import finish, shift_offset
+from contact_id_controller.models.steps.force_distribution import (
+    NO_LEVER,
+    same_motion,
+    share_weights,
+)
+from contact_id_controller.models.steps.motion import classify, classify_stiction
+from contact_id_controller.models.steps.reduced import Cones, Face, open_answer
+from contact_id_controller.models.steps.slip import NO_SLIP
 
 TIE_BREAK = 1e-3  # eps: weight of the force norm against the torque norm, relative to traces
+FINE_TIE_BREAK = (
+    1e-4  # of ``widen``: costs 2e-8 of the torques' squares; less takes more than STEPS
+)
 STICKING_STEPS = 30  # Newton steps after which forces that hold a motion are given up
 STEPS = 50  # and forces at a motion that has some
 LAWFUL = 3.0 * TOLERANCE  # accepted defect of chosen forces: those they replace have TOLERANCE
@@ -164,13 +182,14 @@ def _rows(T, Y, mode, along, mu, scales, unit, first, W):
 
 
 @kernel
-def choose_forces(T, torque_offset, Y, u, mode, along, cones, torque_weight, limit, z):
+def choose_forces(T, torque_offset, Y, u, mode, along, cones, torque_weight, eps, limit, z):
     """z (3n,): the admissible impulses of least torque with Y^T z = u. Returns steps, negative where it failed.
 
     Args:
         T (3n, na), torque_offset (na,), Y (3n, nu), u (nu,): see ``Problem``.
         mode, along: see ``modes_at``.  cones: friction, finite, and load shares; see ``Cones``.
-        torque_weight: 1 for least torque, 0 for least force.  limit: Newton steps.
+        torque_weight: 1 for least torque, 0 for least force.  eps: of the force norm beside the torque
+            norm, relative to traces.  limit: Newton steps.
     """
     mu, load_share = cones.mu, cones.load_share
     n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
@@ -186,7 +205,7 @@ def choose_forces(T, torque_offset, Y, u, mode, along, cones, torque_weight, lim
     lever = size_t > NO_LEVER * NO_LEVER * 3 * loaded
     scale_t = torque_weight / math.sqrt(size_t / (3 * loaded)) if lever else 0.0
     scale_y = 1.0 / math.sqrt(size_y / (3 * loaded)) if size_y > 0.0 else 0.0
-    tie = TIE_BREAK / (scale_t * scale_t) if scale_t > 0.0 else 1.0
+    tie = eps / (scale_t * scale_t) if scale_t > 0.0 else 1.0
     unit, first, W = np.empty(n), np.empty(n, np.int64), np.empty((3 * loaded, na + nu))
     share_weights(T, mode, load_share, torque_weight, unit)
     for i in range(n):
@@ -194,7 +213,7 @@ def choose_forces(T, torque_offset, Y, u, mode, along, cones, torque_weight, lim
     whole, rows = _rows(T, Y, mode, along, mu, (scale_t, scale_y), unit, first, W)
     target, weight, x = np.empty(na + nu), np.zeros(na + nu), np.zeros(na + nu)
     for k in range(na):
-        target[k], weight[k] = -scale_t * torque_offset[k], TIE_BREAK
+        target[k], weight[k] = -scale_t * torque_offset[k], eps
     for k in range(nu):
         target[na + k] = scale_y * u[k]
     friction, forces = np.empty(whole), np.empty(rows)
@@ -253,7 +272,7 @@ def stick(reduced, moved, delta, held, cones, torque_weight, noise, z):
                     moved[r] -= free[r]
     shift_offset(reduced, delta, shifted)
     steps = choose_forces(
-        reduced.T, shifted, Y, u, mode, along, cones, torque_weight, STICKING_STEPS, z
+        reduced.T, shifted, Y, u, mode, along, cones, torque_weight, TIE_BREAK, STICKING_STEPS, z
     )
     if steps < 0:
         return False, -steps
@@ -302,9 +321,50 @@ def redistribute(reduced, moved, delta, cones, torque_weight, z):
     _motion_in_modes(Y, mu, mode, along, z, u)
     shift_offset(reduced, delta, shifted)
     steps = choose_forces(
-        reduced.T, shifted, Y, u, mode, along, cones, torque_weight, STEPS, chosen
+        reduced.T, shifted, Y, u, mode, along, cones, torque_weight, TIE_BREAK, STEPS, chosen
     )
     if steps >= 0 and certify(Y, moved, gap_speed, mu, chosen) <= LAWFUL:
         for r in range(3 * n):
             z[r] = chosen[r]
+    return abs(steps)
+
+
+@kernel
+def widen(store, actuated, unactuated, mu, edges, load_share, parts, room):
+    """Distribute the impulses of a solution of coulomb/qp anew, within exact cones where contacts stick. Returns steps.
+
+    What slides keeps the direction of its friction. Where contacts hold without load, or the method fails, the
+    pyramids' impulses stay. parts: see ``motion.classify``.
+    """
+    reduced = open_store(store, actuated, unactuated)
+    n, nu = mu.shape[0], reduced.Y.shape[1]
+    answer = open_answer(room, n, actuated.shape[0])
+    Y, z, moved, gap_speed = reduced.Y, answer.z, answer.moved, reduced.gap_speed
+    cones = Cones(effective_friction(mu, NO_SLIP), edges, load_share)
+    u, shifted, chosen = np.zeros(nu), np.empty(reduced.T.shape[1]), np.empty(3 * n)
+    for r in range(3 * n):
+        for k in range(nu):
+            u[k] += Y[r, k] * z[r]
+    face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
+    if parts:
+        classify(Y, moved, gap_speed, effective_friction(mu, np.inf), edges, True, u, face)
+    else:
+        classify_stiction(Y, moved, gap_speed, cones.mu, edges, np.inf, u, z, face)
+    along = np.zeros((n, 2))
+    for i in range(n):
+        if face.mode[i] == HOLDING:
+            return 0
+        if face.mode[i] == SLIDING and z[3 * i] > 0.0:
+            for d in range(2):
+                along[i, d] = z[3 * i + 1 + d] / (cones.mu[i] * z[3 * i])
+        elif face.mode[i] == SLIDING:
+            middle, size = face.angle[i] + 0.5 * face.span[i], math.cos(0.5 * face.span[i])
+            along[i, 0], along[i, 1] = size * math.cos(middle), size * math.sin(middle)
+    shift_offset(reduced, answer.delta, shifted)
+    steps = choose_forces(
+        reduced.T, shifted, Y, u, face.mode, along, cones, 1.0, FINE_TIE_BREAK, STEPS, chosen
+    )
+    if steps >= 0 and same_motion(Y, u, chosen):
+        z[:] = chosen
+    finish(reduced, answer)
     return abs(steps)
