@@ -152,7 +152,9 @@ def slacks(rules, now, first_s, legs, z):
     out.append(now.area_bounds - now.area_normals @ (u2 if now.both else u1))
     if not (now.both or np.isnan(now.aloft[0, 0])):
         moves_s = max(first_s - rules.settle_s, 0.4 * first_s)
-        far = min(rules.foot_speed * moves_s, rules.foot_acceleration * moves_s**2 / 5.8)
+        most, speed = rules.foot_acceleration, back @ now.aloft[1]
+        by_peak = np.maximum(most * moves_s**2 - speed**2 / most, 0.0) / 5.8
+        far = np.minimum(rules.foot_speed * moves_s, by_peak)
         way = back @ (u1 - now.aloft[0] - 0.5 * moves_s * now.aloft[1])
         out += [far + rules.slack_m - way, far + rules.slack_m + way]
     if legs:
@@ -369,6 +371,18 @@ def test_with_fixed_pressure_it_steps_as_khadivs_closed_form(push):
 
 
 # Infeasible, and what is given up
+
+
+def test_a_fast_foot_needs_time_to_stop():
+    """From 2 m/s in .05 s: 40 m/s^2 for nothing but to stop, so it cannot be led on to where it would be otherwise."""
+    rules, weights = a_biped(), Weights()
+    rules = rules._replace(foot_acceleration=40.0, settle_s=0.0, slack_m=0.0)
+    u0, way = a_situation(rules).feet[1], 0.5 * 0.05 * 2.0
+    for xi, way_x in ((0.3, way), (-0.1, way)):  # wherever the motion would have it
+        aloft = np.array([u0, [2.0, 0.0]])
+        now = a_situation(rules, com=np.array([xi, 0.05]), aloft=aloft)
+        landing = next_landing(rules, weights, now, np.array([0.05]))
+        assert landing.footholds[0][0] == pytest.approx(u0[0] + way_x, abs=1e-6)
 
 
 def test_what_cannot_be_is_said():

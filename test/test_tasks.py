@@ -9,7 +9,7 @@ from contact_id_controller.control import balance, tasks
 from contact_id_controller.control.balance_kernels import TASK_COMPLIANCE
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.following import Following
-from contact_id_controller.control.tasks_kernels import nearest_in_hull
+from contact_id_controller.control.tasks_kernels import com_acceleration, nearest_in_hull
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.goals import ComGoal, FootPath, Heading, Posture, TaskGoals
 from contact_id_controller.plans.plan import Plan
@@ -74,6 +74,18 @@ def test_nearest_in_hull_is_the_projection():
     assert nearest_in_hull(line, 4, 2.0, 0.0) == pytest.approx((1.0, 1.0))
     assert nearest_in_hull(line, 4, 5.0, 5.0) == pytest.approx((2.0, 2.0))
     assert nearest_in_hull(line, 2, 3.0, 4.0) == (0.0, 0.0)
+
+
+def test_the_height_counts_from_the_edge_on_which_a_sole_stands():
+    """A sole that tips by 4 cm asks for no straighter leg."""
+    points = np.array(
+        [[0.1, 0.05, 0.0], [0.1, -0.05, 0.0], [-0.1, 0.05, 0.04], [-0.1, -0.05, 0.04]]
+    )
+    corners = points, np.ones(4, dtype=bool), np.zeros(4, dtype=np.int64), 0.9
+    com, out = np.array([[0.0, 0.0, HEIGHT_M], [0.0, 0.0, 0.0]]), np.empty(3)
+    gains, gravity = (tasks.DIVERGENCE_GAIN, *tasks.HEIGHT_GAINS), np.array([0.0, 0.0, -9.81])
+    com_acceleration((np.zeros(6), RATE, HEIGHT_M), com, gains, gravity, corners, True, out)
+    assert out == pytest.approx(np.zeros(3), abs=1e-12)
 
 
 def wanted_and_rows(controller, q, v, goal, path_state):

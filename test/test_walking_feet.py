@@ -44,6 +44,21 @@ def test_a_path_goes_on_in_place_speed_and_acceleration_when_it_is_planned_anew(
         assert (jumps.max(axis=0) < 1e-12 * np.array([10.0, 10.0, 1e3])).all()
 
 
+@pytest.mark.parametrize("since_s", [0.04, 0.06, 0.09])
+def test_a_swing_cut_short_is_no_higher(since_s):
+    """The landing comes .25 s earlier while the foot rises: it turns down as it is, where it once rose to .17 m."""
+    swing, top = Swing(SHAPE, 1.0, np.zeros(3), 0.0, 1.48), 0.0
+    lands_s = 1.48
+    for t in np.arange(1.0, 1.48, 0.01).tolist():
+        lands_s = lands_s if t < 1.0 + since_s else 1.0 + since_s + 0.15
+        if t > lands_s - 0.01:
+            break
+        swing.aim(t, lands_s, np.array([0.2, 0.0]), 0.0, 0.0)
+        top = max(top, *(swing.at(t + s)[0, 2] for s in np.linspace(0.0, 0.01, 5)))
+    assert top < 1.2 * SHAPE.lift_m
+    assert swing.at(lands_s)[0, 2] == pytest.approx(0.0, abs=1e-9)
+
+
 def test_a_foot_lands_without_speed_along_the_ground():
     rng = np.random.default_rng(2)
     swing = Swing(SHAPE, 1.0, np.zeros(3), 0.0, 1.4)

@@ -39,6 +39,9 @@ class Puppet(Body):
         corners = half * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
         return np.vstack([self.places[k, :2] + corners for k in feet])
 
+    def ground_below(self, feet):
+        return 0.0
+
     def stretched(self, feet):
         return False
 
@@ -161,6 +164,17 @@ def test_a_push_makes_it_step_and_it_stands_again(walk, degrees):
     assert np.abs(walk.body.speed[:2]).max() < 0.02
 
 
+def test_pressure_in_a_turned_sole_is_planned_along_the_heading(walk, monkeypatch):
+    """Else a millimetre aside, which grows with the divergent component, is bought with the length of the sole."""
+    straight, turn = walk.body.points, np.array([[1.0, 0.03], [-0.03, 1.0]])
+    monkeypatch.setattr(walk.body, "points", lambda feet: straight(feet) @ turn.T)
+    normals, bounds = walk.planner._region((0,))
+    assert np.sort(np.abs(normals), axis=1) == pytest.approx(np.tile([0.0, 1.0], (4, 1)), abs=1e-9)
+    half = np.array([0.1, 0.0625]) - walk.body.margin_m
+    middle = walk.body.places[0, :2]
+    assert bounds - normals @ middle == pytest.approx(np.abs(normals) @ half, abs=1e-6)
+
+
 def test_legs_do_not_cross(walk):
     """Whatever it is told and pushed, a foothold lies on its own side of the other one."""
     rng, rules, nearest = np.random.default_rng(3), walk.planner.rules, np.inf
@@ -253,6 +267,21 @@ def test_talos_walks_in_mujoco_as_fast_as_it_is_told():
     assert nearest > 2 * 0.0625 + 0.02  # two soles and 2 cm
     assert run.following.outcome.not_following == ""
     assert (run.following.evidence < 0.5 * LIMITS).all()
+
+
+def test_the_ground_is_below_the_lowest_corner_of_a_sole_that_tips(parts):
+    """Its middle is in the air then, and a foot that lands there comes late."""
+    robot, contacts, posture = parts
+    body = Body(robot, contacts, posture)
+    flat = body.ground_below([0])
+    assert flat == pytest.approx(body.places[0, 2], abs=1e-6)
+    tipped = posture.copy()
+    tipped[robot.joint_names.index("leg_left_5_joint")] += 0.2
+    body.measure(robot.configuration([0, 0, 0, 0, 0, 0, 1], tipped), np.zeros(robot.nv))
+    assert body.ground_below([0]) == pytest.approx(
+        body.places[0, 2] - 0.1 * math.sin(0.2), abs=2e-3
+    )
+    assert body.ground_below([0, 1]) == body.ground_below([0])
 
 
 def test_feet_that_are_toed_out_at_rest_stay_so(parts):

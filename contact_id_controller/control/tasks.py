@@ -123,10 +123,12 @@ class Tasks:
         Distance, m, of the foot aloft that is farthest from its path, that foot, and what the centre of mass is lower
         above the feet that stand, m.
         """
-        poses, heights, low = self._poses, self._feet.points[period.touching, 2], 0.0
+        poses, feet, standing, low = self._poses, self._feet, period.touching, 0.0
         away = np.linalg.norm(poses[0, :, 0] - poses[1, :, 0], axis=1) * self._aloft
-        if len(heights):
-            low = goals.com.height_m + float(heights.mean() - self.com[0, 2])
+        ground = np.full(len(poses[0]), np.inf)
+        np.minimum.at(ground, feet.foot[standing], feet.points[standing, 2])
+        if standing.any():
+            low = goals.com.height_m + float(ground[ground < np.inf].mean() - self.com[0, 2])
         return float(away.max()), int(away.argmax()), low
 
     def acceleration(self, goals: TaskGoals, period: Period) -> None:

@@ -80,22 +80,26 @@ def com_acceleration(goal, com, gains, gravity, corners, lasts, out):
         com (2, 3): place and velocity, measured.  gains: of the divergent component, 1/s, and (2,) of the height.
         corners: (m, 3) of all contacts, standing (m,) bool, their feet (m,) and the share of a sole that may bear.
         lasts: the goals are still good; else the middle of the feet is the goal.
+
+    The height counts from the ground: the lowest corner of each sole that stands, for it may tip about an edge.
     """
     sampled, rate, height = goal
     points, standing, foot, share = corners
     middle, many = np.zeros((foot.max() + 1, 3)), np.zeros(foot.max() + 1)
+    low = np.full(foot.max() + 1, np.inf)
     for i in range(foot.shape[0]):
         if standing[i]:
             many[foot[i]] += 1.0
             for d in range(3):
                 middle[foot[i], d] += points[i, d]
+            low[foot[i]] = min(low[foot[i]], points[i, 2])
     feet, centre = 0.0, np.zeros(3)
     for k in range(many.shape[0]):
         if many[k] > 0.0:
             feet += 1.0
             for d in range(3):
                 middle[k, d] /= many[k]
-                centre[d] += middle[k, d]
+                centre[d] += middle[k, d] if d < 2 else low[k]
     hull, count = np.empty((foot.shape[0], 2)), 0
     for i in range(foot.shape[0]):
         if standing[i]:

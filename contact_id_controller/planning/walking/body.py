@@ -82,6 +82,7 @@ class Body:
         toes (L,): yaws in the posture, before that of the base, rad.
         com, speed (3,): of the centre of mass.  heading: of the base, rad.
         radii (L,): height of each frame's middle above its ground point is that of a ball, m; 0 for soles.
+        half_sizes (2,): of a sole along its x and y, m; 0 for round feet.
         rules, margin_m, height_m: what follows from the posture.
 
     Raises:
@@ -123,6 +124,7 @@ class Body:
             ]
         )
         self.height_m = float(self.com[2] - self.places[:, 2].mean())
+        self.half_sizes = self._half_sizes()
         self.margin_m = self._margin()
         self.rules = self._rules()
 
@@ -155,6 +157,10 @@ class Body:
         if rows is None:
             rows = self._rows[key] = np.flatnonzero(np.isin(self._foot, feet))
         return self._contacts.points[rows, :2]
+
+    def ground_below(self, feet: Sequence[int]) -> float:
+        """Height, m, of the lowest contact of these feet: a sole that tips stands on an edge."""
+        return float(self._contacts.points[np.isin(self._foot, feet), 2].min())
 
     def stretched(self, feet: Sequence[int]) -> bool:
         """Whether one of these feet's legs is straight."""
@@ -210,12 +216,13 @@ class Body:
         return groups[0], groups[1]
 
     def _half_sizes(self) -> np.ndarray:
-        """Half lengths (2,) of a sole along x and y, m; 0 for round feet."""
-        own = self.points([0])
-        return 0.5 * (own.max(axis=0) - own.min(axis=0))
+        """Half lengths (2,) of a sole along its own x and y, m; 0 for round feet."""
+        c, s = math.cos(self.yaws[0]), math.sin(self.yaws[0])
+        own = self.points([0]) @ np.array([[c, -s], [s, c]])
+        return np.asarray(0.5 * (own.max(axis=0) - own.min(axis=0)))
 
     def _margin(self) -> float:
-        half = self._half_sizes().min()
+        half = self.half_sizes.min()
         if half == 0.0 and len(self.frames) > 2:
             half = 0.1 * float(np.ptp(self.places[:, 1]))
         return float(MARGIN * half)
@@ -227,7 +234,7 @@ class Body:
         offset = places[0] - places[1]
         offset[np.abs(offset) < 1e-3] = 0.0
         length = min(leg.length_m for leg in self.legs)
-        apart, half = float(np.linalg.norm(offset)), self._half_sizes()
+        apart, half = float(np.linalg.norm(offset)), self.half_sizes
         carries_alone = half.min() > 0.0 or len(self.frames) > 2  # it can shift weight on it
         hips, reach = np.zeros((2, 2)), np.inf
         for k, leg in enumerate(self.legs):

@@ -20,6 +20,10 @@ APEX_SHARE = 0.4
 NEAR_S = 0.02
 """A foot this near to its highest point, or beyond it, is led down from where it is."""
 
+STEEPEST = 2.2
+"""Of what is left of the usual rise: the square of its share of time, times this, is the share of the height that a foot
+still rises at most. The usual rise is below that everywhere."""
+
 SHORTEST_S = 1e-4
 """Between two points of a path."""
 
@@ -117,6 +121,7 @@ class Swing:
         self, shape: SwingShape, lifted_s: float, place: np.ndarray, yaw: float, lands_s: float
     ):
         self.shape, self.lifted_s, self.lands_s = shape, lifted_s, lands_s
+        self._rises_s = APEX_SHARE * (lands_s - lifted_s)
         end_s = self._stops_s(lifted_s, lands_s)
         rest = np.zeros((3, 3))
         rest[0] = *place[:2], yaw
@@ -176,7 +181,9 @@ class Swing:
         apex_s = self.lifted_s + APEX_SHARE * (self.lands_s - self.lifted_s)
         ground, fall = np.array([ground_m]), -self.shape.land_m_s
         if now_s < apex_s - NEAR_S:
-            top = ground + self.shape.lift_m
+            share = STEEPEST * ((apex_s - now_s) / self._rises_s) ** 2
+            highest = np.maximum(motion[0], ground) + share * self.shape.lift_m
+            top = np.minimum(ground + self.shape.lift_m, highest)
             self.up = quintic(now_s, motion, apex_s, top, 0.0)
             rest = np.array([top, [0.0], [0.0]])
             self.down = quintic(apex_s, rest, self.lands_s, ground, fall)

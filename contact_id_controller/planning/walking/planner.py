@@ -31,8 +31,9 @@ from contact_id_controller.settings.gait import MAX_YAW_RATE_RAD_S, STEP, GaitSe
 CANDIDATES = 7
 """Times of landing that are tried, beside the usual one and that of the last plan."""
 
-EARLIEST, LATEST = 0.55, 1.5
-"""Shares of the usual swing between which a landing may lie."""
+EARLIEST, LATEST = 0.5, 1.5
+"""Shares of the usual swing between which a landing may lie. Earlier ones hold more of a push (a pendulum of TALOS's size,
+aside: .5 m/s from .55 on, .6 from .45 on), but G1's legs do not follow from .4 on."""
 
 FIXED_S = 0.06
 """Before a landing its time is not changed any more."""
@@ -277,9 +278,17 @@ class WalkingPlanner:
         return self.body.com[:2] + self.body.speed[:2] / self.rules.rate
 
     def _region(self, groups: Ordered[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Where the centre of pressure may be planned on these groups."""
-        feet = [k for group in groups for k in self.body.groups[group]]
-        normals, bounds = region_of(self.body.points(feet), self.body.margin_m)
+        """Where the centre of pressure may be planned on these groups.
+
+        On one sole: in a rectangle of its size along the heading, as the steps' boxes are. In its own, turned by a
+        degree, a millimetre aside, which grows with the divergent component, would be bought with all of its length.
+        """
+        body, feet = self.body, [k for group in groups for k in self.body.groups[group]]
+        if len(feet) == 1 and body.flat:
+            axes, half = _rotation(self.heading).T, body.half_sizes - body.margin_m
+            normals = np.vstack([axes, -axes])
+            return normals, normals @ body.places[feet[0], :2] + np.tile(half, 2)
+        normals, bounds = region_of(body.points(feet), body.margin_m)
         return normals, bounds
 
     def _outside(self) -> float:
@@ -421,7 +430,7 @@ class WalkingPlanner:
             return
         turn = _rotation(self.heading)
         yaw = self.heading + 0.5 * self.velocity[2] * self.rules.swing_s
-        ground_m = min(float(body.places[k, 2]) for k in body.groups[sequence.carry])
+        ground_m = body.ground_below(body.groups[sequence.carry])
         for k, swing in self._swings.items():
             goal = landing.footholds[0] + turn @ body.member[k]
             swing.aim(time_s, sequence.ends_s, goal, yaw + float(body.toes[k]), ground_m)

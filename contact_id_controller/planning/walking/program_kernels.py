@@ -215,18 +215,22 @@ def _leg_rows(rules, now, first_s, A, b, n):
 
 @kernel
 def _swing_rows(rules, now, first_s, A, b, n):
-    """Rows that keep u1 where the foot aloft gets in time; the number of rows so far."""
+    """Rows that keep u1 where the foot aloft gets in time, and stops; the number of rows so far.
+
+    From speed v to rest within T, at most a: half of v T, and as far to both sides as (a T^2 - v^2 / a) allows.
+    """
     if now.both or math.isnan(now.aloft[0, 0]):
         return n
-    moves_s = max(first_s - rules.settle_s, LATEST_SHARE * first_s)
-    by_peak = rules.foot_acceleration * moves_s * moves_s / PEAK
-    far = min(rules.foot_speed * moves_s, by_peak) + rules.slack_m
+    moves_s, most = max(first_s - rules.settle_s, LATEST_SHARE * first_s), rules.foot_acceleration
     turn, low, high, at = np.empty((2, 2)), np.empty(2), np.empty(2), np.empty(2)
     turn[0, 0] = turn[1, 1] = math.cos(now.heading)
     turn[1, 0], turn[0, 1] = math.sin(now.heading), -math.sin(now.heading)
     for d in range(2):
         at[d] = now.aloft[0, d] + 0.5 * moves_s * now.aloft[1, d]
-        low[d], high[d] = -far, far
+        speed = turn[0, d] * now.aloft[1, 0] + turn[1, d] * now.aloft[1, 1]
+        by_peak = max(most * moves_s * moves_s - speed * speed / most, 0.0) / PEAK
+        high[d] = min(rules.foot_speed * moves_s, by_peak) + rules.slack_m
+        low[d] = -high[d]
     return _between(A, b, n, U1, -1, turn, at, low, high)
 
 
