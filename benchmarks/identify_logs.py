@@ -26,7 +26,8 @@ from contact_id_controller.identification.smoothing import moving, smoothed
 from contact_id_controller.identification.told import told
 from contact_id_controller.logs.log import Log
 
-KUKA = "data/KUKA/HW/measurements_1.npz", "model/kuka_lwr4.urdf"
+KUKA = "data/KUKA/HW/measurements_{}.npz", "model/kuka_lwr4.urdf"
+KUKA_LOGS = 1, 2, 3
 UR10E = "dataset_ur10e/identification_data/ur-20_02_{}.csv", "URe/urdf/ur10e.urdf"
 UR10E_LOGS = "19_14harm50sec", "10-30sec_12harm"
 TIAGO = (
@@ -36,9 +37,9 @@ TIAGO = (
 RIDGE = 1e-3
 
 
-def kuka(copy: Path) -> Log:
-    """KUKA LWR4+, 200 Hz: joint torque sensors; velocities and accelerations as the repository filtered them."""
-    raw = np.load(copy / KUKA[0])
+def kuka(copy: Path, which: int = 1) -> Log:
+    """KUKA LWR4+, 200 Hz: joint torque sensors; all channels as the repository filtered them, below 2 or 3 Hz."""
+    raw = np.load(copy / KUKA[0].format(which))
     channels = (raw[name] for name in ("positions", "velocities", "accelerations", "torques"))
     return Log(raw["times"] - raw["times"][0], tuple(f"lwr_{k}_joint" for k in range(7)), *channels)
 
@@ -69,7 +70,7 @@ def alone(found: Identified, log: Log, judge: Log | None) -> np.ndarray:
     rows = []
     for side in (fitted, kept):
         motion = smoothed(side, found.cutoff_hz, found.source)
-        rows.append(Rows.of(found.robot, motion, found.dry).only(moving(motion)))
+        rows.append(Rows.of(found.robot, motion, found.shapes).only(moving(motion)))
     result = []
     for j in range(found.robot.na):
         tables = [np.column_stack([each.links[:, j], each.drives[j]]) for each in rows]
@@ -105,7 +106,7 @@ def judge(name: str, log: Log, urdf: Path, other: Log | None = None) -> None:
     print(
         f"{name}: {took:.1f} s; {found.source} below {found.cutoff_hz:.1f} Hz; combinations told to a tenth: {sure.known} "
         f"of {sure.base}; masses {pseudo[:, 3, 3].round(2)} kg, least eigenvalue {np.linalg.eigvalsh(pseudo).min():.1e}; "
-        f"N·m per unit {(1.0 / found.fit.parameters.gains).round(2)}"
+        f"N·m per unit {(1.0 / found.fit.parameters.gains).round(2)}; the base leans by {np.degrees(found.lean).round(2)} degrees"
     )
 
 
@@ -118,7 +119,8 @@ def main() -> None:
     print("| log | joint | URDF | identified | ratio | alone | R² URDF | R² | R², standing too |\n"
           + "|---" * 9 + "|")  # fmt: skip
     if given.kuka is not None:
-        judge("KUKA", kuka(given.kuka), given.kuka / KUKA[1])
+        for which in KUKA_LOGS:
+            judge(f"KUKA {which}", kuka(given.kuka, which), given.kuka / KUKA[1])
     if given.ur10e is not None:
         first, second = (ur10e(given.ur10e, which) for which in UR10E_LOGS)
         urdf = given.ur10e / UR10E[1]

@@ -28,6 +28,7 @@ GROUPS = {
     "Start in five minutes": ["getting_started", "contact_models", "comparison"],
     "Tutorials": [
         "your_robot",
+        "to_the_robot",
         "tutorial_arm",
         "tutorial_humanoid",
         "examples",

@@ -201,6 +201,12 @@ def test_a_bag_with_an_imu_that_has_stamps_of_its_own(tmp_path):
             data = types.serialize_cdr(message, message.__msgtype__)
             writer.write(topics[name], 100 * 10**9 + ns + 3_000_000, data)
 
+        # As a node may write states without velocities: the reader refuses bytes behind the last array.
+        other = writer.add_connection("/contact_states", state.__msgtype__, typestore=types)
+        longer = state(stamped(0), ["foot"], np.ones(1), np.zeros(0), np.zeros(0))
+        data = bytes(types.serialize_cdr(longer, state.__msgtype__)) + bytes(8)
+        writer.write(other, 100 * 10**9, data)
+
         none, cov = np.zeros(0), np.zeros(9)
         for k in range(N):
             ns = 10_000_000 * k

@@ -29,6 +29,7 @@ from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fin
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.identification.identify import Identified, identify, samples_of
 from contact_id_controller.identification.model_fit import Rows
+from contact_id_controller.identification.regressor import BREAKAWAY, DRY
 from contact_id_controller.identification.smoothing import HIGHEST, Samples, filtered, smoothed
 from contact_id_controller.logs.log import Log
 from contact_id_controller.robot import FRICTION_SPEED
@@ -117,7 +118,8 @@ class Free:
         # A joint that hardly stands, or moves, in the free log is judged by its noise, too.
         noise = found.fit.noise / np.abs(found.fit.parameters.gains)
         standing, moving = (CLEAR * np.maximum(each, noise) for each in (standing, moving))
-        return cls(found, standing, moving, found.fit.parameters.drives[:, 1], in_amperes)
+        dry = found.fit.parameters.drives[:, [DRY, BREAKAWAY]].sum(axis=1)
+        return cls(found, standing, moving, dry, in_amperes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,21 +150,22 @@ def residual(found: Identified, samples: tuple[Samples, ...]) -> Residual:
     )
     motion = smoothed(even, cutoff, found.source)
     fit = found.fit.parameters
-    drives, dry = fit.drives.copy(), fit.drives[:, 1]
-    drives[:, 1] = 0.0
-    without = Rows.of(found.robot, motion, found.dry).predicted(
+    drives, (dry, more) = fit.drives.copy(), fit.drives[:, [DRY, BREAKAWAY]].T
+    drives[:, [DRY, BREAKAWAY]] = 0.0
+    without = Rows.of(found.robot, motion, found.shapes).predicted(
         dataclasses.replace(fit, drives=drives)
     )
     whole = (without - motion.torque) / fit.gains
-    width = np.array([FRICTION_SPEED if each.winds_up else each.width for each in found.dry])
+    width = np.array([FRICTION_SPEED if each.winds_up else each.width for each in found.shapes])
+    falls = np.array([each.breakaway_rad_s or np.inf for each in found.shapes])
     rows = 2 * round(TURNS_S / per) + 1
     fastest = maximum_filter1d(motion.v, rows, axis=0)
     slowest = minimum_filter1d(motion.v, rows, axis=0)
     forwards, backwards = slowest > STANDS * width, fastest < -STANDS * width
     stands = ~(forwards | backwards)
-    sliding = dry * np.tanh(motion.v / width)
-    most = np.where(stands, dry, -sliding)
-    least = np.where(stands, -dry, -sliding)
+    sliding = (dry + more * np.exp(-np.abs(motion.v) / falls)) * np.tanh(motion.v / width)
+    most = np.where(stands, dry + more, -sliding)
+    least = np.where(stands, -dry - more, -sliding)
     beyond = np.maximum(whole - most, 0.0) + np.minimum(whole - least, 0.0)
     return Residual(motion.time, motion.q, whole, beyond, stands)
 

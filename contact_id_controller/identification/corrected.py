@@ -18,6 +18,13 @@ from contact_id_controller.identification.pseudo_inertia import (
     pseudo_of,
     shared,
 )
+from contact_id_controller.identification.regressor import (
+    BACKWARDS,
+    BREAKAWAY,
+    FORWARDS,
+    OFFSET,
+    WAVES,
+)
 from contact_id_controller.robot import FRICTION_SPEED, RobotModel
 
 Array = NDArray[np.float64]
@@ -29,18 +36,32 @@ THIN = 1e-9
 """Smallest eigenvalue of a body's pseudo-inertia, of its largest one, for its parts to keep their shares."""
 
 
+def roll_pitch(lean: Array) -> tuple[float, float]:
+    """Angles, rad, of a base whose gravity has these shares (2,) along x and y of its root."""
+    return -float(lean[1]), float(lean[0])
+
+
+def by_angle(found: Identified, joint: int) -> float:
+    """rms over its travel, N·m, of what a joint's torque has by its angle."""
+    shape = found.shapes[joint]
+    if shape.travel_rad is None:
+        return 0.0
+    waves = shape.waves(np.linspace(*shape.travel_rad, 200))
+    return float(np.std(waves @ found.fit.parameters.drives[joint, -WAVES:]))
+
+
 def motor_rows(found: Identified) -> list[str]:
     """Rows of the parameter ``motors``, one a joint.
 
     Friction there is the same in both directions: viscous friction is the mean of both. Dry friction that winds up has
-    the usual width over the speed.
+    the usual width over the speed; what breaking away takes more is left out.
     """
     rows = []
-    for name, drive, dry in zip(
-        found.robot.joint_names, found.fit.parameters.drives.tolist(), found.dry
+    for name, drive, shape in zip(
+        found.robot.joint_names, found.fit.parameters.drives.tolist(), found.shapes
     ):
-        rotor, friction, forwards, backwards, _ = (max(value, 0.0) for value in drive)
-        width = FRICTION_SPEED if dry.winds_up else dry.width
+        rotor, friction, forwards, backwards = (max(value, 0.0) for value in drive[:BREAKAWAY])
+        width = FRICTION_SPEED if shape.winds_up else shape.width
         rows.append(
             f"{name} rotor_inertia_kg_m2={rotor:.6g} dry_friction_nm={friction:.6g} "
             f"viscous_friction_nm_s_rad={0.5 * (forwards + backwards):.6g} friction_speed_rad_s={width:.6g}"
@@ -54,11 +75,14 @@ def parameter_text(found: Identified, urdf: Path) -> str:
     lines += [f'      - "{row}"' for row in motor_rows(found)]
     lines += [
         "",
-        "# Not read by any node: offset of the measurement, N·m, and friction by direction.",
+        "# Not read by any node: how the base leans, offset of the measurement, friction by direction, what breaking away",
+        "# takes more, and what a joint has by its angle (rms), N·m.",
+        "# base: roll {:.4g}, pitch {:.4g} rad".format(*roll_pitch(found.lean)),
     ]
-    for name, drive in zip(found.robot.joint_names, found.fit.parameters.drives):
+    for j, (name, drive) in enumerate(zip(found.robot.joint_names, found.fit.parameters.drives)):
         lines.append(
-            f"# {name}: offset {drive[4]:.4g}, viscous forwards {drive[2]:.4g}, backwards {drive[3]:.4g} N·m s/rad"
+            f"# {name}: offset {drive[OFFSET]:.4g}, viscous forwards {drive[FORWARDS]:.4g}, backwards "
+            f"{drive[BACKWARDS]:.4g} N·m s/rad, breaking away {drive[BREAKAWAY]:.4g}, by angle {by_angle(found, j):.4g}"
         )
     constants = 1.0 / found.fit.parameters.gains if found.in_amperes else found.measured_constants
     if constants is not None:

@@ -147,7 +147,7 @@ class _Planner:
         self.space = base_space(robot, found.fit.belief)
         self.known = found.fit.information
         self.looked = np.linspace(0.0, duration_s, LOOKED_AT)
-        self.usual = found.dry
+        self.usual = found.shapes
         self.identified = pin.Model(robot.model)
         self.identified.armature = np.zeros(robot.nv)  # drives have the rotors
         for k, body in enumerate(found.fit.parameters.bodies.reshape(-1, COORDINATES)):

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
 
 from contact_id_controller.exceptions import RecordError, UnknownJointError, choices
 from contact_id_controller.identification.model_fit import (
+    LEAN_RAD,
     Belief,
     Fit,
     Rows,
@@ -18,8 +20,17 @@ from contact_id_controller.identification.model_fit import (
     explained_freely,
     fit,
 )
-from contact_id_controller.identification.regressor import DryFriction, stated_parameters
+from contact_id_controller.identification.regressor import (
+    BACKWARDS,
+    DRY,
+    FORWARDS,
+    OFFSET,
+    DriveShape,
+    drive_regressor,
+    stated_parameters,
+)
 from contact_id_controller.identification.smoothing import (
+    FEWEST_ROWS,
     POSITION,
     Motion,
     Samples,
@@ -29,6 +40,7 @@ from contact_id_controller.identification.smoothing import (
     pieces,
     smoothed,
     sources,
+    still,
 )
 from contact_id_controller.logs.log import SLOWEST_S, Log
 from contact_id_controller.robot import FRICTION_SPEED, RobotModel, resolve_urdf
@@ -42,17 +54,26 @@ HELD_OUT = 0.3
 """Share of the time, at the end, on which the fit is judged."""
 
 MOST_ROWS, TRIED_ROWS = 12_000, 2_000
-"""Of a fit, and of a choice of the filter."""
+"""Of a fit, and of a choice of filter or friction."""
 
 SPEEDS = (0.1, 1.0 / 3.0, 1.0, 3.0)
 TRAVELS = (0.001, 0.003, 0.01, 0.03)
 """Widths of dry friction that are tried, of `FRICTION_SPEED` and of the span of the joint's motion."""
 
+BREAKAWAYS = (0.0, 0.1, 0.3)
+"""Speeds over which dry friction falls to that of sliding that are tried, of the joint's largest speed; 0: it does not."""
+
+TRIED_INDEPENDENT, PARTS = 100, 4
+"""Where shapes of drives are tried: independent rows that a log counts as; parts, of which each is left out once."""
+
+LEANS, LEVEL = 3, 0.1
+"""Fits, at most, until the base's lean is found; change, in standard deviations, at which it is."""
+
 EDGES = 0.2
 """Share of the longest part of a log that is left out at either end, at most."""
 
 BETTER = 0.95
-"""Residual of another kind of dry friction, of the usual one's, from which on it is taken."""
+"""Residual of another kind of drive, of the usual one's, from which on it is taken."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,8 +104,9 @@ class Identified:
     """What a log says of a robot.
 
     Attributes:
-        robot: of the description, with the joints of the log; others are held.
-        fit: see `model_fit.Fit`.  dry: of each joint.
+        robot: of the description, with the joints of the log; others are held. Its gravity is that of the base as it leans.
+        fit: see `model_fit.Fit`.  shapes: of each joint's drive.
+        lean: (2,), share of gravity that the base's lean puts along x and y of the description's root.
         source, cutoff_hz: of what the motion was made, and below which frequency.
         judged: on the held-out part, or on another log; None: nothing was held out.
         fitted_s, judged_s: time of both parts.
@@ -95,7 +117,8 @@ class Identified:
 
     robot: RobotModel
     fit: Fit
-    dry: tuple[DryFriction, ...]
+    shapes: tuple[DriveShape, ...]
+    lean: Array
     source: str
     cutoff_hz: float
     judged: Judged | None
@@ -194,23 +217,28 @@ def identify(
     else:
         fitted, (kept, _) = samples, samples_of(robot, judge)
     source, cutoff = chosen_filter(robot, fitted)
-    motion = smoothed(fitted, cutoff, source).thinned(MOST_ROWS)
-    usual = [DryFriction(FRICTION_SPEED)] * robot.na
-    which = moving(motion)
-    rows = Rows.of(robot, motion, usual).only(which)
-    dry = chosen_friction(rows, motion)
+    motion, seen = (
+        smoothed(each, cutoff, source).thinned(MOST_ROWS) if each else None
+        for each in (fitted, kept)
+    )
+    assert motion is not None
+    usual = [DriveShape(FRICTION_SPEED)] * robot.na
+    stated = stated_parameters(robot).ravel()
+    level = Rows.of(robot, motion, usual, stated).only(moving(motion))
     belief = belief_of(robot, motion, in_amperes)
-    begun = rows
-    rows = dataclasses.replace(rows, drives=drives_of(motion, dry))
-    found = fit(rows, belief)
+    simple = None
+    if seen is not None:
+        simple = described_with_friction(robot, level, Rows.of(robot, seen, usual), belief)
+    shapes = chosen_shapes(level, motion, belief)
+    found, lean = leaning_fit(robot, motion, shapes, level, belief)
     judged = None
-    if kept:
-        seen = smoothed(kept, cutoff, source).thinned(MOST_ROWS)
-        judged = _judged(robot, found, begun, seen, dry)
+    if seen is not None and simple is not None:
+        judged = _judged(Rows.of(robot, seen, shapes), moving(seen), simple, found)
     return Identified(
         robot,
         found,
-        tuple(dry),
+        tuple(shapes),
+        lean,
         source,
         cutoff,
         judged,
@@ -240,8 +268,6 @@ def split(
     Raises:
         RecordError: too little is left to fit.
     """
-    from contact_id_controller.identification.smoothing import FEWEST_ROWS
-
     times = np.concatenate([each.time for each in samples])
     at = float(times[min(int((1.0 - held_out) * len(times)), len(times) - 1)])
     if held_out == 0.0:
@@ -258,7 +284,7 @@ def split(
 
 def chosen_filter(robot: RobotModel, samples: Sequence[Samples]) -> tuple[str, float]:
     """Channel and cut-off, Hz, with which torques are explained best, without any belief about parameters."""
-    usual = [DryFriction(FRICTION_SPEED)] * robot.na
+    usual = [DriveShape(FRICTION_SPEED)] * robot.na
     cutoffs = cutoffs_hz(samples)
     longest = max(each.time[-1] - each.time[0] for each in samples)
     cutoffs = [each for each in cutoffs if edge_s(each) < EDGES * longest] or cutoffs[:1]
@@ -274,37 +300,91 @@ def chosen_filter(robot: RobotModel, samples: Sequence[Samples]) -> tuple[str, f
     return best
 
 
-def chosen_friction(rows: Rows, motion: Motion) -> list[DryFriction]:
-    """Dry friction of each joint that explains its torques best."""
-    span = np.ptp(motion.q, axis=0)
-    span = np.maximum(span, 1e-3 * span.max())
-    na = len(span)
-    candidates = [[DryFriction(FRICTION_SPEED)] * na]
-    candidates += [[DryFriction(share * FRICTION_SPEED)] * na for share in SPEEDS]
-    candidates += [[DryFriction(share * each, True) for each in span] for share in TRAVELS]
-    left = np.array(
-        [
-            _rms(each.measured - explained_freely(each))
-            for each in (
-                dataclasses.replace(rows, drives=drives_of(motion, dry)) for dry in candidates
-            )
-        ]
-    )
-    left = np.where(np.isfinite(left), left, np.inf)
-    best = np.argmin(left, axis=0)
-    best = np.where(left.min(axis=0) < BETTER * left[0], best, 0)
-    return [candidates[k][j] for j, k in enumerate(best)]
+def chosen_shapes(rows: Rows, motion: Motion, belief: Belief) -> list[DriveShape]:
+    """Shapes of the joints' drives: of each the one that explains each part of the log best by the others.
+
+    Bodies and lean are those of a fit with the usual dry friction, which is what ``rows`` have.
+    """
+    first = fit(rows, belief).parameters
+    without = dataclasses.replace(first, drives=0.0 * first.drives)
+    left = (rows.measured - rows.predicted(without)) / first.gains
+    some = slice(None, None, -(-len(motion) // TRIED_ROWS))
+    found = []
+    for j, candidates in enumerate(tried_shapes(motion)):
+        channels, least = (motion.q[:, j], motion.v[:, j], motion.a[:, j]), np.inf
+        best = candidates[0]
+        for shape in candidates:
+            table = np.column_stack([drive_regressor(*channels, shape), left[:, j]])[some]
+            score = _left_out(table, belief.drive_sd[j])
+            if score < least * (BETTER if best is candidates[0] else 1.0):
+                best, least = shape, score
+        found.append(best)
+    return found
 
 
-def _judged(
-    robot: RobotModel, found: Fit, begun: Rows, motion: Motion, dry: Sequence[DryFriction]
-) -> Judged:
-    """Residuals of a motion that was not fitted; ``begun``: rows of that which was, with the usual friction."""
-    usual = Rows.of(robot, motion, [DryFriction(FRICTION_SPEED)] * robot.na)
-    rows = dataclasses.replace(usual, drives=drives_of(motion, dry))
-    which = moving(motion)
-    simple = described_with_friction(robot, begun, usual, found.belief)
-    measured = rows.only(which).measured
+def tried_shapes(motion: Motion) -> list[list[DriveShape]]:
+    """For each joint the usual shape and others."""
+    result = []
+    for q, fastest, rests in zip(motion.q.T, np.abs(motion.v).max(axis=0), still(motion)):
+        low, high = float(q.min()), float(q.max())
+        turns = [DriveShape(FRICTION_SPEED)]
+        if not rests:
+            turns += [DriveShape(share * FRICTION_SPEED) for share in SPEEDS]
+            turns += [DriveShape(share * (high - low), True) for share in TRAVELS]
+        result.append(
+            [
+                shape._replace(breakaway_rad_s=share * float(fastest), travel_rad=travel)
+                for travel in ((None,) if rests else (None, (low, high)))
+                for share in ((0.0,) if rests else BREAKAWAYS)
+                for shape in turns
+            ]
+        )
+    return result
+
+
+def _left_out(table: Array, spread: Array) -> float:
+    """rms that each part of the rows (n, m + 1) has in the last column when the others are fitted to the first m."""
+    table = table[np.isfinite(table[:, -1])]
+    if len(table) < PARTS * FEWEST_ROWS:
+        return np.inf
+    used = np.append(np.abs(table[:, :-1]).max(axis=0) > 0.0, True)
+    low = np.where(np.arange(len(spread)) < OFFSET, 0.0, -np.inf)[used[:-1]]
+    table = table[:, used] * np.append(spread, 1.0)[used]
+    weight = np.sqrt(TRIED_INDEPENDENT / len(table)) / max(float(np.std(table[:, -1])), 1e-12)
+    parts = [np.linalg.qr(weight * rows, mode="r") for rows in np.array_split(table, PARTS)]
+    belief, total = np.eye(len(low), len(low) + 1), 0.0
+    for k, part in enumerate(parts):
+        system = np.vstack([*parts[:k], *parts[k + 1 :], belief])
+        weights = lsq_linear(system[:, :-1], system[:, -1], (low, np.inf), method="bvls").x
+        total += float(np.sum((part @ np.append(weights, -1.0)) ** 2))
+    return float(np.sqrt(total))
+
+
+def leaning_fit(
+    robot: RobotModel, motion: Motion, shapes: Sequence[DriveShape], level: Rows, belief: Belief
+) -> tuple[Fit, Array]:
+    """A fit, and how far the base leans (2,): torques of bodies that lean are those of the bodies found before.
+
+    The robot's gravity becomes that of the lean.
+    """
+    down, which = robot.model.gravity.linear.copy(), moving(motion)
+    size, lean = float(np.linalg.norm(down)), np.zeros(2)
+    rows = dataclasses.replace(level, drives=drives_of(motion, shapes))
+    for _ in range(LEANS):
+        found = fit(rows, dataclasses.replace(belief, lean=lean))
+        change = found.parameters.lean
+        lean = lean + change
+        robot.model.gravity.linear = down + size * np.append(lean, 0.0)
+        if np.abs(change).max() < LEVEL * LEAN_RAD:
+            break
+        rows = Rows.of(robot, motion, shapes, found.parameters.bodies).only(which)
+    parameters = dataclasses.replace(found.parameters, lean=np.zeros(2))
+    return dataclasses.replace(found, parameters=parameters), lean
+
+
+def _judged(rows: Rows, moves: NDArray[np.bool_], simple: Array, found: Fit) -> Judged:
+    """Residuals of rows that were not fitted; ``simple``: what the description with friction predicts of them."""
+    measured = rows.only(moves).measured
     predicted = rows.predicted(found.parameters)
     return Judged(
         _rms(measured - simple),
@@ -325,7 +405,9 @@ def described_with_friction(robot: RobotModel, fitted: Rows, judged: Rows, belie
         if not valid.any():
             continue
         links = [rows.links[:, j] @ stated for rows in (fitted, judged)]
-        friction = [rows.drives[j, :, 1:] for rows in (fitted, judged)]
+        friction = [
+            rows.drives[j, :, [DRY, FORWARDS, BACKWARDS, OFFSET]].T for rows in (fitted, judged)
+        ]
         known = 0.0 if belief.in_amperes else links[0]
         if belief.in_amperes:
             friction = [np.column_stack(pair) for pair in zip(friction, links)]

@@ -1,11 +1,12 @@
 """One weighted robust fit of inertial parameters, drives and torque constants to measured torques.
 
-    minimise  sum_j sum_k w_jk (y_jk - g_j (Y_jk theta(x) + F_jk phi_j))^2 + |belief|^2
+    minimise  sum_j sum_k w_jk (y_jk - g_j (Y_jk theta(x) + F_jk phi_j + L_jk l))^2 + |belief|^2
 
 y: torques, N·m, with g = 1, or motor currents, A, with g = 1 / torque per ampere. theta(x): parameters of bodies that can
-exist (`pseudo_inertia`). phi_j: rotor, friction and offset of the joint (`regressor.DRIVE`). Weights are Huber's over the
-joint's noise and over the time for which its residual stays what it is, so that 1,000 rows of one error count as one. As
-the model is linear in theta and phi, each joint's rows are reduced once to a triangle, and a step costs nothing.
+exist (`pseudo_inertia`). phi_j: rotor, friction and offset of the joint (`regressor.DRIVE`). l: how far the base leans.
+Weights are Huber's over the joint's noise and over the time for which its residual stays what it is, so that 1,000 rows
+of one error count as one. As the model is linear in theta, phi and l, each joint's rows are reduced once to a triangle,
+and a step costs nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +16,19 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
+from scipy.linalg import lstsq, solve_triangular
+from scipy.optimize import lsq_linear
 
 from contact_id_controller.identification.pseudo_inertia import COORDINATES, Bodies, believed
 from contact_id_controller.identification.regressor import (
-    DRIVE,
-    DryFriction,
+    BACKWARDS,
+    BREAKAWAY,
+    FORWARDS,
+    OFFSET,
+    WAVES,
+    DriveShape,
     drive_regressor,
+    leaning_torques,
     link_regressor,
     stated_parameters,
 )
@@ -36,11 +43,11 @@ HUBER = 1.345
 ROUNDS, SETTLED = 12, 0.05
 """Of weights and trust, at most; relative change of the trust at which they are done."""
 
-TOLERANCE, MOST_STEPS = 1e-7, 60
+TOLERANCE, MOST_STEPS = 1e-5, 60
 """Of a step and of the sum of squares, relative, and steps, at most, between two sets of weights."""
 
 RANK = 1e-6
-"""Singular values below this share of the largest are 0."""
+"""Pivots below this share of the largest are 0."""
 
 TRUST, MOST_TRUST, LEAST_TRUST = 0.3, 0.1, 3.0
 """Standard deviation of a body's coordinates about the description, to begin with; bounds of what the log makes of it. A
@@ -56,6 +63,13 @@ ASYMMETRY = 0.3
 """Standard deviation of the difference of viscous friction forwards and backwards, and of the offset, as a share of that
 of friction."""
 
+LEAN_RAD = 0.03
+"""Standard deviation of a base's roll and pitch, which descriptions take to be 0."""
+
+BY_ANGLE, LEAST_BY_ANGLE, MOST_BY_ANGLE = 0.1, 0.01, 1.0
+"""Size of a torque that depends on the joint's angle, as a share of the joint's torques, to begin with; bounds of what
+the log makes of it."""
+
 GAIN, DESCRIBED = 0.5, 0.1
 """Standard deviation of the logarithm of a torque constant that the description does not explain, and the least one of
 that which it does: currents tell no scale, so masses of the description do."""
@@ -66,19 +80,34 @@ class Rows:
     """A motion as linear equations.
 
     Attributes:
-        links (n, na, 10 nb), drives (na, n, 5): regressors.  measured (n, na): N·m or A; what is not a number does
-        not count.
+        links (n, na, 10 nb), drives (na, n, 6 + WAVES): regressors.  leaning (n, na, 2): N·m, of a base that leans more than
+        the robot's gravity says.  measured (n, na): N·m or A; what is not a number does not count.
     """
 
     links: Array
     drives: Array
+    leaning: Array
     measured: Array
 
     @classmethod
-    def of(cls, robot: RobotModel, motion: Motion, dry: Sequence[DryFriction]) -> Rows:
-        """The equations of a motion; ``dry``: of each joint."""
+    def of(
+        cls,
+        robot: RobotModel,
+        motion: Motion,
+        shapes: Sequence[DriveShape],
+        bodies: Array | None = None,
+    ) -> Rows:
+        """The equations of a motion.
+
+        Args:
+            robot, motion: its joints in the same order.  shapes: of each joint's drive.
+            bodies: (10 nb,), that lean with the base; None: it does not lean further.
+        """
         links = link_regressor(robot, motion.q, motion.v, motion.a)
-        return cls(links, drives_of(motion, dry), motion.torque)
+        leaning = np.zeros((*motion.q.shape, 2))
+        if bodies is not None:
+            leaning = leaning_torques(robot, motion.q, bodies)
+        return cls(links, drives_of(motion, shapes), leaning, motion.torque)
 
     def only(self, which: NDArray[np.bool_]) -> Rows:
         """The same, of which only measurements at ``which`` (n, na) count."""
@@ -87,15 +116,15 @@ class Rows:
     def predicted(self, model: Parameters) -> Array:
         """Torques, or currents, (n, na)."""
         torque = self.links @ model.bodies
-        torque += np.einsum("jnk,jk->nj", self.drives, model.drives)
+        torque += np.einsum("jnk,jk->nj", self.drives, model.drives) + self.leaning @ model.lean
         return torque * model.gains
 
 
-def drives_of(motion: Motion, dry: Sequence[DryFriction]) -> Array:
-    """Regressors of all drives, (na, n, 5)."""
-    channels = zip(motion.q.T, motion.v.T, motion.a.T, dry)
+def drives_of(motion: Motion, shapes: Sequence[DriveShape]) -> Array:
+    """Regressors of all drives, (na, n, 6 + WAVES)."""
+    channels = zip(motion.q.T, motion.v.T, motion.a.T, shapes)
     found = np.array([drive_regressor(*each) for each in channels])
-    found[still(motion), :, :-1] = 0.0  # noise of a speed tells nothing of friction
+    found[still(motion), :, :OFFSET] = 0.0  # noise of a speed tells nothing of friction
     return found
 
 
@@ -104,12 +133,14 @@ class Parameters:
     """What explains torques.
 
     Attributes:
-        bodies: (10 nb,), Pinocchio's order.  drives: (na, 5), see `DRIVE`.  gains: (na,), measured unit per N·m.
+        bodies: (10 nb,), Pinocchio's order.  drives: (na, 6 + WAVES), see `DRIVE`.  gains: (na,), measured unit per N·m.
+        lean: (2,), share of gravity along x and y of the world, beyond that of the robot.
     """
 
     bodies: Array
     drives: Array
     gains: Array
+    lean: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +149,9 @@ class Belief:
 
     Attributes:
         bodies: of the description.  body_sd (nb,): of each coordinate of a body, relative (`pseudo_inertia`).
-        drives, drive_sd: (na, 5), in units of the measurement, so that rotors and friction say nothing of the gains.  log_gains, log_gain_sd: (na,).
+        drives, drive_sd: (na, 6 + WAVES), in units of the measurement, so that rotors and friction say nothing of the
+            gains.
+        lean: (2,), that the robot's gravity has already.  log_gains, log_gain_sd: (na,).
         signs: (na,), of the gains: drives may count the other way round.  in_amperes: whether gains are fitted.
     """
 
@@ -126,6 +159,7 @@ class Belief:
     body_sd: Array
     drives: Array
     drive_sd: Array
+    lean: Array
     log_gains: Array
     log_gain_sd: Array
     signs: Array
@@ -134,25 +168,36 @@ class Belief:
     @property
     def size(self) -> int:
         """Number of unknowns."""
-        return self.bodies.size + self.drives.size + self.in_amperes * len(self.drives)
+        return self.gains.start + self.in_amperes * len(self.drives)
+
+    @property
+    def leans(self) -> slice:
+        """Places of the lean among the unknowns, behind bodies and drives."""
+        start = self.bodies.size + self.drives.size
+        return slice(start, start + 2)
+
+    @property
+    def gains(self) -> slice:
+        """Places of the gains among the unknowns; nothing is there where none are fitted."""
+        return slice(self.leans.stop, self.leans.stop + len(self.drives))
 
     def parameters(self, unknown: Array) -> Parameters:
         """What unknowns (size,) stand for."""
         x, drives, log_gains = self.split(unknown)
         gains = np.exp(log_gains)
         drives /= gains[:, None]
-        drives[:, :-1] = np.maximum(
-            drives[:, :-1], 0.0
-        )  # a rounding step below, see `_least_squares`
-        return Parameters(self.bodies.parameters(x), drives, self.signs * gains)
+        friction = drives[:, :OFFSET]  # a rounding step below 0, see `_least_squares`
+        drives[:, :OFFSET] = np.maximum(friction, 0.0)
+        lean = LEAN_RAD * unknown[self.leans] - self.lean
+        return Parameters(self.bodies.parameters(x), drives, self.signs * gains, lean)
 
     def split(self, unknown: Array) -> tuple[Array, Array, Array]:
-        """Coordinates of bodies (10 nb,), drives (na, 5) in their units, logarithms of gains (na,)."""
+        """Coordinates of bodies (10 nb,), drives (na, 6 + WAVES) in their units, logarithms of gains (na,)."""
         nb, nd = self.bodies.size, self.drives.size
         drives = self.drives + self.drive_sd * unknown[nb : nb + nd].reshape(self.drives.shape)
         log_gains = self.log_gains
         if self.in_amperes:
-            log_gains = log_gains + self.log_gain_sd * unknown[nb + nd :]
+            log_gains = log_gains + self.log_gain_sd * unknown[self.gains]
         return unknown[:nb] * np.repeat(self.body_sd, COORDINATES), drives, log_gains
 
 
@@ -165,7 +210,7 @@ def belief_of(robot: RobotModel, motion: Motion, in_amperes: bool) -> Belief:
     stated = stated_parameters(robot)
     pseudo = believed(stated, _radius(robot))
     bodies = Bodies(pseudo)
-    rows = Rows.of(robot, motion, [DryFriction(w) for w in robot.motors.friction_speed_rad_s])
+    rows = Rows.of(robot, motion, [DriveShape(w) for w in robot.motors.friction_speed_rad_s])
     log_gains, log_gain_sd, signs = np.zeros(robot.na), np.ones(robot.na), np.ones(robot.na)
     if in_amperes:
         torque = rows.links @ bodies.parameters(np.zeros(bodies.size))
@@ -177,10 +222,14 @@ def belief_of(robot: RobotModel, motion: Motion, in_amperes: bool) -> Belief:
     gains, motors = np.exp(log_gains), robot.motors
     viscous = motors.viscous_friction_nm_s_rad * gains
     rotor, dry = motors.rotor_inertia_kg_m2 * gains, motors.dry_friction_nm * gains
-    drives = np.column_stack([rotor, dry, viscous, viscous, 0.0 * viscous])
-    spread = np.column_stack([size / change, size, size / speed, size / speed, ASYMMETRY * size])
-    body_sd = np.full(len(stated), TRUST)
-    return Belief(bodies, body_sd, drives, spread, log_gains, log_gain_sd, signs, in_amperes)
+    nothing = np.zeros((robot.na, 2 + WAVES))
+    drives = np.column_stack([rotor, dry, viscous, viscous, nothing])
+    spread = np.column_stack(
+        [size / change, size, size / speed, size / speed, size, ASYMMETRY * size]
+    )
+    spread = np.column_stack([spread, np.tile(BY_ANGLE * size, (WAVES, 1)).T])
+    body_sd, lean = np.full(len(stated), TRUST), np.zeros(2)
+    return Belief(bodies, body_sd, drives, spread, lean, log_gains, log_gain_sd, signs, in_amperes)
 
 
 def _believed_gains(rows: Rows, torque: Array) -> tuple[Array, Array, Array]:
@@ -250,10 +299,11 @@ class Fit:
 def _prior(belief: Belief) -> Array:
     """Rows (m, size) whose sum of squares is what the belief costs."""
     extra = []
-    start, per = belief.bodies.size, len(DRIVE)
+    start, per = belief.bodies.size, belief.drives.shape[1]
     for j in range(len(belief.drives)):
         row = np.zeros(belief.size)
-        row[start + per * j + 2], row[start + per * j + 3] = 1.0 / ASYMMETRY, -1.0 / ASYMMETRY
+        row[start + per * j + FORWARDS] = 1.0 / ASYMMETRY
+        row[start + per * j + BACKWARDS] = -1.0 / ASYMMETRY
         extra.append(row)
     return np.vstack([np.eye(belief.size), *extra])
 
@@ -295,16 +345,20 @@ def explained_freely(rows: Rows) -> Array:
     found = np.full(rows.measured.shape, np.nan)
     for j, measured in enumerate(rows.measured.T):
         valid = np.isfinite(measured)
-        columns = np.column_stack([rows.links[:, j], rows.drives[j]])
-        columns /= np.maximum(np.linalg.norm(columns, axis=0), 1e-12)
+        columns = np.column_stack([rows.links[:, j], rows.drives[j], rows.leaning[:, j]])
+        columns = columns[:, np.abs(columns).max(axis=0) > 1e-9]
+        columns /= np.linalg.norm(columns, axis=0)
         if valid.any():
-            weights = np.linalg.lstsq(columns[valid], measured[valid], rcond=RANK)[0]
+            # By QR: the SVD of numpy's lstsq does not converge on every log.
+            weights = lstsq(columns[valid], measured[valid], RANK, lapack_driver="gelsy")[0]
             found[:, j] = columns @ weights
     return found
 
 
 def _trusted(belief: Belief, unknown: Array, jacobian: Array) -> tuple[Belief, Array]:
     """How far each body of the description is trusted, by how far the log takes it from there (MacKay's evidence).
+
+    In the same way: how large each joint's torque by its angle is.
 
     Returns:
         The belief with other standard deviations, and the same unknowns in their units.
@@ -317,9 +371,18 @@ def _trusted(belief: Belief, unknown: Array, jacobian: Array) -> tuple[Belief, A
     size = np.sum((moved * belief.body_sd[:, None]) ** 2, axis=1) + STUBBORN * TRUST**2
     body_sd = np.sqrt(size / (np.sum(told, axis=1) + STUBBORN))
     body_sd = np.clip(body_sd, MOST_TRUST, LEAST_TRUST)
-    unknown = unknown.copy()
+    unknown, share = unknown.copy(), np.diag(covariance)
     unknown[:nb] *= np.repeat(belief.body_sd / body_sd, COORDINATES)
-    return dataclasses.replace(belief, body_sd=body_sd), unknown
+    drives = unknown[nb : belief.leans.start].reshape(belief.drives.shape)  # a view
+    told = 1.0 - share[nb : belief.leans.start].reshape(belief.drives.shape)[:, -WAVES:]
+    drive_sd, largest = belief.drive_sd.copy(), belief.drive_sd[:, BREAKAWAY]
+    size = np.sum((drives * drive_sd)[:, -WAVES:] ** 2, axis=1)
+    size += STUBBORN * (BY_ANGLE * largest) ** 2
+    size = np.sqrt(size / (np.sum(told, axis=1) + STUBBORN)) / largest
+    size = largest * np.clip(size, LEAST_BY_ANGLE, MOST_BY_ANGLE)
+    drives[:, -WAVES:] *= (drive_sd[:, -1] / size)[:, None]
+    drive_sd[:, -WAVES:] = size[:, None]
+    return dataclasses.replace(belief, body_sd=body_sd, drive_sd=drive_sd), unknown
 
 
 def reduced(rows: Rows, weights: Array) -> list[Array]:
@@ -328,7 +391,12 @@ def reduced(rows: Rows, weights: Array) -> list[Array]:
     for j in range(rows.measured.shape[1]):
         used = weights[:, j] > 0.0
         columns = np.column_stack(
-            [rows.links[used, j], rows.drives[j, used], rows.measured[used, j]]
+            [
+                rows.links[used, j],
+                rows.drives[j, used],
+                rows.leaning[used, j],
+                rows.measured[used, j],
+            ]
         )
         columns *= np.sqrt(weights[used, j])[:, None]
         found.append(np.asarray(np.linalg.qr(columns, mode="r"), dtype=np.float64))
@@ -336,37 +404,57 @@ def reduced(rows: Rows, weights: Array) -> list[Array]:
 
 
 def _least_squares(triangles: Sequence[Array], belief: Belief, start: Array) -> Array:
-    """Unknowns (size,) with the least sum of squares, friction and rotors not negative."""
+    """Unknowns (size,) with the least sum of squares, friction and rotors not negative: bounded Gauss-Newton steps."""
     prior = _prior(belief)
     low = np.full(belief.size, -np.inf)
-    nb, nd = belief.bodies.size, belief.drives.size
-    # A rounding step below, so that what is believed to be 0 is inside.
-    bound = -belief.drives / belief.drive_sd - 1e-9
-    bound[:, -1] = -np.inf
-    low[nb : nb + nd] = bound.ravel()
+    bound = -belief.drives / belief.drive_sd
+    bound[:, OFFSET:] = -np.inf
+    low[belief.bodies.size : belief.leans.start] = bound.ravel()
 
     def residuals(unknown: Array) -> Array:
         found = belief.parameters(unknown)
         parts = []
         for j, triangle in enumerate(triangles):
-            torque = np.concatenate([found.bodies, found.drives[j]])
+            torque = np.concatenate([found.bodies, found.drives[j], found.lean])
             parts.append(triangle @ np.append(abs(found.gains[j]) * torque, -1.0))
         return np.concatenate([*parts, prior @ unknown])
 
-    def jacobian(unknown: Array) -> Array:
-        return np.vstack([_data_jacobian(triangles, belief, unknown), prior])
+    unknown = np.maximum(start, low)
+    left = residuals(unknown)
+    for _ in range(MOST_STEPS):
+        jacobian = np.vstack([_data_jacobian(triangles, belief, unknown), prior])
+        step = _bounded_step(jacobian, left, low - unknown)
+        cost, share = left @ left, 1.0
+        while share > TOLERANCE:
+            new = np.maximum(unknown + share * step, low)
+            left = residuals(new)
+            if left @ left <= cost:
+                break
+            share *= 0.5
+        else:
+            return unknown
+        moved, unknown = np.abs(new - unknown).max(), new
+        if cost - left @ left < TOLERANCE * cost or moved < TOLERANCE:
+            break
+    return unknown
 
-    begin = np.maximum(start, low + 1e-10)
-    result = least_squares(
-        residuals,
-        begin,
-        jacobian,
-        bounds=(low, np.inf),
-        xtol=TOLERANCE,
-        ftol=TOLERANCE,
-        max_nfev=MOST_STEPS,
-    )
-    return np.asarray(result.x)
+
+def _bounded_step(jacobian: Array, left: Array, low: Array) -> Array:
+    """The step (m,), not below ``low`` (m,), that minimises |J step + left|.
+
+    Unbounded unknowns come first in a triangle, whose last rows then are a small problem for the bounded ones.
+    """
+    bounded = np.isfinite(low)
+    order = np.concatenate([np.flatnonzero(~bounded), np.flatnonzero(bounded)])
+    count = int(np.sum(~bounded))
+    table = np.linalg.qr(np.column_stack([jacobian[:, order], left]), mode="r")[: len(order)]
+    first, last = table[:count], table[count:]
+    below = np.minimum(low[bounded], -1e-12)
+    some = lsq_linear(last[:, count:-1], -last[:, -1], (below, np.inf), method="bvls").x
+    rest = solve_triangular(first[:, :count], -first[:, -1] - first[:, count:-1] @ some)
+    step = np.zeros(len(order))
+    step[order] = np.concatenate([rest, some])
+    return step
 
 
 def _data_jacobian(triangles: Sequence[Array], belief: Belief, unknown: Array) -> Array:
@@ -374,15 +462,19 @@ def _data_jacobian(triangles: Sequence[Array], belief: Belief, unknown: Array) -
     x, _, log_gains = belief.split(unknown)
     by_x = belief.bodies.jacobian(x) * np.repeat(belief.body_sd, COORDINATES)
     bodies, gains = belief.bodies.parameters(x), np.exp(log_gains)
-    nb, nd, per = belief.bodies.size, belief.drives.size, len(DRIVE)
+    nb, per = belief.bodies.size, belief.drives.shape[1]
+    lean = LEAN_RAD * unknown[belief.leans] - belief.lean
     blocks = []
     for j, triangle in enumerate(triangles):
         block = np.zeros((len(triangle), belief.size))
         block[:, :nb] = gains[j] * triangle[:, :nb] @ by_x
         own = slice(nb + per * j, nb + per * (j + 1))
         block[:, own] = triangle[:, nb : nb + per] * belief.drive_sd[j]
+        leaning = triangle[:, nb + per : nb + per + 2]
+        block[:, belief.leans] = gains[j] * LEAN_RAD * leaning
         if belief.in_amperes:
-            block[:, nb + nd + j] = belief.log_gain_sd[j] * gains[j] * triangle[:, :nb] @ bodies
+            torque = triangle[:, :nb] @ bodies + leaning @ lean
+            block[:, belief.gains.start + j] = belief.log_gain_sd[j] * gains[j] * torque
         blocks.append(block)
     return np.vstack(blocks)
 

@@ -17,9 +17,18 @@ DRIVE = (
     "dry friction",
     "viscous friction forwards",
     "viscous backwards",
+    "breakaway friction",
     "offset",
 )
-"""Parameters of a joint's drive, in the order of its columns: kg m², N·m, N·m s/rad twice, N·m."""
+"""Parameters of a joint's drive, in the order of its columns: kg m², N·m, N·m s/rad twice, N·m twice. After them come
+`WAVES` columns of a torque that depends on the joint's angle, N·m."""
+
+DRY, FORWARDS, BACKWARDS, BREAKAWAY, OFFSET = range(1, 6)
+"""Columns of a drive."""
+
+WAVES, FINENESS, ROOM = 20, 16.0, 1.3
+"""Of a torque by the angle: columns; how often its correlation length goes into the travel; half of the period of its
+first wave, as a share of the travel."""
 
 
 def link_regressor(robot: RobotModel, q: Array, v: Array, a: Array) -> Array:
@@ -40,20 +49,26 @@ def link_regressor(robot: RobotModel, q: Array, v: Array, a: Array) -> Array:
     return found
 
 
-class DryFriction(NamedTuple):
-    """How dry friction of a joint turns round with its motion.
+class DriveShape(NamedTuple):
+    """What torques of a joint's drive depend on, and how.
 
     Attributes:
-        width: rad/s, of tanh(v / width); or rad, of the travel in which it turns round (Dahl): then friction lags
-            behind the velocity, as in gears that wind up before they slide.
+        width: of the reversal of dry friction: rad/s, of tanh(v / width); or rad, of the travel in which it turns round
+            (Dahl): then friction lags behind the velocity, as in gears that wind up before they slide.
         winds_up: which of both.
+        breakaway_rad_s: speed over which friction falls from that of breaking away to that of sliding (Stribeck); 0: it
+            does not.
+        travel_rad: lowest and highest angle of a torque that depends on the angle (cables, ripple of gears and
+            sensors); None: there is none.
     """
 
     width: float
     winds_up: bool = False
+    breakaway_rad_s: float = 0.0
+    travel_rad: tuple[float, float] | None = None
 
-    def of(self, q: Array, v: Array) -> Array:
-        """Its course (n,) between -1 and 1, for positions and velocities (n,) that follow each other."""
+    def course(self, q: Array, v: Array) -> Array:
+        """Dry friction (n,) between -1 and 1, for positions and velocities (n,) that follow each other."""
         if not self.winds_up:
             return np.tanh(v / self.width)
         travel = np.diff(q)
@@ -67,14 +82,60 @@ class DryFriction(NamedTuple):
         z[-1] = value
         return z
 
+    def breakaway(self, q: Array, v: Array) -> Array:
+        """What friction has more at low speed, (n,) between -1 and 1."""
+        if not self.breakaway_rad_s:
+            return np.zeros(len(q))
+        return self.course(q, v) * np.exp(-np.abs(v) / self.breakaway_rad_s)
 
-def drive_regressor(q: Array, v: Array, a: Array, dry: DryFriction) -> Array:
-    """Columns (n, 5) of one joint's drive, see `DRIVE`; q, v, a: its motion, (n,)."""
+    def waves(self, q: Array) -> Array:
+        """Waves over the angle (n, WAVES), each as large as what a random smooth function has of it.
+
+        Source: Solin and Särkkä, *Hilbert space methods for reduced-rank Gaussian process regression*, 2020, eq. 56,
+        of a squared exponential of unit variance.
+        """
+        if self.travel_rad is None:
+            return np.zeros((len(q), WAVES))
+        low, high = self.travel_rad
+        half, length = 0.5 * ROOM * (high - low), (high - low) / FINENESS
+        frequency = 0.5 * np.pi * np.arange(1, WAVES + 1) / half
+        density = np.sqrt(2.0 * np.pi) * length * np.exp(-0.5 * (frequency * length) ** 2)
+        beyond = np.clip(q, low, high) - 0.5 * (low + high) + half
+        waves: Array = np.sin(beyond[:, None] * frequency) * np.sqrt(density / half)
+        return waves
+
+
+def drive_regressor(q: Array, v: Array, a: Array, shape: DriveShape) -> Array:
+    """Columns (n, 6 + WAVES) of one joint's drive, see `DRIVE`; q, v, a: its motion, (n,)."""
     return np.column_stack(
-        [a, dry.of(q, v), np.maximum(v, 0.0), np.minimum(v, 0.0), np.ones(len(v))]
+        [
+            a,
+            shape.course(q, v),
+            np.maximum(v, 0.0),
+            np.minimum(v, 0.0),
+            shape.breakaway(q, v),
+            np.ones(len(v)),
+            shape.waves(q),
+        ]
     )
 
 
 def stated_parameters(robot: RobotModel) -> Array:
     """The description's parameters (nb, 10) of its moving bodies."""
     return np.array([body.toDynamicParameters() for body in list(robot.model.inertias)[1:]])
+
+
+def leaning_torques(robot: RobotModel, q: Array, bodies: Array) -> Array:
+    """Torques (n, na, 2) that hold bodies (10 nb,) against gravity along x and along y of the world, instead of down."""
+    model = pin.Model(robot.model)
+    for k, body in enumerate(bodies.reshape(-1, 10)):
+        model.inertias[k + 1] = pin.Inertia.FromDynamicParameters(body)
+    size = float(np.linalg.norm(robot.model.gravity.linear))
+    found, whole = np.zeros((len(q), robot.na, 2)), robot.neutral()
+    for k, axis in enumerate(np.eye(3)[:2]):
+        model.gravity.linear = size * axis
+        data = model.createData()
+        for row, position in enumerate(q):
+            robot.put_joints(whole, position)
+            found[row, :, k] = pin.computeGeneralizedGravity(model, data, whole)[robot.actuated]
+    return found

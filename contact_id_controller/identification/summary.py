@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from contact_id_controller.identification.corrected import by_angle, roll_pitch
 from contact_id_controller.identification.identify import Identified
 from contact_id_controller.identification.told import Told
 
@@ -16,6 +17,7 @@ def lines(found: Identified, told: Told) -> list[str]:
     return [
         *_fitted(found),
         *_judged(found),
+        *_base(found, told),
         *_drives(found, told),
         *_bodies(found, told),
         *_missing(found, told),
@@ -55,6 +57,15 @@ def _judged(found: Identified) -> list[str]:
     return result
 
 
+def _base(found: Identified, told: Told) -> list[str]:
+    """How far the base leans."""
+    angles = [
+        f"{name} {np.degrees(value):.2f} ± {np.degrees(sd):.1g}"
+        for name, value, sd in zip(("roll", "pitch"), roll_pitch(found.lean), told.lean_sd[::-1])
+    ]
+    return [f"The base leans against the URDF's root (degrees): {', '.join(angles)}."]
+
+
 def _drives(found: Identified, told: Told) -> list[str]:
     """A line for each joint's drive."""
     result = ["Drives (± one standard deviation; ? where this log does not tell it):"]
@@ -62,12 +73,15 @@ def _drives(found: Identified, told: Told) -> list[str]:
         cells = [
             f"{title} {value:.3g} ± {sd:.2g}{'' if sure else ' ?'}"
             for title, value, sd, sure in zip(
-                ("rotor", "dry", "viscous +", "viscous -", "offset"),
+                ("rotor", "dry", "viscous +", "viscous -", "breakaway", "offset"),
                 found.fit.parameters.drives[j],
                 told.drive_sd[j],
                 told.drives[j],
             )
+            if title != "breakaway" or found.shapes[j].breakaway_rad_s
         ]
+        if found.shapes[j].travel_rad is not None:
+            cells.append(f"by its angle {by_angle(found, j):.3g}")
         if found.in_amperes:
             constant = 1.0 / found.fit.parameters.gains[j]
             sure = "" if told.gains[j] else " ?"

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from contact_id_controller.identification.model_fit import GAIN, Belief, Fit
+from contact_id_controller.identification.model_fit import GAIN, LEAN_RAD, Belief, Fit
 from contact_id_controller.identification.pseudo_inertia import COORDINATES
-from contact_id_controller.identification.regressor import DRIVE, link_regressor
+from contact_id_controller.identification.regressor import link_regressor
 from contact_id_controller.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -33,10 +33,11 @@ class Told:
     """Standard deviations, and which parameters the log tells; (na, ...) for joints, (nb, ...) for bodies.
 
     Attributes:
-        body_sd (nb, 10), drive_sd (na, 5): of the parameters, kg, kg m, kg m², N·m, N·m s/rad.
+        body_sd (nb, 10), drive_sd (na, 6 + WAVES): of the parameters, kg, kg m, kg m², N·m, N·m s/rad.
         gain_sd (na,): of the torque constants, relative.
         coordinates (nb,): how many of a body's ten coordinates are told.
-        mass (nb,), drives (na, 5), gains (na,): whether each is told.
+        lean_sd (2,): of the base's lean, rad.
+        mass (nb,), drives (na, 6 + WAVES), gains (na,): whether each is told.
         base: combinations of inertial parameters and rotors that some motion tells; known: those that this log tells
             within `SHARP`.
     """
@@ -44,6 +45,7 @@ class Told:
     body_sd: Array
     drive_sd: Array
     gain_sd: Array
+    lean_sd: Array
     coordinates: NDArray[np.int64]
     mass: NDArray[np.bool_]
     drives: NDArray[np.bool_]
@@ -62,13 +64,12 @@ def told(robot: RobotModel, fit: Fit) -> Told:
     prior = np.sqrt(np.sum(by_x**2, axis=1))
     after = np.sqrt(np.einsum("ik,kl,il->i", by_x, covariance[:nb, :nb], by_x))
     gains = np.exp(log_gains)
-    drive_sd = share[nb : nb + nd].reshape(belief.drives.shape) * belief.drive_sd
-    drive_sd /= gains[:, None]
-    drives = share[nb : nb + nd].reshape(belief.drives.shape) < TOLD
+    drives = share[nb : nb + nd].reshape(belief.drives.shape)
+    drive_sd = drives * belief.drive_sd / gains[:, None]
     gain_sd, gain_told = np.zeros(len(gains)), np.ones(len(gains), dtype=np.bool_)
     if belief.in_amperes:
-        gain_sd = share[nb + nd :] * belief.log_gain_sd
-        gain_told = (belief.log_gain_sd < GAIN) & (np.abs(fit.unknown[nb + nd :]) < FAR)
+        gain_sd = share[belief.gains] * belief.log_gain_sd
+        gain_told = (belief.log_gain_sd < GAIN) & (np.abs(fit.unknown[belief.gains]) < FAR)
     structure = base_space(robot, belief)
     data = structure.T @ rigid_information(fit, fit.information) @ structure
     relative = np.repeat(belief.body_sd, COORDINATES)
@@ -79,9 +80,10 @@ def told(robot: RobotModel, fit: Fit) -> Told:
         after.reshape(-1, COORDINATES),
         drive_sd,
         gain_sd,
+        share[belief.leans] * LEAN_RAD,
         np.sum(share[:nb].reshape(-1, COORDINATES) < TOLD, axis=1),
         (after < TOLD * prior).reshape(-1, COORDINATES)[:, 0],
-        drives,
+        drives < TOLD,
         gain_told,
         structure.shape[1],
         int(np.sum(values > 1.0 / SHARP**2)),
@@ -90,7 +92,7 @@ def told(robot: RobotModel, fit: Fit) -> Told:
 
 def rigid_unknowns(belief: Belief) -> NDArray[np.int64]:
     """Places of the coordinates of bodies and of the rotors among the unknowns."""
-    nb, per = belief.bodies.size, len(DRIVE)
+    nb, per = belief.bodies.size, belief.drives.shape[1]
     return np.concatenate([np.arange(nb), nb + per * np.arange(len(belief.drives))])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from rosbags.highlevel import AnyReader
+from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, get_typestore
 
 from contact_id_controller.exceptions import ContactIdError, RecordError, choices
@@ -74,8 +75,13 @@ def read_bag_log(path: Path, namespace: str | None = None) -> Log:
 
 
 def _messages(path: Path, namespace: str | None) -> Mapping[str, dict[str, Rows]]:
-    """Type -> topic -> messages that could be read, of a robot's namespace."""
+    """Type -> topic -> messages that could be read, of a robot's namespace; others are left out.
+
+    Raises:
+        RecordError: no topic of joint states, or one of which no message can be read.
+    """
     found: Mapping[str, dict[str, Rows]] = defaultdict(dict)
+    broken: dict[str, str] = {}
     prefix = "/" if namespace is None else f"/{namespace.strip('/')}/".replace("//", "/")
     with AnyReader([path], default_typestore=get_typestore(Stores.ROS2_KILTED)) as reader:
         wanted = [
@@ -90,10 +96,21 @@ def _messages(path: Path, namespace: str | None) -> Mapping[str, dict[str, Rows]
                 f"the bag {str(path)!r} has no topic of type {JOINT_STATE}; it has {have}"
             )
         for connection, arrival, data in reader.messages(wanted) if wanted else ():
-            message: Any = reader.deserialize(data, connection.msgtype)
+            try:
+                message: Any = reader.deserialize(data, connection.msgtype)
+            except (
+                SerdeError,
+                ValueError,
+                LookupError,
+            ) as error:  # of another version of the type, or cut off
+                broken.setdefault(connection.topic, " ".join(str(error).split())[:200])
+                continue
             stamp = message.header.stamp
             row = stamp.sec * 10**9 + stamp.nanosec, arrival, message
             found[connection.msgtype].setdefault(connection.topic, []).append(row)
+    if broken and not found[JOINT_STATE]:
+        topic, why = next(iter(broken.items()))
+        raise RecordError(f"no message of {topic!r} in the bag {str(path)!r} can be read: {why}")
     return found
 
 
