@@ -39,8 +39,12 @@ def serve(root: str) -> None:
     place = os.path.realpath(contact_id_controller.__file__)
     if not place.startswith(os.path.realpath(root) + os.sep):
         raise SystemExit(f"{root} holds no contact_id_controller; {place} was imported")
-    robot, cases = speed.RobotModel.from_urdf(speed.SOLO12), {}
-    print(json.dumps([name for name, options in speed.MODELS.items() if not options]), flush=True)
+    robot, cases = contact_id_controller.RobotModel.from_urdf(speed.SOLO12), {}
+    models = speed.MODELS  # with their options in earlier versions
+    print(
+        json.dumps([name for name in models if isinstance(models, tuple) or not models[name]]),
+        flush=True,
+    )
     for line in sys.stdin:
         name, n, seconds = line.split()
         n, (friction, solver) = int(n), name.split("/")
@@ -50,14 +54,14 @@ def serve(root: str) -> None:
         states, contacts = cases[n]
         k, last, began = 0, None, time.process_time()
         while k % len(states) or k == 0 or time.process_time() - began < float(seconds):
-            problem = speed.build_problem(
+            problem = contact_id_controller.build_problem(
                 robot,
                 *states[k % len(states)],
                 contacts,
                 PERIOD_S,
                 contact_time_constant_s=TIME_CONSTANT_S,
             )
-            last = speed.solve(problem, friction, solver, warm_start=last)
+            last = contact_id_controller.solve(problem, friction, solver, warm_start=last)
             k += 1
         print((time.process_time() - began) / k, flush=True)
 
