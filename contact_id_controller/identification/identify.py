@@ -351,7 +351,10 @@ def _left_out(table: Array, spread: Array) -> float:
     low = np.where(np.arange(len(spread)) < OFFSET, 0.0, -np.inf)[used[:-1]]
     table = table[:, used] * np.append(spread, 1.0)[used]
     weight = np.sqrt(TRIED_INDEPENDENT / len(table)) / max(float(np.std(table[:, -1])), 1e-12)
-    parts = [np.linalg.qr(weight * rows, mode="r") for rows in np.array_split(table, PARTS)]
+    parts = [
+        np.asarray(np.linalg.qr(weight * rows, mode="r"), dtype=np.float64)
+        for rows in np.array_split(table, PARTS)
+    ]
     belief, total = np.eye(len(low), len(low) + 1), 0.0
     for k, part in enumerate(parts):
         system = np.vstack([*parts[:k], *parts[k + 1 :], belief])

@@ -447,7 +447,8 @@ def _bounded_step(jacobian: Array, left: Array, low: Array) -> Array:
     bounded = np.isfinite(low)
     order = np.concatenate([np.flatnonzero(~bounded), np.flatnonzero(bounded)])
     count = int(np.sum(~bounded))
-    table = np.linalg.qr(np.column_stack([jacobian[:, order], left]), mode="r")[: len(order)]
+    columns = np.column_stack([jacobian[:, order], left])
+    table = np.asarray(np.linalg.qr(columns, mode="r"), dtype=np.float64)[: len(order)]
     first, last = table[:count], table[count:]
     below = np.minimum(low[bounded], -1e-12)
     some = lsq_linear(last[:, count:-1], -last[:, -1], (below, np.inf), method="bvls").x
