@@ -12,7 +12,7 @@ from contact_id_controller.settings.parameter_file import load_settings
 from contact_id_controller.settings.removed import REMOVED
 
 MINIMAL = {"urdf": "robot.urdf"}
-MOST_PARAMETERS = 178
+MOST_PARAMETERS = 179
 KINDS = {
     "string": "text",
     "boolean": True,

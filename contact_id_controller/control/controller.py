@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from contact_id_controller.control import grip, motor_estimate
+from contact_id_controller.control import grip, joint_velocity, motor_estimate
 from contact_id_controller.control.balance import Balance
 from contact_id_controller.control.contact_estimate import contact_room, forget_contacts
 from contact_id_controller.control.contact_sources import ContactSources
@@ -29,7 +29,12 @@ from contact_id_controller.control.memory import Memory
 from contact_id_controller.control.pending_commands import PendingCommands
 from contact_id_controller.control.period import Period, PeriodSettings
 from contact_id_controller.control.robot_plan_limits import plan_limits
-from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving
+from contact_id_controller.control.step_kernels import (
+    LANDED_M,
+    after_solving,
+    before_solving,
+    take_velocities,
+)
 from contact_id_controller.control.tasks import Tasks
 from contact_id_controller.control.touch import Touch
 from contact_id_controller.exceptions import ConfigurationError
@@ -264,7 +269,6 @@ class Controller:
         period: what the step works on, of the last step.  memory: what the next step goes on from.
         commanded: (na,) N·m, what the robot was given in the last period (`sent`); to read.
         delay_s: until the torques of a step act, s: they are for the state predicted for then.
-        answered: the state that the last step's torques are for.
         tasks: follow goals; None where a plan may have none.
         disturbance: what pushes the base that nobody told of; None where it is not observed.
 
@@ -332,7 +336,8 @@ class Controller:
         if not self.pid:
             self._solver = StepSolver(robot, feet, settings, self.row, self.period, self.limits)
         self.delay_s = settings.command_delay_s
-        self.answered: RobotState | None = None
+        self._answered: RobotState | None = None
+        self._corrected = False
 
     def _make_period(self) -> Period:
         """The arrays of one control period of this robot; feet, sources and the Jacobian are views."""
@@ -359,6 +364,7 @@ class Controller:
             **contact_room(count),
             **grip.room(count),
             **motor_estimate.room(robot),
+            **joint_velocity.room(robot.na),
             reference=np.zeros((3, robot.na)),
             base_goal=np.zeros(BASE_NUMBERS),
             points=feet.points,
@@ -456,6 +462,7 @@ class Controller:
             if self._can_observe()
             else np.zeros(2),
             friction=np.array(robot.motors[1:]),
+            velocity_filter_s=float(settings.joint_velocity_filter_s),
             base_gains=np.array([settings.spread(f"base_{part}_gain", 3) for part in parts]),
             limits=self.limits,
         )
@@ -635,6 +642,7 @@ class Controller:
         course, data, t = memory.course, robot.data, state.time_s
         period = self.period if data is self._data else self._move_to_thread(data)
         period.q[:], period.v[:] = state.q, state.v
+        corrected = take_velocities(t, period)
         following, has_goal, schedule = course.sample(
             t, period.reference, period.base_goal, period.planned
         )
@@ -678,8 +686,8 @@ class Controller:
         seen_s = NOT_SEEN
         if self._observes:
             seen_s = -math.inf if memory.solution is None else t
-        heat = after_solving(torques, impulses, velocity, solution is not None, seen_s, period)
-        self.answered = state
+        heat = after_solving(t, torques, impulses, velocity, solution is not None, seen_s, period)
+        self._answered, self._corrected = state, corrected
         if late and solution is not None:
             acceleration = (solution.velocity - period.v) / self.settings.period_s
             memory.pending.add(measured.time_s + self.delay_s, acceleration)
@@ -718,6 +726,12 @@ class Controller:
             "inertia": robot.mass_matrix_view,
             "bias": robot.nonlinear_effects_view,
         }
+
+    @property
+    def answered(self) -> RobotState | None:
+        """The state that the last step's torques are for, joint velocities corrected; None before the first."""
+        state = self._answered
+        return RobotState(state.time_s, state.q, self.period.v.copy()) if self._corrected else state
 
     @property
     def touching(self) -> np.ndarray:
@@ -766,7 +780,9 @@ class Controller:
         period.position[:] = robot.joints_near(state.q, period.reference[0])
         period.velocity[:] = state.v[robot.actuated]
         period.error[:] = period.reference[0] - period.position
-        heat = after_solving(dense(torques), _NOTHING, _NOTHING, False, NOT_SEEN, period)
+        heat = after_solving(
+            state.time_s, dense(torques), _NOTHING, _NOTHING, False, NOT_SEEN, period
+        )
         acting = period.acting.copy()
         return last._replace(
             torques=period.limited.copy(),

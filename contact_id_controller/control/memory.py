@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from contact_id_controller.control import grip, motor_estimate
+from contact_id_controller.control import grip, joint_velocity, motor_estimate
 from contact_id_controller.control.contact_estimate import forget_contacts
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
@@ -38,6 +38,7 @@ ESTIMATED = (
 REMEMBERED = (
     "q",
     "position",
+    "velocity",
     "integral",
     "decided",
     "commanded",
@@ -46,6 +47,7 @@ REMEMBERED = (
     "lifted",
     "early",
     "forces",
+    "arrives",
     "before",
     "stood",
     "seen_s",
@@ -124,6 +126,7 @@ class Memory:
             forget_contacts(period)
             motor_estimate.forget(period)
         grip.forget(period)
+        joint_velocity.forget(period)
         self.solution = None
         if self.touch is not None:
             self.touch.forget()

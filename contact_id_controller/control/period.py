@@ -45,7 +45,7 @@ class PeriodSettings(Struct):
         bounds: (2,) greatest force, N, and moment, N·m, that ``disturbance`` feeds forward.
         friction: (3, na) dry torque, N·m, viscous one, N·m s/rad, and width,
             rad/s, of the joints.
-        limits: what the joints can take.
+        velocity_filter_s: as the parameter.  limits: what the joints can take.
     """
 
     q_index: Places
@@ -81,6 +81,7 @@ class PeriodSettings(Struct):
     base_gains: Numbers
     bounds: Numbers
     friction: Numbers
+    velocity_filter_s: float
     limits: JointLimits
 
 
@@ -118,7 +119,7 @@ class Period(Struct):
         landed*, lifted*, early* (n,) bool: have landed and not parted since; have left the ground in
             swing; meet it before they should.
         foot_touches (feet,) bool: room.  closing (n,) m/s: at which standing contacts still near the ground.
-        position*, velocity, error (na,): of the joints, measured; planned less measured position.
+        position*, velocity*, error (na,): of the joints, measured; planned less measured position.
         integral* (na,): of the error, rad s.
         desired (na,): joint accelerations, or torques where there is no model.
         bounded (na,): bits of the limits that acted on them.
@@ -126,6 +127,7 @@ class Period(Struct):
         limited, acting (na,): torques within limits, N·m, and bits of those that act.
         decided* (na,): the same torques, of the last period.  commanded* (na,): what the robot was given.
         forces* (n, 3) N: of ground on feet, world frame.  frame (3, 3): room.
+        arrives* (1 + na,): see ``joint_velocity``.
         inertia (nv, nv), bias (nv,): upper triangle of M, and C v + g, where Pinocchio writes them.
         before* (nv,): velocity at the last step.  stood* (n,) bool: contacts then.
         seen_s* (2,): when that was (negative infinity: never, or without a solution), and the last change of contacts.
@@ -181,6 +183,7 @@ class Period(Struct):
     commanded: Numbers
     forces: Numbers
     frame: Numbers
+    arrives: Numbers
     inertia: Numbers
     bias: Numbers
     before: Numbers

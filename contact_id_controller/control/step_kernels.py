@@ -18,6 +18,7 @@ from contact_id_controller.control.feedback import (
     consistent_acceleration,
 )
 from contact_id_controller.control.grip import foresee, learn
+from contact_id_controller.control.joint_velocity import correct_velocities, foresee_velocities
 from contact_id_controller.control.limits import bound_joints, limit_joints
 from contact_id_controller.control.motor_estimate import take_rotors
 from contact_id_controller.kernels.arrays import fill
@@ -214,6 +215,12 @@ def _take_base(has_goal, period, settings):
 
 
 @kernel
+def take_velocities(time_s, period):
+    """Correct the joints' velocities of a state, s, see ``joint_velocity``; whether they changed."""
+    return correct_velocities(time_s, period)
+
+
+@kernel
 def before_solving(time_s, has_goal, lands, period):
     """From state and plan to contacts and desired acceleration; whether the acceleration is there.
 
@@ -273,10 +280,10 @@ def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, fo
 
 
 @kernel
-def after_solving(torques, impulses, velocity, solved, seen_s, period):
+def after_solving(time_s, torques, impulses, velocity, solved, seen_s, period):
     """From the solution's torques (na,) and impulses (3 m,), N·s, to limited torques in ``period``; the heat, W.
 
-    velocity (nv,): that the solution leads to, (0,) where it is not known.
+    time_s: of the state. velocity (nv,): that the solution leads to, (0,) where it is not known.
     solved: a model gave them; only then are the contacts' forces known. seen_s: see ``disturbance.observe``; not a
     number: nothing is observed. The integral of the position error waits
     (anti-windup) where a limit acts, its gain is 0, or another torque was commanded than was decided.
@@ -316,4 +323,5 @@ def after_solving(torques, impulses, velocity, solved, seen_s, period):
         foresee(period, velocity)
     else:
         fill(period.foreseen, np.inf)
+    foresee_velocities(time_s, velocity, period)
     return heat

@@ -53,6 +53,8 @@ ESTIMATE_PATIENCE_S = 5.0
 """In lockstep a state waits for its estimate for so long, wall time."""
 SENSORS = "good"
 """The sensors of a run on an estimate, where none are named."""
+FILTER_S = 0.005
+"""Of joint velocities that are noisy: torques change a third to a sixth as fast."""
 
 MODES = ("lockstep", "real_time")
 CONFIG = "package://contact_id_controller/config"
@@ -402,7 +404,8 @@ def _estimate(parameters: dict[str, Any], file: ParameterFile, mode: str, folder
     if mode == "lockstep":
         controller.setdefault("state_timeout_s", ESTIMATE_PATIENCE_S)
     simulated["ground_truth_topics"] = "separate"
-    simulated.setdefault("sensors", SENSORS)
+    if preset(simulated.setdefault("sensors", SENSORS)).velocity_noise_rad_s:
+        controller.setdefault("joint_velocity_filter_s", FILTER_S)
 
 
 def _read(config: Path) -> dict[str, dict[str, Any]]:

@@ -302,6 +302,15 @@ class FeedbackSettings:
         "joint",
         when="Raise where a robot that stands keeps an error, as from friction.",
     )
+    joint_velocity_filter_s: float = parameter(
+        0.0,
+        """Time constant with which measured joint velocities correct those to which the last solution leads;
+        0: they count as measured.""",
+        when="Set to 0.005 for noisy encoders: torques become smoother, and pushes are seen as much later.",
+        unit="s",
+        minimum=0.0,
+        maximum=0.1,
+    )
     base_linear_position_gain: tuple[float, ...] = _gain(
         50.0,
         "Base acceleration per base position error",

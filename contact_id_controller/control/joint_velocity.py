@@ -1,0 +1,54 @@
+"""Joint velocities less noisy than measured: where the last solution leads, corrected by what is measured.
+
+    p = v_past + h / T (v_next - v_past),   v = p + h / (h + tau) (v_measured - p)
+
+for each joint; v_past: of the last step, v_next: at which its solution arrives after its period T, h: time since,
+tau: `joint_velocity_filter_s`. An observer of Luenberger whose model is the contact problem itself: what the torques do
+is not seen late, as by a low-pass, and what nobody foresaw is seen after tau.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contact_id_controller.control.disturbance import LONGEST_S
+from contact_id_controller.control.period import Period
+from contact_id_controller.kernels.compile import kernel
+
+
+def room(joints: int) -> dict[str, NDArray[np.float64]]:
+    """The arrays of a ``Period`` that are only used here, by name."""
+    return {"arrives": np.full(1 + joints, np.nan)}
+
+
+def forget(period: Period) -> None:
+    """Nothing is foreseen."""
+    period.arrives[0] = np.nan
+
+
+@kernel
+def correct_velocities(time_s, period):
+    """Correct the joints' part of ``v`` (nv,), as measured, of a state, s; whether it changed."""
+    settings, v, past = period.settings, period.v, period.velocity
+    elapsed, filter_s = time_s - period.arrives[0], settings.velocity_filter_s
+    if filter_s == 0.0 or not 0.0 < elapsed <= LONGEST_S:  # not a number: nothing is foreseen
+        return False
+    share, gain = elapsed / settings.period_s, elapsed / (elapsed + filter_s)
+    for j in range(settings.actuated.shape[0]):
+        k = settings.actuated[j]
+        foreseen = past[j] + share * (period.arrives[1 + j] - past[j])
+        v[k] = foreseen + gain * (v[k] - foreseen)
+    return True
+
+
+@kernel
+def foresee_velocities(time_s, velocity, period):
+    """Keep at which velocity (nv,) the period that begins at ``time_s`` ends; (0,): it is not known."""
+    actuated = period.settings.actuated
+    if velocity.shape[0] == 0:
+        period.arrives[0] = np.nan
+        return
+    period.arrives[0] = time_s
+    for j in range(actuated.shape[0]):
+        period.arrives[1 + j] = velocity[actuated[j]]
