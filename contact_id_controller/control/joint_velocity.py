@@ -45,10 +45,9 @@ def correct_velocities(time_s, period):
 @kernel
 def foresee_velocities(time_s, velocity, period):
     """Keep at which velocity (nv,) the period that begins at ``time_s`` ends; (0,): it is not known."""
-    actuated = period.settings.actuated
+    actuated, arrives = period.settings.actuated, period.arrives
+    arrives[0] = np.nan if velocity.shape[0] == 0 else time_s
     if velocity.shape[0] == 0:
-        period.arrives[0] = np.nan
         return
-    period.arrives[0] = time_s
     for j in range(actuated.shape[0]):
-        period.arrives[1 + j] = velocity[actuated[j]]
+        arrives[1 + j] = velocity[actuated[j]]
