@@ -351,6 +351,22 @@ def test_in_lockstep_a_state_has_the_whole_time_out_for_its_odometry(bench_of):
     assert time.monotonic() - begun_s > 0.9
 
 
+def test_in_lockstep_a_lost_estimator_does_not_hold_up_each_state(bench_of):
+    """It publishes nothing; a walk of 30 s went on by a period each time-out. Once it does, all of it counts again."""
+    bench = bench_of(mode="lockstep", state_timeout_s=0.5)
+    bench.start()
+    bench.answer(1.001)
+    begun_s = time.monotonic()
+    for k in range(2, 22):
+        assert bench.answer(1.0 + 0.001 * k, base=False) is not None
+    assert 0.5 < time.monotonic() - begun_s < 5.0
+    bench.answer(1.022)
+    begun_s = time.monotonic()
+    assert bench.answer(1.023, base=False) is not None
+    assert time.monotonic() - begun_s > 0.45
+    assert bench.refusals("odometry_missing") == 21
+
+
 # Odometry
 
 

@@ -44,6 +44,10 @@ _DIAGNOSTICS_PERIOD_S = 1.0
 _ARRIVAL = Duration(seconds=0.1)
 """Longest wait at the end for the last command to arrive."""
 
+AGAIN_S = 0.002
+"""Wall time that a state in lockstep waits for its odometry after none came for the one before: an estimator that is lost
+publishes none, and its robot would go on by a period each `state_timeout_s`."""
+
 _LOCKSTEP_DEPTH = 10
 """Messages kept when none may be lost."""
 
@@ -79,6 +83,7 @@ class ControlTopics:
         settings, self._robot = loop.controller.settings, loop.controller.robot
         self.active = False
         self._waiting: bytes | None = None
+        self._given_up = False  # the odometry, until one comes
         self._last = b""
         self._journal = Journal(node)
         clock = settings.stamp_reference == "clock" and not loop.guard.lockstep
@@ -338,11 +343,12 @@ class ControlTopics:
         if not self._robot.floating_base or (base_ns is not None and base_ns >= stamp_ns(message)):
             return False
         self._waiting = message
-        self._watch()
+        self._watch(AGAIN_S if self._given_up else math.inf)
         return True
 
     def _on_odometry(self, message: bytes) -> None:
         self._loop.take_odometry(message)
+        self._given_up = False
         if self.active and self._waiting is not None:
             waiting, self._waiting = self._waiting, None
             self._on_joint_states(waiting)
@@ -363,7 +369,7 @@ class ControlTopics:
             self._publish(guard.silence())
             self._note("silence")
         elif self._waiting is not None:
-            self._waiting = None
+            self._waiting, self._given_up = None, True
             refusal = Refusal("odometry_missing", "no odometry of the time of the state")
             self._publish(guard.silence(refusal))
             self._note("odometry_missing")
