@@ -3,10 +3,11 @@
 import argparse
 
 import pytest
+from paths import ROOT
 
 from contact_id_controller.commands import demo
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.runs.setup import ESTIMATOR, make_setup
+from contact_id_controller.runs.setup import ESTIMATOR, FILTER_S, make_setup
 
 
 def test_nobody_but_the_report_hears_the_oracle(tmp_path):
@@ -21,6 +22,18 @@ def test_nobody_but_the_report_hears_the_oracle(tmp_path):
     oracle = make_setup(tmp_path, robot="quadruped")
     assert ESTIMATOR not in oracle.nodes and oracle.sensors == "perfect"
     assert oracle.parameters["simulated_robot"].get("ground_truth_topics", "shared") == "shared"
+
+
+def test_noisy_velocities_are_filtered_on_soles(tmp_path):
+    """On round feet slips would be seen later."""
+    for config, sensors, filter_s in (
+        ("config/plans/talos.yaml", "good", FILTER_S),
+        ("config/plans/talos.yaml", "perfect", 0.0),
+        ("config/quadruped.yaml", "good", 0.0),
+    ):
+        choice = {"config": ROOT / config, "sensors": sensors, "state": "estimated"}
+        setup = make_setup(tmp_path, robot="mine", **choice)
+        assert setup.settings.joint_velocity_filter_s == filter_s
 
 
 def test_the_estimator_has_from_the_controller_what_its_section_lacks(tmp_path):

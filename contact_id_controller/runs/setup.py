@@ -54,7 +54,8 @@ ESTIMATE_PATIENCE_S = 5.0
 SENSORS = "good"
 """The sensors of a run on an estimate, where none are named."""
 FILTER_S = 0.005
-"""Of joint velocities that are noisy: torques change a third to a sixth as fast."""
+"""Of noisy joint velocities of a robot on soles, whose torques then change a sixth as fast; on round feet a tenth less, and
+slips are seen later (.0088 rad of error on ice, not .0065)."""
 
 MODES = ("lockstep", "real_time")
 CONFIG = "package://contact_id_controller/config"
@@ -404,7 +405,7 @@ def _estimate(parameters: dict[str, Any], file: ParameterFile, mode: str, folder
     if mode == "lockstep":
         controller.setdefault("state_timeout_s", ESTIMATE_PATIENCE_S)
     simulated["ground_truth_topics"] = "separate"
-    if preset(simulated.setdefault("sensors", SENSORS)).velocity_noise_rad_s:
+    if preset(simulated.setdefault("sensors", SENSORS)).velocity_noise_rad_s and "soles" in shared:
         controller.setdefault("joint_velocity_filter_s", FILTER_S)
 
 
