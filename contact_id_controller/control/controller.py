@@ -29,12 +29,7 @@ from contact_id_controller.control.memory import Memory
 from contact_id_controller.control.pending_commands import PendingCommands
 from contact_id_controller.control.period import Period, PeriodSettings
 from contact_id_controller.control.robot_plan_limits import plan_limits
-from contact_id_controller.control.step_kernels import (
-    LANDED_M,
-    after_solving,
-    before_solving,
-    take_velocities,
-)
+from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving
 from contact_id_controller.control.tasks import Tasks
 from contact_id_controller.control.touch import Touch
 from contact_id_controller.exceptions import ConfigurationError
@@ -337,7 +332,7 @@ class Controller:
             self._solver = StepSolver(robot, feet, settings, self.row, self.period, self.limits)
         self.delay_s = settings.command_delay_s
         self._answered: RobotState | None = None
-        self._corrected = False
+        self._corrected, self._filters = False, settings.joint_velocity_filter_s > 0.0
 
     def _make_period(self) -> Period:
         """The arrays of one control period of this robot; feet, sources and the Jacobian are views."""
@@ -642,7 +637,7 @@ class Controller:
         course, data, t = memory.course, robot.data, state.time_s
         period = self.period if data is self._data else self._move_to_thread(data)
         period.q[:], period.v[:] = state.q, state.v
-        corrected = take_velocities(t, period)
+        corrected = self._filters and joint_velocity.correct_velocities(t, period)
         following, has_goal, schedule = course.sample(
             t, period.reference, period.base_goal, period.planned
         )

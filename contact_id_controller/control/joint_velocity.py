@@ -32,7 +32,7 @@ def correct_velocities(time_s, period):
     """Correct the joints' part of ``v`` (nv,), as measured, of a state, s; whether it changed."""
     settings, v, past = period.settings, period.v, period.velocity
     elapsed, filter_s = time_s - period.arrives[0], settings.velocity_filter_s
-    if filter_s == 0.0 or not 0.0 < elapsed <= LONGEST_S:  # not a number: nothing is foreseen
+    if not 0.0 < elapsed <= LONGEST_S:  # not a number: nothing is foreseen
         return False
     share, gain = elapsed / settings.period_s, elapsed / (elapsed + filter_s)
     for j in range(settings.actuated.shape[0]):

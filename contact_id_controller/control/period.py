@@ -119,7 +119,7 @@ class Period(Struct):
         landed*, lifted*, early* (n,) bool: have landed and not parted since; have left the ground in
             swing; meet it before they should.
         foot_touches (feet,) bool: room.  closing (n,) m/s: at which standing contacts still near the ground.
-        position*, velocity*, error (na,): of the joints, measured; planned less measured position.
+        position*, velocity*, error (na,): of the joints, measured, the velocity corrected; planned less measured position.
         integral* (na,): of the error, rad s.
         desired (na,): joint accelerations, or torques where there is no model.
         bounded (na,): bits of the limits that acted on them.

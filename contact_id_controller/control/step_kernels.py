@@ -18,7 +18,7 @@ from contact_id_controller.control.feedback import (
     consistent_acceleration,
 )
 from contact_id_controller.control.grip import foresee, learn
-from contact_id_controller.control.joint_velocity import correct_velocities, foresee_velocities
+from contact_id_controller.control.joint_velocity import foresee_velocities
 from contact_id_controller.control.limits import bound_joints, limit_joints
 from contact_id_controller.control.motor_estimate import take_rotors
 from contact_id_controller.kernels.arrays import fill
@@ -215,12 +215,6 @@ def _take_base(has_goal, period, settings):
 
 
 @kernel
-def take_velocities(time_s, period):
-    """Correct the joints' velocities of a state, s, see ``joint_velocity``; whether they changed."""
-    return correct_velocities(time_s, period)
-
-
-@kernel
 def before_solving(time_s, has_goal, lands, period):
     """From state and plan to contacts and desired acceleration; whether the acceleration is there.
 
@@ -323,5 +317,6 @@ def after_solving(time_s, torques, impulses, velocity, solved, seen_s, period):
         foresee(period, velocity)
     else:
         fill(period.foreseen, np.inf)
-    foresee_velocities(time_s, velocity, period)
+    if settings.velocity_filter_s > 0.0:
+        foresee_velocities(time_s, velocity, period)
     return heat

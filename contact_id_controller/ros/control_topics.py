@@ -248,7 +248,7 @@ class ControlTopics:
         )
         if refusal:
             return refusal
-        self.active = True
+        self.active, self._given_up = True, False
         self._note("started", lockstep=self._loop.guard.lockstep)
         self._watch()
         waiting, self._waiting = self._waiting, None
@@ -341,6 +341,7 @@ class ControlTopics:
         """In lockstep a state waits for its odometry; the watchdog ends the wait."""
         base_ns = self._loop.guard.checks.base_ns
         if not self._robot.floating_base or (base_ns is not None and base_ns >= stamp_ns(message)):
+            self._given_up = False
             return False
         self._waiting = message
         self._watch(AGAIN_S if self._given_up else math.inf)

@@ -305,7 +305,7 @@ class FeedbackSettings:
     joint_velocity_filter_s: float = parameter(
         0.0,
         """Time constant with which measured joint velocities correct those to which the last solution leads;
-        0: they count as measured.""",
+        0: they count as measured, as always where torques act late or not every period is solved.""",
         when="Set to 0.005 for noisy encoders: torques become smoother, and pushes are seen as much later.",
         unit="s",
         minimum=0.0,
