@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rosbags.highlevel import AnyReader
+from rosbags.highlevel import AnyReader, AnyReaderError
 from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, get_typestore
 
@@ -98,11 +98,8 @@ def _messages(path: Path, namespace: str | None) -> Mapping[str, dict[str, Rows]
         for connection, arrival, data in reader.messages(wanted) if wanted else ():
             try:
                 message: Any = reader.deserialize(data, connection.msgtype)
-            except (
-                SerdeError,
-                ValueError,
-                LookupError,
-            ) as error:  # of another version of the type, or cut off
+            except (AnyReaderError, SerdeError, ValueError, LookupError) as error:
+                # of another version of the type, or cut off
                 broken.setdefault(connection.topic, " ".join(str(error).split())[:200])
                 continue
             stamp = message.header.stamp

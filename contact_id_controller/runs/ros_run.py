@@ -24,7 +24,7 @@ from contact_id_controller.runs.setup import (
 )
 from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
 
-APPEAR_S, CONFIGURE_S, ACTIVATE_S = 60.0, 600.0, 60.0
+APPEAR_S, CONFIGURE_S = 60.0, 600.0
 """Patience; configuring compiles the kernels the first time."""
 
 MOTION_S = 30.0
@@ -107,9 +107,8 @@ def run_nodes(
                         if line.startswith(LINK):
                             bar.tell(f"live view: {line.removeprefix(LINK)}")
                 bar.say("activating")
-                # An estimator compiles, and stands still for a moment, before it publishes a state.
-                patience_s = CONFIGURE_S if ESTIMATOR in setup.nodes else ACTIVATE_S
-                if not supervisor.activate(watch, patience_s):
+                # The other nodes may compile longer than the controller, before they publish.
+                if not supervisor.activate(watch, CONFIGURE_S):
                     raise _refused(nodes, "activate")
                 if setup.motion is not None:
                     supervisor.send_motion(setup.motion, watch, MOTION_S)
