@@ -48,8 +48,8 @@ from contact_id_controller.plans.trajectories import ContactSchedule
 from contact_id_controller.plans.trajectories import JointTrajectory as WholePlan
 from contact_id_controller.ros.plan_messages import joint_message, stance_message
 from contact_id_controller.runs.ros_system import RosSystem
-from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.settings.robot_files import robots
 from experiments.faults.fuzz_world import STOP_TOPIC, FuzzWorld
 from experiments.faults.nodes import CONTROLLER, WATCHDOG
 

@@ -28,9 +28,9 @@ from contact_id_controller.labels.campaign import CHUNK, Workers, label_files
 from contact_id_controller.labels.chunks import chunks
 from contact_id_controller.labels.labeller import LAW, RECORDED, STATUSES, Labeller
 from contact_id_controller.labels.recorded_motion import blocks_of
-from contact_id_controller.runs.setup import robots
 from contact_id_controller.runs.worker_pool import processes
 from contact_id_controller.settings.parameter_file import load_settings
+from contact_id_controller.settings.robot_files import robots
 from experiments.papers.locomotion import LocomotionRun, prepare
 
 POSTURE = [0, 0.8, -1.6] * 2 + [0, -0.8, 1.6] * 2

@@ -29,9 +29,9 @@ from launch_ros.actions import LifecycleNode, Node
 
 from contact_id_controller.settings.command_interfaces import INTERFACES
 from contact_id_controller.settings.command_interfaces import TOPICS as COMMANDS
+from contact_id_controller.settings.robot_files import file_of
 
 PACKAGE = "contact_id_controller"
-TEMPLATE = "template"  # names no robot
 YES_OR_NO = ("true", "false")
 
 PLANNERS = ("gait_planner", "kinodynamic_planner")
@@ -44,7 +44,7 @@ DISCOVERY = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 ARGUMENTS = {
     "robot": dict(
         default_value="quadruped",
-        description="name of a file in the package's config/, without .yaml",
+        description="name of a file in the package's config/ or config/bipeds/, without .yaml",
     ),
     "config": dict(
         default_value="",
@@ -168,7 +168,7 @@ def make_nodes(context):
     trajectories = f"/{group}/joint_trajectory" if group else "joint_commands"
     order = [{"group_controller": f"/{group}"}] if group else []
     mode = _mode(value["mode"], yes["watchdog"])
-    config = value["config"] or _config_of(value["robot"])
+    config = value["config"] or str(file_of(value["robot"]))
     if yes["autostart"]:
         _refuse_a_stopped_robot(config, yes["watchdog"], yes["simulate"])
     simulated_time = {"use_sim_time": yes["simulate"]}
@@ -365,18 +365,6 @@ def _refuse_a_stopped_robot(config, watchdog, simulated):
                 f"the emergency stop of /{node} is engaged since an earlier run: when the robot may "
                 f"move again, release it with `{shlex.join(['rm', *latch.files])}`"
             )
-
-
-def _config_of(robot):
-    """The configuration file of a robot of this package."""
-    folder = Path(get_package_share_directory(PACKAGE)) / "config"
-    robots = {file.stem: file for file in sorted(folder.glob("*.yaml")) if file.stem != TEMPLATE}
-    if robot not in robots:
-        raise ValueError(
-            f"robot is {robot!r}, must be one of {', '.join(map(repr, robots))}; "
-            "for your own give its file with config:=FILE"
-        )
-    return str(robots[robot])
 
 
 def _seconds(text):

@@ -19,8 +19,9 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.runs.record import merge_records
 from contact_id_controller.runs.ros_run import run_nodes
-from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, make_setup, robots
+from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, make_setup
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.robot_files import robots
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 FILES = sorted((ROOT / "config" / "arms").glob("*.yaml"))

@@ -10,7 +10,7 @@ from contact_id_controller.check.findings import ERROR, WARNING
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.exit_codes import NOT_ALL_WELL
 from contact_id_controller.robot import resolve_urdf
-from contact_id_controller.runs.setup import robots
+from contact_id_controller.settings.robot_files import robots
 
 CROSSING = -0.8  # rad, the hip roll that crosses the quadruped's legs
 

@@ -1,4 +1,4 @@
-"""Every configuration file fits the robot it names, and its sections fit each other."""
+"""Every quadruped's file fits the robot it names, and its sections fit each other."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,13 @@ import yaml
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.command_watchdog import watchdog_of
-from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.parameter_file import load_settings
+from contact_id_controller.settings.robot_files import QUADRUPEDS, robots
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.simulation.from_settings import build_robot
 
-FILES = list(robots().values())
+FILES = list(robots(QUADRUPEDS).values())
 SHARED = ("urdf", "joints", "contact_frames", "contact_radii_m", "period_s")
 
 pytestmark = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

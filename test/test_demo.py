@@ -64,6 +64,17 @@ def test_a_robot_is_one_walk_in_the_output_folder(tmp_path):
     assert choice["robot"] == "solo12" and choice["duration_s"] == 4.0 and choice["mu"] == 0.3
 
 
+@pytest.mark.parametrize("name", ["bolt", "g1", "talos"])
+def test_a_biped_is_found_by_its_name_goes_to_way_points_and_can_be_driven(tmp_path, name):
+    for options, driven in ((), False), (("--teleop", "--view"), True):
+        ((folder, choice),) = _planned("--robot", name, *options, "--output", str(tmp_path))
+        setup = make_setup(folder, **choice)
+        assert setup.config.parent.name == "bipeds" and setup.config.stem == name
+        assert setup.parameters["gait_planner"]["gait"] == "step"
+        assert len(setup.waypoints) == (0 if driven else 3)
+        assert f"--robot {name} " in setup.command(folder)
+
+
 def test_friction_coefficient_is_that_of_ground_and_controller(tmp_path):
     setup = make_setup(tmp_path, robot="quadruped", mu=0.25)
     assert setup.settings.friction_coefficient == (0.25,)
@@ -200,7 +211,10 @@ def test_sweep_is_one_walk_for_each_value(tmp_path):
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--robot", "unicorn"], "must be one of 'anymal_c', 'go2', 'quadruped', 'solo12'"),
+        (
+            ["--robot", "unicorn"],
+            "must be one of 'anymal_c', 'bolt', 'g1', 'go2', 'quadruped', 'solo12', 'talos';",
+        ),
         (["--robot", "solo12", "--duration", "-1"], "duration is -1 s"),
         (["--robot", "solo12", "--mu", "-0.5"], "friction_coefficient"),
         (["--robot", "solo12", "--set", "nonsense"], "[NODE.]NAME=VALUE"),

@@ -753,7 +753,7 @@ def test_damage_behind_the_first_rows_is_told(motion, settings, tmp_path):
 @pytest.mark.parametrize("words, message", [
     (["missing.npz"], "no motion at 'missing.npz'"),
     (["sway.csv"], "is no motion: a name must end with '.db3', '.mcap', '.npz', '.parquet'"),
-    (["sway.npz", "--robot", "solo13"], "robot 'solo13' does not exist; there are"),
+    (["sway.npz", "--robot", "solo13"], "robot is 'solo13', must be one of 'anymal_c', 'bolt', 'g1'"),
     (["sway.npz", "--solver", "pid", "--friction", "none"], "none/pid predicts no forces"),
     (["sway.npz", "--solver", "sensed", "--friction", "none"], "none/sensed predicts no forces"),
     (["sway.npz", "--solver", "fast"], "no solver 'fast' for friction 'coulomb'"),

@@ -197,7 +197,7 @@ def test_on_an_estimate_nobody_hears_the_simulators_truth(launch_file):
 
 
 def test_a_wrong_robot_is_refused_with_the_robots_there_are(launch_file):
-    with pytest.raises(ValueError, match="'anymal_c', 'go2', 'quadruped', 'solo12'"):
+    with pytest.raises(ValueError, match="'anymal_c', 'bolt', 'g1', 'go2', 'quadruped'"):
         _start(launch_file, robot="unicorn")
     with pytest.raises(ValueError, match="robot is 'template'"):
         _start(launch_file, robot="template")

@@ -111,4 +111,4 @@ def test_without_footsteps_the_option_is_named(tmp_path, capsys):
 def test_a_wrong_robot_lists_those_that_there_are(tmp_path, capsys):
     assert cli.run(["plan", "--robot", "atlas", "--output", str(tmp_path)]) == REFUSED
     error = capsys.readouterr().err
-    assert "robot 'atlas' does not exist; there are 'g1', 'solo12', 'talos'" in error
+    assert "robot is 'atlas', must be one of 'g1', 'solo12', 'talos'" in error

@@ -1,12 +1,12 @@
-"""Every robot that has a file in config/ stands and trots in MuJoCo, by that file alone."""
+"""Every quadruped that has a file stands and trots in MuJoCo, by that file alone."""
 
 import numpy as np
 import pytest
 from walking import run, section
 
-from contact_id_controller.runs.setup import robots
+from contact_id_controller.settings.robot_files import QUADRUPEDS, robots
 
-ROBOTS = list(robots())
+ROBOTS = list(robots(QUADRUPEDS))
 MU = 0.6
 
 

@@ -41,7 +41,7 @@ def _add_walk(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--robot",
         metavar="R",
-        help="name of a file in config/, such as quadruped or solo12; without it "
+        help="name of a file in config/ or config/bipeds/, such as quadruped or g1; without it "
         "three walks: quadruped at mu 1 and mu 0.1, and solo12",
     )
     parser.add_argument("--duration", type=float, metavar="S", help="simulated time, s")

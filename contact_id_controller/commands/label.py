@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from contact_id_controller.commands.shared_options import add_changes
-from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 
 
@@ -23,7 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "--robot", metavar="R", help="name of a file in config/, such as quadruped or solo12"
+        "--robot",
+        metavar="R",
+        help="name of a file in config/ or config/bipeds/, such as quadruped or g1",
     )
     which.add_argument(
         "--config", type=Path, metavar="FILE", help="parameter file of your own robot"
@@ -97,9 +98,11 @@ def run(arguments: argparse.Namespace) -> int:
     from contact_id_controller.runs.preparation import end_on_signals
     from contact_id_controller.settings.controller import ControllerSettings
     from contact_id_controller.settings.parameter_file import ParameterFile, changed_parameters
+    from contact_id_controller.settings.robot_files import file_of
 
     end_on_signals()
-    mapping = ParameterFile(config_of(arguments)).section("controller")
+    config = arguments.config or file_of(arguments.robot)
+    mapping = ParameterFile(config).section("controller")
     changed = changed_parameters(arguments.friction, arguments.solver, arguments.changes)
     settings = ControllerSettings.from_mapping({**mapping, **changed})
     labeller = Labeller(
@@ -128,22 +131,3 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"  frames without a certified answer: {labelled.folder / FAILED}")
             well = well and not labelled.failed and not labelled.unlabelled
     return DONE if well else NOT_ALL_WELL
-
-
-def config_of(arguments: argparse.Namespace) -> Path:
-    """The parameter file.
-
-    Raises:
-        ConfigurationError: no robot of that name.
-    """
-    from contact_id_controller.runs.setup import robots
-
-    if arguments.config is not None:
-        config: Path = arguments.config
-        return config
-    known = robots()
-    if arguments.robot not in known:
-        raise ConfigurationError(
-            f"robot {arguments.robot!r} does not exist; there are {choices(known)}"
-        )
-    return known[arguments.robot]

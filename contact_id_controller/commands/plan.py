@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from contact_id_controller.commands.shared_options import add_changes
-from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.exit_codes import DONE, FELL
 
 SECTION = "kinodynamic_planner"
@@ -134,18 +134,13 @@ def config_of(arguments: argparse.Namespace) -> Path:
     Raises:
         ConfigurationError: no robot of that name.
     """
-    from contact_id_controller.robot import resolve_urdf
     from contact_id_controller.settings.parameter_file import ParameterFile
+    from contact_id_controller.settings.robot_files import file_of, robots
 
     if arguments.config is not None:
         return arguments.config
-    folder = resolve_urdf("package://contact_id_controller/config/plans/talos.yaml").parent
-    robots = {file.stem: file for file in folder.glob("*.yaml") if SECTION in ParameterFile(file)}
-    if arguments.robot not in robots:
-        raise ConfigurationError(
-            f"robot {arguments.robot!r} does not exist; there are {choices(robots)}"
-        )
-    return robots[arguments.robot]
+    plans = {name: file for name, file in robots("plans").items() if SECTION in ParameterFile(file)}
+    return file_of(arguments.robot, plans)
 
 
 def settings_of(config: Path, changes: list[str]) -> tuple[Any, ...]:

@@ -11,17 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.exceptions import ConfigurationError, SimulationError, choices
+from contact_id_controller.exceptions import ConfigurationError, SimulationError
 from contact_id_controller.geometry import HalfSpace, HeightField, feet_on
 from contact_id_controller.geometry.ground_file import ground_of
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.estimated_state import CONTROLLER, estimator_changes
 from contact_id_controller.runs.joint_motion_file import SECTION as MOTION
 from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.runs.one_process import (
     AT_ORIGIN,
-    CONFIG,
     InProcessRun,
     controller_settings,
     estimated_state,
@@ -29,10 +27,11 @@ from contact_id_controller.runs.one_process import (
     section,
 )
 from contact_id_controller.runs.record import RunRecord
-from contact_id_controller.runs.setup import MOVERS, WHOLE_BODY, robots
+from contact_id_controller.runs.setup import MOVERS, WHOLE_BODY
 from contact_id_controller.runs.worker_pool import in_processes
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile, changed_parameters
+from contact_id_controller.settings.robot_files import BIPEDS, QUADRUPEDS, file_of, robots
 from contact_id_controller.simulation.perturbations import TABLE, Changes, perturbation
 from contact_id_controller.state import RobotState
 
@@ -117,16 +116,9 @@ def config_of(robot: str) -> Path:
     Raises:
         ConfigurationError: no robot of that name.
     """
-    folder = resolve_urdf(f"{CONFIG}/quadruped.yaml").parent
-    known = {
-        path.stem: path
-        for kind in ("arms", "plans")
-        for path in sorted((folder / kind).glob("*.yaml"))
-        if any(name in ParameterFile(path) for name in MOVERS)
-    } | robots()
-    if robot not in known:
-        raise ConfigurationError(f"robot is {robot!r}, must be one of {choices(known)}")
-    return known[robot]
+    known = robots(QUADRUPEDS, "arms", "plans", BIPEDS)
+    moved = {n: file for n, file in known.items() if any(m in ParameterFile(file) for m in MOVERS)}
+    return file_of(robot, moved)
 
 
 def chosen(only: Sequence[str]) -> list[tuple[str, float]]:

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.control.torques_ahead import local_gains
-from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError, choices
+from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.geometry import read_ground
 from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
-from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.ros.scheduling import Scheduling, cores, priority
 from contact_id_controller.runs.estimated_state import CONTROLLER, estimator_changes
 from contact_id_controller.runs.joint_motion_file import SECTION as MOTION
@@ -31,6 +30,7 @@ from contact_id_controller.settings.parameter_file import (
     parse_value,
     write_parameters,
 )
+from contact_id_controller.settings.robot_files import file_of, robots
 from contact_id_controller.settings.robot_rows import SAME_ROBOT
 from contact_id_controller.settings.shared_rows import LOCAL_GAINS
 from contact_id_controller.simulation.sensor_noise import preset
@@ -58,8 +58,6 @@ FILTER_S = 0.005
 slips are seen later (.0088 rad of error on ice, not .0065)."""
 
 MODES = ("lockstep", "real_time")
-CONFIG = "package://contact_id_controller/config"
-TEMPLATE = "template"  # names no robot
 CONTROLLER_RECORD, ROBOT_RECORD = "controller.npz", "simulated_robot.npz"
 ESTIMATOR_RECORD = "dynamics_estimator.npz"
 NODE_RECORDS = (CONTROLLER_RECORD, ROBOT_RECORD, ESTIMATOR_RECORD)
@@ -177,15 +175,6 @@ class RunSetup:
         write_parameters(path, self.parameters)
 
 
-def robots() -> dict[str, Path]:
-    """Robots that have a configuration file: name -> file."""
-    try:
-        folder = resolve_urdf(f"{CONFIG}/quadruped.yaml").parent
-    except RobotDescriptionError as error:
-        raise ConfigurationError(f"the installation has no configuration files: {error}") from error
-    return {path.stem: path for path in sorted(folder.glob("*.yaml")) if path.stem != TEMPLATE}
-
-
 def read_setup(parameters: Path) -> RunSetup:
     """The run that left its parameters in a file, without its duration.
 
@@ -226,7 +215,7 @@ def make_setup(
 
     Args:
         folder: where the nodes write their records.
-        robot: name of a configuration file in ``config/``; only a name where ``config`` is given.
+        robot: name of a robot that walks (`robots`); only a name where ``config`` is given.
         friction, solver: as in the table of contact models; None: as in the file.
         mu: friction coefficient of the ground and in the controller; None: as in the file.
         state: ``estimated``: controller and planner know IMU, encoders and efforts only.
@@ -245,7 +234,7 @@ def make_setup(
     for name, value, known in (("mode", mode, MODES), ("state", state, STATES)):
         if value not in known:
             raise ConfigurationError(f"{name} is {value!r}, must be one of {choices(known)}")
-    config = _config_of(robot) if config is None else config
+    config = file_of(robot) if config is None else config
     parameters = _read(config)
     _choose(parameters, friction, solver, mu, sensors)
     if ground is not None:
@@ -276,17 +265,6 @@ def make_setup(
     )
     _ = setup.motion  # refused now, not when the nodes are up
     return setup
-
-
-def _config_of(robot: str) -> Path:
-    """The configuration file of a robot of this package."""
-    known = robots()
-    if robot not in known:
-        raise ConfigurationError(
-            f"robot is {robot!r}, must be one of {choices(known)}; "
-            "for your own give its file with --config"
-        )
-    return known[robot]
 
 
 def _choose(

@@ -29,9 +29,9 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.direct_loop import take_waiting
 from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.runs.processes import node_command
-from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.settings.robot_files import robots
 from contact_id_controller.state import RobotState
 from experiments.faults.mutations import packed
 

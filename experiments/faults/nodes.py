@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.runs.processes import node_command
-from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.command_interfaces import DEFAULT, INTERFACES, TOPICS
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.settings.robot_files import QUADRUPEDS, file_of, robots
 from contact_id_controller.settings.shared_rows import REPORT
 
 CONTROLLER, PLANNER = "controller", "gait_planner"
@@ -58,13 +58,12 @@ def campaign_parameters(
     Raises:
         ConfigurationError: no such robot, or a real time factor beyond its range.
     """
-    if robot not in robots():
-        raise ConfigurationError(f"robot is {robot!r}, must be one of {choices(robots())}")
+    file = file_of(robot, robots(QUADRUPEDS))
     if not SLOWEST <= real_time_factor <= 1.0:
         raise ConfigurationError(
             f"real time factor is {real_time_factor:g}, must lie within [{SLOWEST:g}, 1]"
         )
-    content = ParameterFile(robots()[robot])
+    content = ParameterFile(file)
     names = (ROBOT, PLANNER, WATCHDOG, CONTROLLER)
     parameters = {name: content.section(name) for name in names}
     for name in (ROBOT, WATCHDOG, CONTROLLER):
