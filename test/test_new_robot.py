@@ -1,9 +1,12 @@
 """`contact_id new`: robots that no configuration ships walk, stand or move from their URDF alone."""
 
+import re
+
 import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
+from paths import QUADRUPED_URDF
 
 from contact_id_controller.check.config import check_config
 from contact_id_controller.check.findings import ERROR
@@ -62,6 +65,48 @@ def test_a_quadruped_trots_as_it_is_written(new, urdf):
     speed = ParameterFile(file).section("gait_planner")["speed_m_s"]
     assert walk.q[-1, 0] - walk.q[0, 0] > 0.5 * speed * 2.0
     assert np.abs(walk.reference_position - walk.position).mean() < 0.05
+
+
+def test_legs_that_lie_level_at_zero_are_legs_whatever_the_names(new, tmp_path):
+    """The quadruped's legs are stretched out at zero; here every link and joint is called otherwise."""
+    text = QUADRUPED_URDF.read_text().replace('name="quadruped"', 'name="hound"')
+    for k, name in enumerate(sorted(set(re.findall(r'(?:joint|link) name="([^"]+)"', text)))):
+        text = text.replace(f'"{name}"', f'"part_{k}"')
+    urdf = tmp_path / "hound.urdf"
+    urdf.write_text(text)
+    file = new(str(urdf))
+    assert errors(file) == []
+    settings = load_settings(file)
+    assert settings.floating_base and len(settings.foot_frames) == 4
+    world = mujoco_robot(settings, settings.friction_coefficient[0])
+    walk = InProcessRun(str(file), settings, world).record(2.5)
+    assert not walk.fell and walk.q[-1, 0] - walk.q[0, 0] > 0.1
+    assert np.abs(walk.reference_position - walk.position).mean() < 0.05
+
+
+def test_two_arms_that_lie_level_at_zero_are_no_legs(tmp_path):
+    """Nor are three that cannot hang down."""
+    assert not legs_of(tmp_path, limbs=2, bends=3.0)
+    assert len(legs_of(tmp_path, limbs=3, bends=3.0)) == 3
+    assert not legs_of(tmp_path, limbs=3, bends=0.7)
+
+
+def legs_of(tmp_path, limbs, bends):
+    """Of a robot whose limbs, of three joints each, point forwards at zero."""
+    body = '<inertial><origin xyz="0.1 0 0"/><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>'
+    text = f'<robot name="level"><link name="trunk">{body}</link>'
+    for limb in range(limbs):
+        parent = "trunk"
+        for k, axis in enumerate(("1 0 0", "0 1 0", "0 1 0")):
+            text += (
+                f'<link name="l{limb}{k}">{body}</link><joint name="j{limb}{k}" type="revolute">'
+                f'<parent link="{parent}"/><child link="l{limb}{k}"/><origin xyz="0.2 0 0"/><axis xyz="{axis}"/>'
+                f'<limit lower="{-bends}" upper="{bends if k == 1 else 0.1}" effort="9" velocity="9"/></joint>'
+            )
+            parent = f"l{limb}{k}"
+    path = tmp_path / "level.urdf"
+    path.write_text(text + "</robot>")
+    return anatomy(pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())).legs
 
 
 @pytest.mark.parametrize("urdf", [G1, TALOS, ROMEO, SOLO8])

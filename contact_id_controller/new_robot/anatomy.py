@@ -2,12 +2,15 @@
 
 A *limb* is what hangs on the trunk by one joint. *Legs* are the limbs of a floating robot with at
 least three joints in a row whose ends reach lowest; there are two or more of them, or else three or more
-with two joints, or none: a robot without legs is bolted to the ground.
+with two joints, or none: a robot without legs is bolted to the ground. Where no limb reaches down with
+its joints at zero, as with legs that lie level then, three or more are legs that can hang straight down.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -27,6 +30,17 @@ FINGER_MASS = 5e-3
 LOWEST_PART = 0.25
 """Of the robot's height, within which the ends of all legs are."""
 
+LEVEL_LEGS = 3
+"""Least number of legs that do not reach down with their joints at zero: two such limbs are arms."""
+
+HANGS = 0.85
+"""Part of its length from the hip on by which a leg can hang below the hip, at least."""
+
+SWEPT = 25
+"""Positions of a joint that are tried for the lowest one."""
+
+SWEEPS = 3
+
 BASE, FREE = 1, 0
 """Joints of a model whose base floats: the base, and no joint."""
 
@@ -38,11 +52,13 @@ class Anatomy:
     Attributes:
         legs: of each leg its joints from the trunk to the foot; in the order front left, front right,
             hind left, hind right, or left, right.
+        posture: q (nq,) with each joint as near to zero as it can be and the legs below the base; the base at the origin.
         held: names of joints that cannot be driven: without effort limit or without inertia, and of
             fingers.
     """
 
     legs: tuple[tuple[int, ...], ...]
+    posture: np.ndarray
     held: tuple[str, ...]
 
     @property
@@ -57,31 +73,81 @@ def anatomy(model: pin.Model, floating: bool | None = None) -> Anatomy:
     Args:
         floating: whether the base floats; None: as the limbs suggest.
     """
-    children = _children(model)
+    children, q = _children(model), posture_near_zero(model)
+    legs: list[tuple[int, ...]] = []
+    if floating is not False:
+        legs = _reaching_down(model, children, q)
+        hanging = q if legs else _hanging(model, children, q)
+        low = [] if legs else _reaching_down(model, children, hanging)
+        low = [leg for leg in low if _hangs(model, hanging, leg)]
+        if len(low) >= LEVEL_LEGS:
+            legs, q = low, hanging
     data = model.createData()
-    q = posture_near_zero(model)
+    pin.forwardKinematics(model, data, q)
+    places = {leg: data.oMi[leg[0]].translation for leg in legs}
+    across = {leg: data.oMi[leg[-1]].translation[1] for leg in legs}
+    middle = float(np.mean([place[0] for place in places.values()])) if legs else 0.0
+    legs.sort(key=lambda leg: (places[leg][0] < middle - 1e-3, across[leg] < 0.0))
+    return Anatomy(tuple(legs), q, _held(model, children, {j for leg in legs for j in leg}))
+
+
+def _reaching_down(
+    model: pin.Model, children: dict[int, list[int]], q: np.ndarray
+) -> list[tuple[int, ...]]:
+    """The limbs whose ends are lowest, and below the base; none where they are too few for legs."""
+    data = model.createData()
     pin.forwardKinematics(model, data, q)
     heights = np.array([placement.translation[2] for placement in data.oMi])
     height = np.ptp(heights[1:])
-    ends = {
-        limb: min(_chains(limb, children), key=lambda chain: heights[chain[-1]])
+    able = [
+        chain
         for limb in children[BASE]
-    }
-    able = [chain for chain in ends.values() if _can_be_leg(model, chain)]
-    legs: list[tuple[int, ...]] = []
-    for joints, count in LEG_KINDS if floating is not False else ():
+        if _can_be_leg(model, chain := min(_chains(limb, children), key=lambda c: heights[c[-1]]))
+    ]
+    for joints, count in LEG_KINDS:
         long = [chain for chain in able if len(chain) >= joints]
         lowest = min((heights[chain[-1]] for chain in long), default=heights[BASE])
         reach = lowest + LOWEST_PART * max(height, 1e-9)
         low = [chain for chain in long if heights[chain[-1]] <= reach and lowest < heights[BASE]]
         if len(low) >= count:
-            legs = low
-            break
-    places = {leg: data.oMi[leg[0]].translation for leg in legs}
-    across = {leg: data.oMi[leg[-1]].translation[1] for leg in legs}
-    middle = float(np.mean([place[0] for place in places.values()])) if legs else 0.0
-    legs.sort(key=lambda leg: (places[leg][0] < middle - 1e-3, across[leg] < 0.0))
-    return Anatomy(tuple(legs), _held(model, children, {j for leg in legs for j in leg}))
+            return low
+    return []
+
+
+def _hanging(model: pin.Model, children: dict[int, list[int]], q: np.ndarray) -> np.ndarray:
+    """q (nq,) with the end of each limb that can be a leg as low as its joints' limits let it hang."""
+    q, data = q.copy(), model.createData()
+
+    def low(x: float, k: int, end: int) -> float:
+        tried = q.copy()
+        tried[k] = x
+        pin.forwardKinematics(model, data, tried)
+        return float(_end(model, data, end)[2])
+
+    for chain in (c for limb in children[BASE] for c in _chains(limb, children)):
+        for joint in SWEEPS * chain if _can_be_leg(model, chain) else ():
+            k = model.joints[joint].idx_q
+            first, last = model.lowerPositionLimit[k], model.upperPositionLimit[k]
+            tried = np.linspace(max(first, -np.pi), min(last, np.pi), SWEPT)
+            lowest, x = min((low(x, k, chain[-1]), float(x)) for x in tried)
+            if lowest < low(q[k], k, chain[-1]) - 1e-6:
+                q[k] = x
+    return q
+
+
+def _hangs(model: pin.Model, q: np.ndarray, leg: tuple[int, ...]) -> bool:
+    """Whether a leg is nearly straight below its hip."""
+    data = model.createData()
+    pin.forwardKinematics(model, data, q)
+    hip = leg[1:] if len(leg) >= LEG_JOINTS else leg
+    places = [*(data.oMi[joint].translation for joint in hip), _end(model, data, leg[-1])]
+    length = sum(np.linalg.norm(b - a) for a, b in itertools.pairwise(places))
+    return bool(places[0][2] - places[-1][2] > HANGS * length)
+
+
+def _end(model: pin.Model, data: Any, joint: int) -> np.ndarray:
+    """The centre of mass (3,) of what a joint moves last."""
+    return np.asarray(data.oMi[joint].act(model.inertias[joint].lever))
 
 
 def posture_near_zero(model: pin.Model) -> np.ndarray:

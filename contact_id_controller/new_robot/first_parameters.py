@@ -17,7 +17,7 @@ from contact_id_controller.check.findings import ERROR
 from contact_id_controller.control.torques_ahead import joint_inertia
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import write_text
-from contact_id_controller.new_robot.anatomy import LEG_JOINTS, Anatomy, anatomy, posture_near_zero
+from contact_id_controller.new_robot.anatomy import LEG_JOINTS, Anatomy, anatomy
 from contact_id_controller.new_robot.feet_from_shapes import (
     RoundFoot,
     Sole,
@@ -167,14 +167,14 @@ def _bolted(urdf: str, name: str, limbs: Anatomy, motors: MotorRows) -> Proposal
 def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: MotorRows) -> Proposal:
     """A file for a legged robot: feet, standing posture, a gait for four point feet that can walk."""
     model = free.model
-    parts, near = shapes(model, resolve_urdf(urdf)), posture_near_zero(model)
+    parts, near = shapes(model, resolve_urdf(urdf)), limbs.posture
     flat = limbs.walks_on_soles
     feet: list[Any] = [
         (sole if flat else round_foot)(model, near, leg[-1], parts) for leg in limbs.legs
     ]
     frames = [model.getFrameId(foot.frame) for foot in feet]
     centers = np.array([foot.center_m for foot in feet])
-    q = standing_posture(model, limbs.legs, frames, centers, flat)
+    q = standing_posture(model, near, limbs.legs, frames, centers, flat)
     robot = _model(urdf, True, limbs, motors)
     posture = _within(RobotModel(model, robot.joint_names).joints_of(q), robot)
     length = float(

@@ -11,7 +11,6 @@ import pinocchio as pin
 from scipy.optimize import least_squares
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.new_robot.anatomy import posture_near_zero
 
 STRETCHED = (0.85, 0.9, 0.95)
 """Parts of a leg's length at which it stands, the first that its joints' limits allow: straight legs
@@ -50,6 +49,7 @@ def _from_hip(leg: Sequence[int]) -> Sequence[int]:
 
 def standing_posture(
     model: pin.Model,
+    near: np.ndarray,
     legs: Sequence[Sequence[int]],
     frames: Sequence[int],
     centers: np.ndarray,
@@ -59,6 +59,7 @@ def standing_posture(
 
     Args:
         model: with a floating base.
+        near: q (nq,) at which legs reach below the base, in whose neighbourhood it is sought.
         legs: joints of each leg from the trunk on.
         frames: of the feet.  centers: (legs, 3) m, middles of the feet in their frames.
         flat: whether the feet are to be level too.
@@ -68,14 +69,15 @@ def standing_posture(
     """
     for part in STRETCHED[:-1]:
         try:
-            return _standing(model, legs, frames, centers, flat, part)
+            return _standing(model, near, legs, frames, centers, flat, part)
         except ConfigurationError:
             continue  # bent less
-    return _standing(model, legs, frames, centers, flat, STRETCHED[-1])
+    return _standing(model, near, legs, frames, centers, flat, STRETCHED[-1])
 
 
 def _standing(
     model: pin.Model,
+    near: np.ndarray,
     legs: Sequence[Sequence[int]],
     frames: Sequence[int],
     centers: np.ndarray,
@@ -83,7 +85,7 @@ def _standing(
     stretched: float,
 ) -> np.ndarray:
     """The same at a part of the legs' length."""
-    q, data = posture_near_zero(model), model.createData()
+    q, data = near.copy(), model.createData()
     pin.framesForwardKinematics(model, data, q)
     lengths = [reach(model, leg, frame, q) for leg, frame in zip(legs, frames)]
     length = stretched * min(lengths)
