@@ -33,13 +33,15 @@ from websockets.sync.client import connect
 
 from contact_id_controller.commands import demo
 from contact_id_controller.exceptions import ConfigurationError, RunError
+from contact_id_controller.runs.one_process import controller_settings
 from contact_id_controller.runs.setup import make_setup
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.view import gate
 from contact_id_controller.view.drive import JOY_ENABLE, SILENCE_S, Drive
 from contact_id_controller.view.side_processes import place_of
-from contact_id_controller.view.viewer import Viewer, Wishes
+from contact_id_controller.view.viewer import Viewer, Wishes, _look
+from contact_id_controller.view.visuals import RobotShapes
 
 SPEED_M_S, YAW_RATE_RAD_S = 0.2, 0.8
 
@@ -310,6 +312,20 @@ def knock(port, path, **headers):
         return connection.getresponse().status
     finally:
         connection.close()
+
+
+@pytest.mark.parametrize("pixels", [400, 1600])
+@pytest.mark.parametrize("name", ["quadruped", "bipeds/talos"])
+def test_the_page_shows_a_robot_from_head_to_foot(name, pixels):
+    settings = controller_settings(name)
+    height_m = RobotShapes(settings.robot(), settings.urdf).height_m()
+    camera = SimpleNamespace(image_width=pixels)
+    _look(height_m, SimpleNamespace(camera=camera))
+    ahead = camera.look_at - camera.position
+    for z in (0.0, height_m):
+        way = np.array([0.0, 0.0, z]) - camera.position
+        cosine = ahead @ way / np.linalg.norm(ahead) / np.linalg.norm(way)
+        assert np.degrees(np.arccos(cosine)) < 25.0
 
 
 @pytest.mark.parametrize("port", PORTS)

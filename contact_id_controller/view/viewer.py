@@ -43,6 +43,9 @@ NICENESS = 5
 NARROW_PIXELS = 577
 """viser's panel is a sheet at the bottom of screens that are narrower."""
 
+SMALL_M = 0.6
+"""Robots that are higher are looked at from farther away."""
+
 _SCENE_S, _PANEL_S, _PLAN_S, _PARAMETERS_S = 0.05, 0.1, 0.25, 2.0
 
 
@@ -107,7 +110,7 @@ class Viewer:
         self._due = dict.fromkeys((_SCENE_S, _PANEL_S, _PLAN_S, _PARAMETERS_S), 0.0)
         self._place = np.zeros(3)
         self._placed_s = self._speed = 0.0
-        self.server.on_client_connect(_look)
+        self.server.on_client_connect(partial(_look, self.scene.shapes.height_m()))
         self.drive: Drive | None = None
         self.drive_page: DrivePage | None = None
 
@@ -187,12 +190,16 @@ class Viewer:
         self.server.stop()
 
 
-def _look(client: viser.ClientHandle) -> None:
-    """From behind and above; on a narrow screen, whose lower part is the panel's, from farther away."""
+def _look(height_m: float, client: viser.ClientHandle) -> None:
+    """From behind and above, at all of a robot of that height.
+
+    On a narrow screen, whose lower part is the panel's, from farther away.
+    """
     camera = client.camera
     narrow = camera.image_width < NARROW_PIXELS
-    camera.position = (-1.35, -1.65, 0.85) if narrow else (-0.9, -1.1, 0.7)
-    camera.look_at = (0.0, 0.0, -0.45) if narrow else (0.0, 0.0, 0.1)
+    size = max(height_m / SMALL_M, 1.0)
+    camera.position = size * np.array([-1.35, -1.65, 0.85] if narrow else [-0.9, -1.1, 0.7])
+    camera.look_at = size * np.array([0.0, 0.0, -0.45] if narrow else [0.0, 0.0, 0.1])
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -87,6 +87,15 @@ class RobotShapes:
             places.append((pose.translation.copy(), np.array([w, x, y, z])))
         return places
 
+    def height_m(self) -> float:
+        """From its lowest point to its highest one, all joints at 0; 0 of a robot that is shown by sticks."""
+        places = self.place(self._robot.neutral())
+        heights = [
+            (pin.Quaternion(*wxyz).toRotationMatrix() @ shape.vertices.T)[2] + place[2]
+            for shape, (place, wxyz) in zip(self.shapes, places, strict=True)
+        ]
+        return float(np.ptp(np.concatenate(heights))) if heights else 0.0
+
     def stick_ends(self) -> np.ndarray:
         """(s, 2, 3) m: lines from each joint to its parent, of the configuration placed last."""
         model, places = self._model, self._data.oMi
