@@ -5,7 +5,9 @@ path), on AMENT_PREFIX_PATH, beside `ros2` on PATH, and in /opt/ros/*. The robot
 `mock_components/GenericSystem`. Nothing is installed, fetched or built for it.
 """
 
+import atexit
 import contextlib
+import functools
 import os
 import shutil
 import signal
@@ -19,8 +21,7 @@ import numpy as np
 import rclpy
 import yaml
 from paths import ROOT
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
-from rclpy.parameter import Parameter
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
@@ -131,8 +132,26 @@ def kill_all_of(process):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-ENDED = []
-"""Nodes of hosts that are closed."""
+@functools.cache
+def bystander(domain):
+    """A node that spins beside the tests of a domain until the process ends.
+
+    It is not destroyed: rclpy 9.1 now and then dies of a segmentation fault there, and pytest with it.
+    """
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain)
+    node = rclpy.create_node("bystander", context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    thread = threading.Thread(target=executor.spin, daemon=True)
+    thread.start()
+
+    @atexit.register
+    def end():
+        executor.shutdown()
+        thread.join(10.0)
+
+    return node
 
 
 class Host:
@@ -150,29 +169,15 @@ class Host:
         (folder / "mock.urdf").write_text(self.urdf)
         self.file = folder / "ros2_control.yaml"
         self.file.write_text(yaml.safe_dump(parameters_of(joints)))
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context)
-        # rclpy destroys this service of a node twice, and a process once died of that.
-        undescribed = Parameter("start_type_description_service", value=False)
-        self.node = rclpy.create_node(
-            "bystander", context=self.context, parameter_overrides=[undescribed]
-        )
-        self.node.create_subscription(JointState, "/joint_states", self._on_states, 1)
+        self.efforts, self.heard = np.full(len(joints), np.nan), 0
+        self.node = bystander(int(os.environ["ROS_DOMAIN_ID"]))
+        self.states = self.node.create_subscription(JointState, "/joint_states", self._on_states, 1)
         self.commands = self.node.create_publisher(
             Float64MultiArray, "/effort_controller/commands", RELIABLE
         )
         self.description = self.node.create_publisher(String, "/robot_description", LATCHED)
         self.description.publish(String(data=self.urdf))
-        self.efforts, self.heard = np.full(len(joints), np.nan), 0
         self.processes = []
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.node)
-        self.thread = threading.Thread(target=self._spin, daemon=True)
-        self.thread.start()
-
-    def _spin(self):
-        with contextlib.suppress(ExternalShutdownException):
-            self.executor.spin()
 
     def _on_states(self, message):
         effort = dict(zip(message.name, message.effort))
@@ -233,11 +238,9 @@ class Host:
         for process in self.processes:
             kill_all_of(process)
             process.wait()
-        self.executor.shutdown()
-        self.thread.join(10.0)
-        # Not destroyed: rclpy 9.1 once died of a segmentation fault there, and pytest with it.
-        ENDED.append(self.node)
-        rclpy.shutdown(context=self.context)
+        self.node.destroy_subscription(self.states)
+        self.node.destroy_publisher(self.commands)
+        self.node.destroy_publisher(self.description)
 
 
 class StandIn(Host):
