@@ -123,6 +123,17 @@ def test_what_is_told_of_motors_is_what_they_have():
         assert not changes_of(name.removesuffix("_told"), size).parameters(plain.robot, [])
 
 
+def test_friction_is_a_share_of_the_torque_limit_that_the_file_sets(monkeypatch):
+    """Solo12's URDF states 1000 N·m and its file 2.7: friction of 3 % was 30 N·m, which no torque overcame."""
+    made, world = [], perturbed_runs.mujoco_robot
+    monkeypatch.setattr(
+        perturbed_runs, "mujoco_robot", lambda *a, **b: made.append(world(*a, **b)) or made[0]
+    )
+    walked("solo12", "dry_friction", 0.03, seconds=0.002)
+    found = made[0].mujoco_model.dof_frictionloss[made[0].mujoco_dofs]
+    np.testing.assert_allclose(found, 0.03 * 2.7)
+
+
 def test_masses_change_by_the_size_and_the_trunk_shifts():
     plain, links, heavier = fresh(), made("links", 0.2), made("mass", 0.05)
     ratio = links.mujoco_model.body_mass[1:] / plain.mujoco_model.body_mass[1:]
@@ -197,7 +208,7 @@ SECONDS = 1.0
 
 def walked(robot, name, size, **more):
     config = str(perturbed_runs.config_of(robot))
-    return perturbed_runs.run(Case(config, name, size, seconds=SECONDS, **more))
+    return perturbed_runs.run(Case(config, name, size, **{"seconds": SECONDS, **more}))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.limits import joint_limits
 from contact_id_controller.exceptions import ConfigurationError, SimulationError
 from contact_id_controller.geometry import HalfSpace, HeightField, feet_on
 from contact_id_controller.geometry.ground_file import ground_of
@@ -185,11 +186,12 @@ def bisect_all(cases: Sequence[Case], jobs: int) -> Iterator[Borne]:
 
 def _run(case: Case) -> Outcome:
     """A run as ``run``; raises SimulationError where an estimate does not begin."""
-    changes, row = Changes(case.seed), TABLE.get(case.name)
+    by_file, row = controller_settings(case.config), TABLE.get(case.name)
+    robot = by_file.robot()
+    changes = Changes(case.seed, joint_limits(robot, by_file).effort)
     if row is not None:
         row.apply(changes, case.size)
-    by_file = controller_settings(case.config)
-    given = changes.parameters(by_file.robot(), by_file.motors)
+    given = changes.parameters(robot, by_file.motors)
     given = {**given, **(CONTROLLER if case.sensors else {})}
     given |= changed_parameters(None, None, case.changes)
     settings = controller_settings(case.config, **given)

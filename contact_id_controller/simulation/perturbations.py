@@ -36,6 +36,7 @@ class Changes:
 
     Attributes:
         seed: of whatever is drawn.
+        effort_limits: (na,) N·m of the joints, of which some errors are shares; None: what the URDF states.
         grounds: each makes the ground from the one before.
         friction: coefficient, or function of places, as ``MujocoRobot`` takes it; None: as set.
         edits: what is done to the made robot.
@@ -46,6 +47,7 @@ class Changes:
     """
 
     seed: int = 0
+    effort_limits: np.ndarray | None = None
     grounds: list[Callable[[Ground], Ground]] = field(default_factory=list)
     friction: Any = None
     edits: list[Callable[[MujocoRobot], None]] = field(default_factory=list)
@@ -231,23 +233,23 @@ def _center_of_mass(changes: Changes, size: float) -> None:
 
 
 def _of_joints(
-    name: str, setting: str, scale: Callable[[RobotModel], Any], told: bool = False
+    name: str, setting: str, scale: Callable[[Changes, RobotModel], Any], told: bool = False
 ) -> Callable[[Changes, float], None]:
-    """A row's function: a field of MuJoCo's coordinates, by size times ``scale(robot)`` more at each joint.
+    """A row's function: a field of MuJoCo's coordinates, by size times ``scale`` more at each joint.
 
     setting: the same in a row of the parameter ``motors``, where the controller is told.
     """
 
-    def rows(size: float, robot: RobotModel) -> list[str]:
-        values = getattr(robot.motors, setting) + size * np.asarray(scale(robot))
+    def rows(changes: Changes, size: float, robot: RobotModel) -> list[str]:
+        values = getattr(robot.motors, setting) + size * scale(changes, robot)
         return [f"{joint} {setting}={each:g}" for joint, each in zip(robot.joint_names, values)]
 
     def add(changes: Changes, size: float) -> None:
         if told:
-            changes.motors.append(partial(rows, size))
+            changes.motors.append(partial(rows, changes, size))
 
         def edit(robot: MujocoRobot) -> None:
-            more = size * np.asarray(scale(robot.robot))
+            more = size * scale(changes, robot.robot)
             getattr(robot.mujoco_model, name)[robot.mujoco_dofs] += more
 
         changes.edits.append(edit)
@@ -255,16 +257,17 @@ def _of_joints(
     return add
 
 
-def _one(robot: RobotModel) -> np.ndarray:
+def _one(changes: Changes, robot: RobotModel) -> np.ndarray:
     return np.ones(robot.na)
 
 
-def _torque_limits(robot: RobotModel) -> np.ndarray:
-    return np.where(np.isfinite(robot.effort_limits), robot.effort_limits, 0.0)
+def _torque_limits(changes: Changes, robot: RobotModel) -> np.ndarray:
+    limits = robot.effort_limits if changes.effort_limits is None else changes.effort_limits
+    return np.where(np.isfinite(limits), limits, 0.0)
 
 
-def _limits_over_speed(robot: RobotModel) -> np.ndarray:
-    return _torque_limits(robot) / robot.velocity_limits
+def _limits_over_speed(changes: Changes, robot: RobotModel) -> np.ndarray:
+    return _torque_limits(changes, robot) / robot.velocity_limits
 
 
 def _delay(changes: Changes, size: float) -> None:
