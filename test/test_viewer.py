@@ -4,7 +4,11 @@ import argparse
 import contextlib
 import http.client
 import json
+import re
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -16,10 +20,13 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("viser", reason="needs the extra view")
 
 import msgspec
+import rclpy
 import viser
 from browser import Browser, chromium
 from geometry_msgs.msg import Twist
+from nav_msgs.msg import Odometry
 from paths import ROOT
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from ros_bench import STANDING, Bench, joint_state, joint_trajectory, odometry, parameters
@@ -33,7 +40,9 @@ from websockets.sync.client import connect
 
 from contact_id_controller.commands import demo
 from contact_id_controller.exceptions import ConfigurationError, RunError
+from contact_id_controller.exit_codes import INTERRUPTED
 from contact_id_controller.runs.one_process import controller_settings
+from contact_id_controller.runs.processes import free_domain
 from contact_id_controller.runs.setup import make_setup
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.settings.controller import ControllerSettings
@@ -598,6 +607,55 @@ def test_a_driven_robot_has_no_way_points(tmp_path):
         planned("--teleop")
     with pytest.raises(ConfigurationError, match="nothing can be driven"):
         make_setup(tmp_path, robot="arm", config=ROOT / "config/arms/panda.yaml", driven=True)
+
+
+def test_one_command_drives_a_humanoid_from_its_page(tmp_path):
+    """Each node a process: the stick all the way out until G1 has gone a decimetre."""
+    domain = free_domain()
+    words = [sys.executable, "-m", "contact_id_controller", "demo", "--robot", "g1", "--teleop"]
+    words += ["--view", f"127.0.0.1:{free_port()}", "--domain", str(domain)]
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain)
+    node = Node("looks_on", context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    places = []
+    node.create_subscription(Odometry, "odometry", lambda m: places.append(m.pose.pose.position), 1)
+    with open(tmp_path / "said", "wb") as said:
+        run = subprocess.Popen(
+            [*words, "--output", str(tmp_path / "run")], stdout=said, stderr=said
+        )
+    try:
+
+        def turn(condition):
+            executor.spin_once(timeout_sec=0.02)
+            assert run.poll() is None, (tmp_path / "said").read_text()
+            return condition()
+
+        log = tmp_path / "run" / "log"
+
+        def link():
+            text = "".join(each.read_text() for each in log.glob("viewer*"))
+            return re.search("^stick: http(://.*)$", text, flags=re.M)
+
+        assert until(lambda: turn(lambda: places and link()), 400.0)
+        begin = places[-1]
+        with connect(f"ws{link().group(1)}") as stick:
+
+            def drive():
+                stick.send(json.dumps({"drive": [1, 0, 0]}))
+                return places[-1].x > begin.x + 0.1
+
+            assert until(lambda: turn(drive), 200.0)
+        assert places[-1].z > begin.z - 0.05
+        run.send_signal(signal.SIGINT)
+        assert run.wait(60.0) == INTERRUPTED
+    finally:
+        run.kill()
+        run.wait()
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.shutdown(context=context)
 
 
 # A real browser

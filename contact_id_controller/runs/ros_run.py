@@ -100,7 +100,7 @@ def run_nodes(
                     supervisor.wait_for(
                         lambda name=name: READY in nodes[name].output().splitlines(),
                         watch,
-                        APPEAR_S,
+                        CONFIGURE_S,
                         f"{name!r} was not ready",
                     )
                     for line in nodes[name].output().splitlines():

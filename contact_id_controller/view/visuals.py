@@ -132,8 +132,9 @@ def _mesh(geometry: Any) -> trimesh.Trimesh | None:
         return trimesh.creation.capsule(2.0 * geometry.halfLength, geometry.radius, count=(12, 12))
     if not hasattr(geometry, "num_tris"):
         return None
-    faces = np.array(
-        [[geometry.tri_indices(k)[i] for i in range(3)] for k in range(geometry.num_tris)]
-    )
-    step = -(-len(faces) // MOST_TRIANGLES)
-    return trimesh.Trimesh(np.array(geometry.vertices()), faces[::step], process=False)
+    step = -(-geometry.num_tris // MOST_TRIANGLES) or 1
+    triangles = map(geometry.tri_indices, range(0, geometry.num_tris, step))
+    corners = np.array([(t[0], t[1], t[2]) for t in triangles], dtype=int).reshape(-1, 3)
+    used, faces = np.unique(corners, return_inverse=True)
+    vertices = np.array(geometry.vertices())[used]
+    return trimesh.Trimesh(vertices, faces.reshape(-1, 3), process=False)
