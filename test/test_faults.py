@@ -90,10 +90,10 @@ def _raises(world):
     [
         (lambda world: Observed(0.1 + 1.1 * ALLOWANCE_S, WALKS_ON), "reaction after 0.155 s"),
         (lambda world: Observed(None, WALKS_ON), "no reaction"),
-        (lambda world: Observed(0.0, WALKS_AGAIN), "robot walks again.*, stated: walks on"),
+        (lambda world: Observed(0.0, WALKS_AGAIN), "robot walks again.*, stated: robot walks on"),
         (_violates, r"reached the robot: \[nan\]"),
         (_dies, "process controller died"),
-        (_raises, "no reaction; robot no answer"),
+        (_raises, "no reaction; no answer, stated: robot walks on"),
     ],
 )
 def test_what_is_not_as_stated_is_called_wrong(act, words):

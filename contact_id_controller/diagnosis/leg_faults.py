@@ -86,37 +86,37 @@ def turns() -> list[Array]:
 def mounting(
     case: Case, stance: Stance, of: RobotOfLog, contacts: Contacts
 ) -> Iterator[Hypothesis]:
-    """An IMU whose axes are others, or whose gyroscope counts in degrees or the other way."""
+    """An IMU that is turned against the description; a gyroscope in deg/s, or with the opposite sign."""
 
     def cost_of(rotation: Array, gyro: Array = stance.gyro) -> float:
         return float(np.log(size(residuals(contacts, gyro, rotation))))
 
     found = min(((cost_of(stance.rotation @ turn), k) for k, turn in enumerate(turns())))
     best = turns()[found[1]]
-    for axis in (0, 1, 2, 0, 1, 2):  # refined about each axis in turn
-        unit = np.eye(3)[axis]
-        angle, _ = search(lambda x: cost_of(stance.rotation @ pin.exp3(x * unit) @ best), -0.5, 0.5)
-        best = pin.exp3(angle * unit) @ best
+    for axis in np.eye(3)[[0, 1, 2, 0, 1, 2]]:  # refined about each axis in turn
+        angle, _ = search(lambda x: cost_of(stance.rotation @ pin.exp3(x * axis) @ best), -0.5, 0.5)
+        best = pin.exp3(angle * axis) @ best
     turned = float(np.linalg.norm(pin.log3(best)))
     angles = np.degrees(pin.rpy.matrixToRpy(best))
     yield Hypothesis(
         "IMU mounting",
         cost_of(stance.rotation @ best),
-        turned,
-        TURN_RAD,
-        f"the IMU is turned by {np.degrees(turned):.0f} degrees against the description (roll {angles[0]:.0f}, pitch {angles[1]:.0f}, yaw {angles[2]:.0f})",
-        "turn its measurements, or its frame in the URDF",
-        {"rotation_rpy": [round(float(x), 4) for x in pin.rpy.matrixToRpy(best)]},
+        value=turned,
+        tolerance=TURN_RAD,
+        text=f"the IMU is turned by {np.degrees(turned):.0f} degrees against the description (roll {angles[0]:.0f}, pitch {angles[1]:.0f}, yaw {angles[2]:.0f})",
+        change="turn its measurements, or its frame in the URDF",
+        fragment={"rotation_rpy": [round(float(x), 4) for x in pin.rpy.matrixToRpy(best)]},
     )
+    # A map's unit is a name or the factor itself.
     for what, factor, unit in (("degrees", DEG, "deg/s"), ("the other direction", -1.0, -1.0)):
         yield Hypothesis(
             "gyroscope",
             cost_of(stance.rotation, factor * stance.gyro),
-            1.0,
-            0.0,
-            f"the gyroscope counts in {what}",
-            "set the unit of imu.angular_velocity in --map",
-            {"units": {"imu.angular_velocity": unit}},
+            value=1.0,  # it is so or not: there is nothing to tolerate
+            tolerance=0.0,
+            text=f"the gyroscope counts in {what}",
+            change="set the unit of imu.angular_velocity in --map",
+            fragment={"units": {"imu.angular_velocity": unit}},
         )
 
 

@@ -73,7 +73,7 @@ def missing(case: Case) -> Finding:
     short = float(np.mean(steps < BURST * period))
     single = steps[(steps > 1.5 * period) & (steps <= max(GAP_S, GAP_PERIODS * period))]
     lost = float(np.sum(np.round(single / period) - 1.0)) / len(case.log.time)
-    lost = max(0.0, lost - short)
+    lost = max(0.0, lost - short)  # a late message leaves a hole and follows it by a short step
     if lost > MISSING:
         return Finding(
             name,

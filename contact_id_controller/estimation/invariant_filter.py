@@ -455,9 +455,11 @@ def _noise_of_leg(link, x, motion, tree, h, joint, foot, noise):
 
 @bare_kernel
 def _turn_of_sole(x, sole, turned, seen, y):
-    """Rotation R M (9,) of a sole by its leg, into seen, and log(R M Z^T) (3,), small, into y.
+    """How a sole is turned by the encoders of its leg, against what the state holds: y = log(R M Z^T) (3,), rad.
 
-    sole: Z (9,); turned (9,): M.
+    Rotations by rows, (9,): R, at the head of x, takes base axes to those of the odometry; turned: M, sole's to
+    base axes by the encoders; sole: Z, sole's to odometry's axes in the state; seen receives R M. The angle must
+    be below pi.
     """
     for r in range(3):
         for c in range(3):

@@ -71,7 +71,7 @@ def checked_pivots(max_pivots: int | None, default: int) -> int:
 def result(
     status: int, z: np.ndarray, w: np.ndarray, basis: np.ndarray, report: np.ndarray
 ) -> LcpResult:
-    """The named tuple behind every door."""
+    """What every Python entry of this room returns, from its kernel's answer z, w, basis and report."""
     return LcpResult(
         z,
         w,

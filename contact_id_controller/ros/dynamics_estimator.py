@@ -312,7 +312,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         if estimate.time_s != time_s:  # ignored: what is there is of another time
             return self._diagnose_changes()
         self._publisher.publish(stamp_ns, estimate)
-        self.pipeline.look()
+        self.pipeline.look()  # at residuals, which no state waits for
         self.steps += 1
         if self._recorder is not None and estimate.ready:
             keep_estimate(self.pipeline.period, time_s, self._recorder.next())

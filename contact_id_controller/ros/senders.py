@@ -86,13 +86,13 @@ class OtherSenders:
         self._allowed = frozenset(allowed)
         self._before = frozenset(publishers_of(node, self.topic) or ())
         self._own: frozenset[bytes] = frozenset()
-        self._suspects: dict[bytes, str] = {}
+        self._suspects: dict[bytes, str] = {}  # identity -> name of a node that may not send
         self._trusted: frozenset[bytes] = frozenset()
-        self._crowd = 0
-        self._heard: Any = None
+        self._crowd = 0  # publishers, where they are too many to list
+        self._heard: Any = None  # subscription, while there are suspects
         self._polled = Polled()
-        self._next_look_s = self._since_s = 0.0
-        self._last: dict[str, float] = {}
+        self._next_look_s = self._since_s = 0.0  # _since_s: it listens from then on
+        self._last: dict[str, float] = {}  # name -> when it sent last, s
 
     def know_own(self) -> None:
         """The node's publisher has been made: it is the one that was not there before."""

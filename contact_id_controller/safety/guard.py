@@ -470,7 +470,10 @@ class Guard:
         return self.good.overdue_in_s(self.clock())
 
     def silence(self, refusal: Refusal | None = None) -> np.ndarray:
-        """No good state has come for `state_timeout_s`: the safe output (na,) to send at once."""
+        """No good state has come for `state_timeout_s`: torques (na,) to send at once.
+
+        The safe output; the last ones where the robot's side has a trajectory to go on with.
+        """
         self.result = None
         refusal = refusal or Refusal(
             "states_stopped", f"no good state for {self.good.timeout_s:g} s"

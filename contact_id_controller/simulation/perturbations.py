@@ -173,6 +173,7 @@ def _payload(along: tuple[float, float]) -> Callable[[Changes, float], None]:
     def add(changes: Changes, size: float) -> None:
         def edit(robot: MujocoRobot) -> None:
             model, body = robot.mujoco_model, _carrier(robot)
+            # The trunk reaches as far as the bodies that it carries are attached.
             carried = model.body_pos[model.body_parentid == body]
             half = np.abs(carried).max(axis=0, initial=0.0)
             place = np.array([along[0] * half[0], along[1] * half[1], 0.0])

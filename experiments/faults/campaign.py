@@ -169,8 +169,9 @@ def _row(world: FaultWorld, fault: Fault) -> Row:
     within_s = None if fault.within is None else fault.within(world)
     try:
         observed = fault.act(world)
+        ended = f"robot {observed.ended}"
     except RunError as error:
-        observed = Observed(None, str(error))
+        observed, ended = Observed(None, ""), str(error)
     wrong = []
     if within_s is not None:
         if observed.reaction_s is None:
@@ -178,7 +179,7 @@ def _row(world: FaultWorld, fault: Fault) -> Row:
         elif observed.reaction_s > within_s + ALLOWANCE_S:
             wrong.append(f"reaction after {observed.reaction_s:.3f} s, stated {within_s:g} s")
     if observed.ended != fault.ends:
-        wrong.append(f"robot {observed.ended}, stated: {fault.ends}")
+        wrong.append(f"{ended}, stated: robot {fault.ends}")
     forbidden = [f"reached the robot: {command}" for command in world.relay.violations[violations:]]
     forbidden += [f"process {name} died" for name in world.dead()]
     return Row(fault, within_s, observed, (*wrong, *forbidden), tuple(forbidden))

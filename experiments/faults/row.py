@@ -34,8 +34,9 @@ class Observed(NamedTuple):
 class Fault(NamedTuple):
     """A fault and its stated reaction.
 
+    name, reaction: its cells in the table.
     within: gives the stated time, s of wall clock; None: no reaction of its own is due.
-    ends: how it must end.  act: does it on a walking robot.
+    ends: how it must end, ``WALKS_ON`` or ``WALKS_AGAIN``.  act: does it on a walking robot.
     """
 
     name: str

@@ -378,7 +378,11 @@ class FaultWorld:
             self._place()
             if self.walks_on(0.6):
                 return
-        raise RunError(f"the robot does not walk: base at {self.relay.base.tolist()}")
+        place = np.round(self.relay.base[:3], 3).tolist()
+        raise RunError(
+            f"the robot does not walk in {ATTEMPTS} attempts: base at {place} m, "
+            f"tilted by {self.relay.tilt_rad:.2f} rad (a busy machine? --real-time-factor)"
+        )
 
     def _place(self) -> None:
         relay = self.relay

@@ -323,7 +323,11 @@ def _active_rows(k, rank, mu, limits, condensed, active, kkt):
 
 @bare_inlined
 def _optimality(q, offset, W, price, condensed, active, kkt, figures):
-    """Gradient D x + 2 G W u + R^T w; relative gap and defect into figures.
+    """How far the point is from optimal: min u^T W u + 1/2 x^T D x, q rows of R x = k with multipliers w.
+
+    The gradient D x + 2 G W u + R^T w goes into ``kkt.gradient``; figures[1], relative duality gap: what
+    complementarity leaves, |gradient x| + |w defect|, over the objective; figures[2], largest relative defect.
+    price: the diagonal D; offset: u at x = 0.
 
     Returns the largest relative defect of the rows, inf where nothing is finite any more.
     """

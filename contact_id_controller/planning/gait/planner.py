@@ -264,7 +264,10 @@ class GaitPlanner:
         self._first_joints, self._first_centers = joints, measured.centers
 
     def _command(self, start_s: float, measured: Measured) -> VelocityCommand:
-        """Requested velocity, in the world frame."""
+        """Requested velocity, world frame: what was set, else by the way-points; none until the robot may walk.
+
+        One that was set in the base frame is turned by the heading that is planned for ``start_s``.
+        """
         command = self._follower.command(measured.position, measured.yaw)
         if self._velocity is not None:
             command = self._velocity
