@@ -1,7 +1,8 @@
 """Bipeds that are driven by random commands: which fall, when, and at what command.
 
     python benchmarks/driven_bipeds.py --robot talos g1 --seconds 60 --seeds 4
-    python benchmarks/driven_bipeds.py --robot g1 --seconds 6 --seed 0 --push 0.3 --picture docs/driven.gif
+    python benchmarks/driven_bipeds.py --robot g1 --seconds 6 --seed 7 --most 0.3 0.1 0.4 --push 0.3 \\
+        --picture docs/driven.gif
 
 MuJoCo, one process, true state, friction 0.6. Each 2 to 4 s another velocity: at most ``--most`` forwards and aside, m/s,
 and turning, rad/s. ``--push``: at the half of the time, to the left within 0.1 s; impulse per mass, m/s. Measured:
@@ -12,16 +13,19 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
-from contact_id_controller.report.animation import save_animation
+from contact_id_controller.report.animation import save_gif
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
 from contact_id_controller.runs.record import RunRecord
 from contact_id_controller.settings.robot_files import robots
 from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Push
+from contact_id_controller.simulation.rendering import render_frames
 
 FRICTION, PUSHED_S = 0.6, 0.1
 HELD_S = 2.0, 4.0
 """How long a command stays, at least and at most."""
+FRAMES_PER_SECOND, COLOURS, SHOWN = 10, 200, np.s_[50:260, 190:400]
 
 
 def drive(
@@ -49,6 +53,25 @@ def drive(
     return run, record, commands
 
 
+def draw(run: InProcessRun, record: RunRecord, path: Path) -> None:
+    """Write the run as a GIF, with forces."""
+    settings = run.settings
+    frames = render_frames(
+        settings.urdf,
+        settings.feet,
+        record.time_s,
+        record.q,
+        record.simulated_forces,
+        locked=settings.locked,
+        frames_per_second=FRAMES_PER_SECOND,
+        width=560,
+        height=350,
+        predicted=record.predicted_forces,
+    )
+    middle = [Image.fromarray(frame[SHOWN]) for frame in frames]
+    save_gif(middle, path, COLOURS, FRAMES_PER_SECOND)
+
+
 def main() -> None:
     """Print a row for each run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -58,7 +81,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first one")
     parser.add_argument("--most", type=float, nargs=3, default=[0.5, 0.2, 1.0])
     parser.add_argument("--push", type=float, default=0.0)
-    parser.add_argument("--picture", type=Path, help="animation of the last run, a GIF")
+    parser.add_argument("--picture", type=Path, help="the last run, a GIF")
     chosen = parser.parse_args()
     print("| robot, seed | walked | way, m | command before a fall |\n|---|---|---|---|")
     for name in chosen.robot:
@@ -72,17 +95,7 @@ def main() -> None:
             walked = f"{record.time_s[-1]:.1f} s" + (", fell" if fell is not None else "")
             print(f"| {name}, {seed} | {walked} | {way:.1f} | {last} |", flush=True)
     if chosen.picture:
-        settings = run.settings
-        print(
-            save_animation(
-                record,
-                chosen.picture,
-                urdf=settings.urdf,
-                robot=run.robot,
-                feet=settings.feet,
-                normal=np.array([0.0, 0.0, 1.0]),
-            )
-        )
+        draw(run, record, chosen.picture)
 
 
 if __name__ == "__main__":
