@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from recorded_motion import swaying_solo
-from robots import SOLO_FEET
+from robots import SOLO_FEET, point_kinematics
 
 from contact_id_controller import RobotModel
 from contact_id_controller.cli import run
@@ -219,6 +219,42 @@ def legs():
         feet={name: loads[every, k : k + 1] for k, name in enumerate(SOLO_FEET)},
         source="legs",
     )
+
+
+@pytest.fixture(scope="module")
+def walk():
+    """What a bag of joint states alone has of Solo12 that sways while its weight goes from one pair of feet to the other."""
+    random, dt, rows = np.random.default_rng(3), 1e-3, 2700
+    robot = RobotModel.from_urdf(SOLO)
+    motion = {name: values[:rows] for name, values in swaying_solo(robot, 3000, dt).items()}
+    q, v = motion["q"], motion["v"]
+    a, time = np.gradient(v, dt, axis=0), motion["time_s"]
+    share = 0.25 + 0.25 * np.sin(2.0 * np.pi * 2.5 * time)
+    loads = robot.weight * np.column_stack([share, 0.5 - share, 0.5 - share, share])
+    effort = []
+    for row in zip(q, v, a, loads):
+        points, _ = point_kinematics(robot, *row[:2], SOLO_FEET)
+        ground = points.T @ np.kron(row[3], [0.1, 0.0, 1.0])
+        effort.append((pin.rnea(robot.model, robot.data, *row[:3]) - ground)[robot.actuated])
+    return Log(
+        time=time - time[0],
+        joints=tuple(robot.joint_names),
+        position=robot.joints_of(q),
+        velocity=v[:, robot.actuated],
+        effort=np.array(effort) + random.normal(0.0, 0.02, (rows, robot.na)),
+        source="walk",
+    )
+
+
+def test_efforts_of_a_walk_without_imu_tell_nothing_of_its_joints(walk):
+    """Forces of the ground look like faults of joints where the base is taken to be held."""
+    found = diagnose(walk, SOLO)
+    assert not found.wrong, [str(each) for each in found.wrong]
+    verdicts = {each.check: each for each in found.findings}
+    for check in ("sign of joints", "zero offsets", "gravity", "friction"):
+        assert verdicts[check].verdict == UNKNOWN
+    assert verdicts["zero offsets"].text == "the legs carry the robot"
+    assert "IMU and forces of the feet" in verdicts["zero offsets"].change
 
 
 def with_imu(log, **changes):

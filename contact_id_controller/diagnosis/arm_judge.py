@@ -19,6 +19,9 @@ OUTLIER = 2.0
 
 ROUNDS = 3
 
+MOVES_RAD = 0.05
+"""Range from which a joint counts as one that moves."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Motion:
@@ -80,6 +83,16 @@ def motion_of(samples: EvenSamples, robot: RobotModel, rows: int = ROWS) -> Moti
         samples.effort is None,
         samples.time[chosen],
     )
+
+
+def explained(motion: Motion, cost: float) -> float:
+    """Part of the variance of the efforts that a model of this cost explains, in the geometric mean of what moves.
+
+    What neither a fault nor the model explains is something else: a base that is not held, or a touch.
+    """
+    spread = np.std(motion.effort, axis=0) + 1e-12
+    moving = max(1, int(np.sum(np.ptp(motion.q, axis=0) > MOVES_RAD)))
+    return float(1.0 - np.exp(2.0 * (cost - np.sum(np.log(spread))) / moving))
 
 
 def model_torques(motion: Motion, robot: RobotModel) -> Array:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from contact_id_controller.diagnosis import arm_judge, leg_judge
 from contact_id_controller.diagnosis.arm_judge import JointFit, Motion
 from contact_id_controller.diagnosis.even_samples import EvenSamples, even
@@ -15,6 +17,12 @@ from contact_id_controller.diagnosis.robot_of_log import RobotOfLog
 from contact_id_controller.logs.column_map import ColumnMap
 from contact_id_controller.logs.log import Log
 from contact_id_controller.logs.reader import corrected
+
+EXPLAINED = 0.75
+"""Part of the efforts' variance that a model with its base held must explain, to tell what is wrong."""
+
+CARRIES = 3.0
+"""Times the torques of a held base that efforts of legs have at least when they stand; friction makes them less."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +56,24 @@ class Case:
         if self.motion is None or self.of is None:
             return None
         return arm_judge.judged(self.motion, self.of.robot)
+
+    @property
+    def carries(self) -> bool:
+        """Whether efforts of legs are so many times those of a held base that they carry the robot."""
+        if self.of is None or not self.of.legged or self.motion is None or self.fit is None:
+            return False
+        model = np.std(self.fit.model_torque, axis=0) + 1e-12
+        times = float(np.median(np.std(self.motion.effort, axis=0) / model))
+        return times > CARRIES and not self.motion.currents
+
+    def believable(self, cost: float) -> bool:
+        """Whether what agrees so well can be judged by: of efforts the model must explain most, and none of it be weight.
+
+        The logarithms of small residuals may fall, too, by what fits noise, or the forces of a ground.
+        """
+        if self.motion is None:
+            return True
+        return not self.carries and arm_judge.explained(self.motion, cost) > EXPLAINED
 
     @cached_property
     def stance(self) -> Stance | None:

@@ -159,7 +159,7 @@ def velocity_scale(case: Case) -> Finding:
         return _turned(case, name, int(wrong[np.argmin(c[wrong])]), c, x, y)
     middle = float(np.median(slope[alike]))
     # What is not explained of a velocity may change its ratio by as much.
-    doubt = np.sqrt(1.0 / np.maximum(c, ALIKE) ** 2 - 1.0)
+    doubt = np.sqrt(1.0 / np.clip(c, ALIKE, 1.0) ** 2 - 1.0)
     off = np.where(alike, np.abs(slope / middle - 1.0) - RATIO - doubt, -1.0)
     k = int(np.argmax(off))
     if off[k] > 0.0:
@@ -293,6 +293,12 @@ def effort_unit(case: Case) -> Finding:
     name, motion, fit = "unit of the efforts", case.motion, case.fit
     if motion is None or fit is None or motion.currents:
         return unknown(name, "needs efforts of a fixed base, and a URDF", "efforts, and --urdf")
+    if case.carries:
+        return unknown(
+            name,
+            "efforts are many times those of legs that carry nothing: they stand, or it is another unit",
+            "a log in which the base is held and nothing is touched",
+        )
     gains = np.full(len(case.log.joints), np.nan)
     for j, torque in enumerate(fit.model_torque.T):
         v = motion.v[:, j]

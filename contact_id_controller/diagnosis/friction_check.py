@@ -18,6 +18,8 @@ def friction(case: Case) -> Finding:
         return unknown(
             name, "needs efforts or currents of a fixed base, and a URDF", "a log of a free motion"
         )
+    if not case.believable(fit.cost):
+        return unknown(name, "the model does not explain the efforts", "a log of a free motion")
     speed = np.sqrt(np.mean(motion.v**2, axis=0))
     scale = np.where(fit.gain > 0.0, fit.gain, np.nan) if motion.currents else np.ones(len(speed))
     found = (fit.friction[:, 0] * np.tanh(speed / 0.03) + fit.friction[:, 1] * speed) / scale

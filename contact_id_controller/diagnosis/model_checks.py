@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from contact_id_controller.diagnosis import arm_faults, leg_faults
+from contact_id_controller.diagnosis.arm_judge import explained
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
 from contact_id_controller.diagnosis.hypotheses import NOTICED, Hypothesis, best_of
@@ -41,6 +42,8 @@ NEEDS = {
     "mass and payload": "efforts of a fixed base, or forces of all feet",
     "foot radius": "--config with round feet, their forces and an IMU",
 }
+HELD = "a log in which the base is held and nothing is touched; of a walk IMU and forces of the feet, too"
+
 FLAT = 0.1
 """Gain that what is right would lose at least if it were changed, for the log to tell it."""
 
@@ -55,7 +58,7 @@ def faults(case: Case) -> tuple[list[Finding], Case]:
             break
         if turn == 0 or not told:
             told = _by_check(tested)
-        best = best_of(tested, cost)
+        best = best_of([each for each in tested if case.believable(each.cost)], cost)
         if best is None:
             told = _by_check(tested)
             break
@@ -77,11 +80,17 @@ def faults(case: Case) -> tuple[list[Finding], Case]:
             break
         case = case.with_correction(hypothesis.fragment)
     wrong = {each.check for each in found}
-    for check in dict.fromkeys((*ARM, *LEGS)):
-        if check in wrong:
-            continue
-        found.append(_rest(check, told.get(check, []), case))
-    return found, case
+    rest = [check for check in dict.fromkeys((*ARM, *LEGS)) if check not in wrong]
+    if not found and case.motion is not None and case.cost is not None:
+        if not case.believable(case.cost):
+            part = 100.0 * max(0.0, explained(case.motion, case.cost))
+            text = (
+                "the legs carry the robot"
+                if case.carries
+                else f"the model explains {part:.0f} % of the efforts' variance, and no change of it most"
+            )
+            return [unknown(check, text, HELD) for check in rest], case
+    return found + [_rest(check, told.get(check, []), case) for check in rest], case
 
 
 def _parts(case: Case) -> int:

@@ -24,6 +24,7 @@ class RobotOfLog:
 
     Attributes:
         urdf: the description.  robot: in the order of the log; its base floats where the log has an IMU or feet.
+        legged: whether it may stand on legs, so that its efforts carry its weight.
         settings: of its controller; None: no parameter file.
         imu_rotation: (3, 3), the IMU's axes in the base.  imu_frame: its name; empty: the base's axes.
         feet: frames of the feet, in the order of the log's; empty: none known.
@@ -34,6 +35,7 @@ class RobotOfLog:
 
     urdf: str
     robot: RobotModel
+    legged: bool
     settings: ControllerSettings | None
     imu_rotation: Array
     imu_frame: str
@@ -77,6 +79,7 @@ def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfL
     return RobotOfLog(
         urdf=str(where),
         robot=robot,
+        legged=floating or _legged(where, settings),
         settings=settings,
         imu_rotation=_rotation(robot, frame),
         imu_frame=frame,
@@ -85,6 +88,13 @@ def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfL
         soles=soles,
         radius_m=float(np.mean(radii)) if radii else 0.0,
     )
+
+
+def _legged(urdf: str | Path, settings: ControllerSettings | None) -> bool:
+    """Whether the parameter file says that its base floats, or else the limbs look like legs."""
+    if settings is not None:
+        return settings.floating_base
+    return bool(anatomy(RobotModel.from_urdf(urdf, True).model).legs)
 
 
 def _within(robot: RobotModel, held: dict[str, float]) -> dict[str, float]:
