@@ -25,7 +25,9 @@ from contact_id_controller.simulation.rendering import render_frames
 FRICTION, PUSHED_S = 0.6, 0.1
 HELD_S = 2.0, 4.0
 """How long a command stays, at least and at most."""
-FRAMES_PER_SECOND, COLOURS, SHOWN = 10, 200, np.s_[50:260, 190:400]
+FRAMES_PER_SECOND, COLOURS, SHOWN = 10, 100, np.s_[60:380, 310:590]
+ARROW_M, GRAVITY_M_S2 = 0.4, 9.81
+"""Length of the arrow of a force as large as the weight: a third of G1."""
 
 
 def drive(
@@ -64,9 +66,9 @@ def draw(run: InProcessRun, record: RunRecord, path: Path) -> None:
         record.simulated_forces,
         locked=settings.locked,
         frames_per_second=FRAMES_PER_SECOND,
-        width=560,
-        height=350,
-        predicted=record.predicted_forces,
+        width=900,
+        height=440,
+        metres_per_newton=ARROW_M / (settings.robot().mass * GRAVITY_M_S2),
     )
     middle = [Image.fromarray(frame[SHOWN]) for frame in frames]
     save_gif(middle, path, COLOURS, FRAMES_PER_SECOND)
