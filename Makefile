@@ -34,8 +34,10 @@ demo_real_time: $(STAMP)
 
 # A queue of files for three processes on two cores: tests of nodes wait for most of their time, and those in real time
 # run one after another. A process that crashes fails its test, and another one goes on with the queue; one that hangs
-# fails it after 10 minutes.
+# fails it after 10 minutes. Kernels are compiled before, once: processes of tests that begin together each compile all,
+# and those that wait for them give up.
 test: $(STAMP)
+	$(BIN)/contact_id compile
 	$(BIN)/python -m pytest $(or $(ARGS),--numprocesses=3 --dist=loadfile --no-loadscope-reorder --timeout=600)
 
 # A warning, such as a link that leads nowhere, is an error.
