@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from scipy import constants
 
 from contact_id_controller.report.animation import save_gif
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
@@ -26,7 +27,7 @@ FRICTION, PUSHED_S = 0.6, 0.1
 HELD_S = 2.0, 4.0
 """How long a command stays, at least and at most."""
 FRAMES_PER_SECOND, COLOURS, SHOWN = 10, 100, np.s_[60:380, 310:590]
-ARROW_M, GRAVITY_M_S2 = 0.4, 9.81
+ARROW_M = 0.4
 """Length of the arrow of a force as large as the weight: a third of G1."""
 
 
@@ -68,7 +69,7 @@ def draw(run: InProcessRun, record: RunRecord, path: Path) -> None:
         frames_per_second=FRAMES_PER_SECOND,
         width=900,
         height=440,
-        metres_per_newton=ARROW_M / (settings.robot().mass * GRAVITY_M_S2),
+        metres_per_newton=ARROW_M / (settings.robot().mass * constants.g),
     )
     middle = [Image.fromarray(frame[SHOWN]) for frame in frames]
     save_gif(middle, path, COLOURS, FRAMES_PER_SECOND)
