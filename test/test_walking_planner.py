@@ -175,6 +175,23 @@ def test_pressure_in_a_turned_sole_is_planned_along_the_heading(walk, monkeypatc
     assert bounds - normals @ middle == pytest.approx(np.abs(normals) @ half, abs=1e-6)
 
 
+def test_a_foot_lifts_with_the_plan_that_is_nearest_to_its_time(walk):
+    """Not with the one after: xi leaves by a centimetre in that time, and a narrow sole holds little more."""
+    sequence, late = walk.planner.sequence, []
+    for _ in range(400):
+        shifts, ends_s, now_s = (
+            sequence.both and not sequence.standing,
+            sequence.ends_s,
+            walk.time_s,
+        )
+        walk.go(PERIOD_S, (0.2, 0.1))
+        if shifts and not walk.planner.sequence.both:
+            late.append(now_s - ends_s)
+        sequence = walk.planner.sequence
+    assert len(late) > 4
+    assert np.abs(late).max() < 0.5 * PERIOD_S + 1e-6
+
+
 def test_legs_do_not_cross(walk):
     """Whatever it is told and pushed, a foothold lies on its own side of the other one."""
     rng, rules, nearest = np.random.default_rng(3), walk.planner.rules, np.inf
@@ -267,6 +284,29 @@ def test_talos_walks_in_mujoco_as_fast_as_it_is_told():
     assert nearest > 2 * 0.0625 + 0.02  # two soles and 2 cm
     assert run.following.outcome.not_following == ""
     assert (run.following.evidence < 0.5 * LIMITS).all()
+
+
+def test_a_touch_between_two_plans_is_a_landing():
+    """G1's soles bounce when they land: 90 ms later they still did not press where a plan looked, and it fell."""
+    pytest.importorskip("mujoco")
+    file = str(CONFIG / "bipeds" / "g1.yaml")
+    settings = controller_settings(file)
+    run = InProcessRun(file, settings, mujoco_robot(settings, 0.6))
+    run.planner.set_velocity((-0.23, -0.18), -0.97)
+    sequence, weight, late = run.planner.sequence, settings.robot().weight, []
+    steps, touched_s = 0, None
+    for _ in range(4000):
+        period = run.advance()
+        run.planner.set_velocity((-0.23, -0.18), -0.97)
+        sequence, now_s = run.planner.sequence, period.after.time_s
+        loads = period.forces[:, 2].reshape(2, -1).sum(axis=1)
+        since_s = now_s - sequence.lifted_s
+        if sequence.steps > steps:
+            late.append(0.0 if touched_s is None else now_s - touched_s)
+            steps, touched_s = sequence.steps, None
+        elif not sequence.both and touched_s is None and since_s > sequence.patience.early_s:
+            touched_s = now_s if loads[1 - sequence.carry] > 0.02 * weight else None
+    assert steps >= 6 and max(late) < 0.012
 
 
 def test_the_ground_is_below_the_lowest_corner_of_a_sole_that_tips(parts):

@@ -81,15 +81,14 @@ class GaitPlannerNode(Node):
         subscribe = self.create_subscription
         self._odometry = subscribe(Odometry, "odometry", self._keep_odometry, stream, raw=True)
         self._states = subscribe(JointState, "joint_states", self._on_state, stream, raw=True)
-        newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
         self._contacts = subscribe(
-            JointState, "contact_states", self._keep_contacts, newest, raw=True
+            JointState, "contact_states", self._keep_contacts, stream, raw=True
         )
         subscribe(Twist, "cmd_vel", self._on_velocity, plan, raw=True)
         subscribe(String, "gait", self._on_gait, plan, raw=True)
         self._plans = PlanSender(self, self.planner.parts)
         self._packed_odometry: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
-        self._packed_contacts: bytes | None = None
+        self._packed_contacts: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
         self._touching = PositionsByName(self.settings.foot_frames)
         self._last_ns = self._due_ns = NEVER_NS
         self._velocity_ns: int | None = None
@@ -159,7 +158,7 @@ class GaitPlannerNode(Node):
             self._input.odometry.forget_frames()
             self._due_ns, self._velocity_ns = NEVER_NS, None
             self._packed_odometry.clear()
-            self._packed_contacts = None
+            self._packed_contacts.clear()
         self._last_ns = stamp_ns
         if stamp_ns < self._due_ns:
             return
@@ -198,21 +197,25 @@ class GaitPlannerNode(Node):
                 kept.popleft()
 
     def _keep_contacts(self, packed: bytes) -> None:
-        self._packed_contacts = packed
+        self._packed_contacts.append(packed)
 
     def _contact(self, stamp_ns: int) -> np.ndarray | None:
-        """Which feet touch the ground; None where that is not known, or no longer."""
+        """Which feet have touched the ground since the last plan: one that lands bounces. None where that is not known."""
         while (packed := take_packed(self._contacts)) is not None:
-            self._packed_contacts = packed
-        packed = self._packed_contacts
-        if packed is None or stamp_ns - packed_stamp_ns(packed) > self._period_ns:
-            return None
-        try:
-            known = self._touching.read(packed)
-        except StateError as error:
-            self._warn(f"contact states: {error}")
-            return None
-        return known > 0.5 if np.isfinite(known).all() else None
+            self._packed_contacts.append(packed)
+        felt = None
+        while self._packed_contacts:
+            packed = self._packed_contacts.popleft()
+            if stamp_ns - packed_stamp_ns(packed) > self._period_ns:
+                continue
+            try:
+                known = self._touching.read(packed)
+            except StateError as error:
+                self._warn(f"contact states: {error}")
+                continue
+            if np.isfinite(known).all():
+                felt = known > 0.5 if felt is None else felt | (known > 0.5)
+        return felt
 
     # Commands
 

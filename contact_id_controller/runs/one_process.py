@@ -202,6 +202,7 @@ class InProcessRun:
         self._contact = self.controller.felt_contacts
         if self._contact is not None:
             self._contact[:] = True
+        self._touched = self._contact
         self._plan, self._periods, self._planned = plan, 0, -1
         self.error: str | None = None
         if start is None:
@@ -245,6 +246,8 @@ class InProcessRun:
             self.believed = self._estimator.after(self.controller, self.state)
             self._contact = self._estimator.estimate.contact.copy()
             estimated = self.controller.over_contacts(self._estimator.estimate.world_forces)
+        # A foot that lands bounces: between two plans one touch is enough.
+        self._touched = self._contact if self._touched is None else self._touched | self._contact
         self._periods += 1
         # Rows of the reference are reused by the next step.
         reference = type(result.reference)(*(np.array(row) for row in result.reference))
@@ -260,7 +263,7 @@ class InProcessRun:
         if number == self._planned:
             return None
         self._planned = number
-        touching, contact = self._contact, None
+        touching, contact, self._touched = self._touched, None, None
         if touching is not None:  # a sole touches where a corner does
             contact = np.array([touching[rows].any() for rows in self._feet])
         plan = self.planner.plan(believed.time_s, believed.q, believed.v, contact)

@@ -163,6 +163,7 @@ class WalkingPlanner:
         self.sequence = Sequence(patience)
         self.velocity, self._trim, self.heading = np.zeros(3), np.zeros(2), 0.0
         self._last_s: float | None = None
+        self._half_s = 0.0
         self.landing: Landing | None = None
         self._swings: dict[int, Swing] = {}
         self._landed_s = np.zeros(len(self.body.frames))
@@ -205,8 +206,9 @@ class WalkingPlanner:
             restarted = True
             self._begin(time_s)
         body, sequence = self.body, self.sequence
-        self._follow_command(time_s - (self._last_s or time_s))
-        self._last_s = time_s
+        elapsed_s = time_s - (self._last_s or time_s)
+        self._follow_command(elapsed_s)
+        self._last_s, self._half_s = time_s, 0.5 * elapsed_s
         touches = self._touches(time_s, contact)
         if sequence.standing:
             self._maybe_begin(time_s)
@@ -216,11 +218,12 @@ class WalkingPlanner:
             touches,
             self._may_rest(touches),
             sequence.both and body.stretched(body.groups[aloft]),
+            self._half_s,
         )
         if event is Event.LANDED:
             self._land(time_s)
             if sequence.patience.double_s == 0.0:
-                event = sequence.advance(time_s, np.array([True, True]), False, False)
+                event = sequence.advance(time_s, np.array([True, True]), False, False, 0.0)
         if event is Event.LIFTED:
             self._lift(time_s)
         elif event is Event.RESTED:
@@ -266,7 +269,8 @@ class WalkingPlanner:
         """Which groups touch, all their feet, (2,) bool."""
         if contact is None:
             planned = self.sequence.stands()
-            return planned if time_s < self.sequence.ends_s else np.array([True, True])
+            early = time_s < self.sequence.ends_s - self._half_s
+            return planned if early else np.array([True, True])
         return np.array([all(contact[k] for k in group) for group in self.body.groups])
 
     @property
@@ -400,7 +404,8 @@ class WalkingPlanner:
         if sequence.both:
             situation = self._situation(sequence.carry, True, left_s, left_s)
             times = np.array([left_s, 0.5 * left_s, min(left_s, 1e-3)])
-            if left_s <= 2e-3:  # the load must be there before the other group lifts
+            # With the last plan of a shift the load must get there before the other group lifts.
+            if left_s <= max(3.0 * self._half_s, 2e-3):
                 normals, bounds = self._region((sequence.carry,))
                 situation = situation._replace(hull_normals=normals, hull_bounds=bounds)
                 times = times[:1]

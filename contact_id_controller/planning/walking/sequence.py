@@ -70,10 +70,13 @@ class Sequence:
         self.standing, self.both, self.carry = False, True, carry
         self.begun_s, self.ends_s = now_s, now_s + after_s
 
-    def advance(self, now_s: float, touches: np.ndarray, may_rest: bool, stretched: bool) -> Event:
+    def advance(
+        self, now_s: float, touches: np.ndarray, may_rest: bool, stretched: bool, half_s: float
+    ) -> Event:
         """Look at the time and at touches (2,) bool of the groups; the event, if there is one.
 
         may_rest: the walk may end here.  stretched: the leg that lifts next is straight, and pulls.
+        half_s: half of the time between two looks: an event is at the look that is nearest to its time.
         """
         if self.standing:
             return Event.NOTHING
@@ -86,7 +89,7 @@ class Sequence:
                 self.steps += 1
                 return Event.LANDED
             return Event.NOTHING
-        if now_s < self.ends_s and not stretched:
+        if now_s < self.ends_s - half_s and not stretched:
             return Event.NOTHING
         if may_rest:
             self.standing = True
