@@ -95,7 +95,7 @@ def found(tmp_path, period_s, factor=1.0):
             values[name] = [factor**power * gain for gain in values[name]]
     file = tmp_path / "robot.yaml"
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
-    return [each for each in check_file(file) if "with the feet in the air" in each.text]
+    return [each for each in check_file(file) if "along trajectories" in each.text]
 
 
 def test_check_refuses_at_500_hz_the_gains_that_fit_1_khz_and_says_which_hold(tmp_path):

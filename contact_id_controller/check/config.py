@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from contact_id_controller.check.damping import check_safe_output
 from contact_id_controller.check.description import (
     check_frames,
     check_inertias,
@@ -98,7 +99,7 @@ def _at_the_desk(
     if robot is None:
         return between + findings, None
     if not any(finding.level == ERROR for finding in findings):
-        findings += check_gains(robot, settings)
+        findings += check_gains(robot, settings) + check_safe_output(robot, settings)
     if not any(finding.level == ERROR and finding.subject == "frames" for finding in findings):
         findings += _check_planner(robot, sections.get("gait_planner"))
     findings += check_watchdog(robot, settings, sections.get("command_watchdog"))

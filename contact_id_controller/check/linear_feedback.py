@@ -20,6 +20,7 @@ def check_linear_feedback(
     robot: RobotModel,
     settings: ControllerSettings,
     posture: np.ndarray,
+    held_s: float,
 ) -> list[Finding]:
     """What is wrong with base and command interfaces in the section of a controller of this name.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -66,7 +67,7 @@ def check_local_feedback(
             )
             continue
         given[f"simulated_robot.{name}"] = np.broadcast_to(values, fits.shape)
-    return findings or judge_gains(given, robot, settings, posture)
+    return findings or judge_gains(given, robot, settings, posture, settings.period_s)
 
 
 def judge_gains(
@@ -74,10 +75,11 @@ def judge_gains(
     robot: RobotModel,
     settings: ControllerSettings,
     posture: np.ndarray,
+    held_s: float,
 ) -> list[Finding]:
     """Compare gains K and D (na,) of the robot's own side, by name, with those that fit, and whether they are stable.
 
-    Both for a posture (na,).
+    Both for a posture (na,), and efforts that the robot's side holds for a time, s.
     """
     q = robot.neutral()
     robot.put_joints(q, posture)
@@ -86,9 +88,10 @@ def judge_gains(
         _compare(name, gain, fits, joints) for (name, gain), fits in zip(given.items(), own)
     ]
     K, D = given.values()
+    slowest = dataclasses.replace(settings, period_s=max(settings.period_s, held_s))
     return [
         *findings,
-        check_held_feedback(SUBJECT, " and ".join(given), robot, settings, q, (K, D)),
+        check_held_feedback(SUBJECT, " and ".join(given), robot, slowest, q, (K, D)),
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from contact_id_controller.check.damping import check_damping
 from contact_id_controller.check.findings import Finding, error
 from contact_id_controller.check.local_feedback import judge_gains
 from contact_id_controller.robot import RobotModel
@@ -14,7 +15,8 @@ from contact_id_controller.settings.controller import ControllerSettings
 
 SUBJECT = "ros2_control"
 _GAINS = ("position_gain", "velocity_gain")
-_LISTS = (*_GAINS, "damping_nm_s_rad", "effort_limits_nm")
+_DAMPING = "damping_nm_s_rad"
+_LISTS = (*_GAINS, _DAMPING, "effort_limits_nm")
 
 
 def check_robot_side(
@@ -23,8 +25,9 @@ def check_robot_side(
     robot: RobotModel,
     settings: ControllerSettings,
     posture: np.ndarray,
+    held_s: float,
 ) -> list[Finding]:
-    """What is wrong with the section of a controller of this name, for a posture (na,)."""
+    """What is wrong with the section of a controller of this name, for a posture (na,) and efforts held for a time, s."""
     findings, given = [], {}
     for each in _LISTS:
         values = section.get(each, [])
@@ -51,7 +54,10 @@ def check_robot_side(
                 f"{name}.timeout_s is {timeout_s!r}, must be above period_s {settings.period_s:g}",
             )
         )
-    if not findings and settings.interface.has_joint_gains:
+    if findings:
+        return findings
+    if settings.interface.has_joint_gains:
         gains = {f"{name}.{each}": given[each] for each in _GAINS}
-        findings += judge_gains(gains, robot, settings, posture)
-    return findings
+        findings += judge_gains(gains, robot, settings, posture, held_s)
+    damping = check_damping(SUBJECT, f"{name}.{_DAMPING}", robot, given[_DAMPING], held_s)
+    return [*findings, damping]

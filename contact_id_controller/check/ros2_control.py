@@ -44,7 +44,9 @@ def check_ros2_control(
     file = ParameterFile(path)
     manager = file.section(MANAGER)
     kinds = {name: body["type"] for name, body in manager.items() if _has_type(body)}
-    findings = _check_rate(manager.get("update_rate"), settings.period_s)
+    rate = manager.get("update_rate")
+    findings = _check_rate(rate, settings.period_s)
+    held_s = 1.0 / rate if isinstance(rate, int) and rate > 0 else settings.period_s
     if there is not None:
         findings += _check_distribution(manager, kinds, settings, there)
     host = settings.interface.taker
@@ -62,7 +64,7 @@ def check_ros2_control(
         section = sections.get(name, {})
         findings += _check_section(name, section, host, robot, there)
         if host.checks:
-            findings += loaded(host.checks)(name, section, robot, settings, posture)
+            findings += loaded(host.checks)(name, section, robot, settings, posture, held_s)
     if host.exports:
         findings += _check_broadcasters(kinds, sections)
     return findings

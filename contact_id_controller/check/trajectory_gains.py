@@ -21,8 +21,9 @@ def check_trajectory_gains(
     robot: RobotModel,
     settings: ControllerSettings,
     posture: np.ndarray,
+    held_s: float,
 ) -> list[Finding]:
-    """What is wrong with the gains in the section of a controller of this name, for a posture (na,)."""
+    """What is wrong with the gains of a controller of this name, for a posture (na,) and efforts held for a time, s."""
     gains = section.get("gains", {})
     rows = {joint: gains.get(joint, {}) for joint in robot.joint_names}
     wrong = [
@@ -44,4 +45,4 @@ def check_trajectory_gains(
         f"{name}.gains {gain}": np.array([row[gain] for row in rows.values()])
         for gain in ("p", "d")
     }
-    return judge_gains(given, robot, settings, posture)
+    return judge_gains(given, robot, settings, posture, held_s)

@@ -1,4 +1,4 @@
-"""Whether the command watchdog is a limit at all: it reads no URDF, so its section must state one."""
+"""Whether the command watchdog is a limit at all, which its section must state, and what its damping does."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from contact_id_controller.check.damping import check_damping
 from contact_id_controller.check.findings import Finding, error, note
 from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
+from contact_id_controller.settings.command_watchdog import (
+    DAMPING_PERIOD_S,
+    CommandWatchdogSettings,
+)
 from contact_id_controller.settings.controller import ControllerSettings
 
 SUBJECT = "watchdog"
@@ -25,6 +29,7 @@ def check_watchdog(
     try:
         watchdog = CommandWatchdogSettings.from_mapping(values)
         limits = watchdog.spread("effort_limits_nm", robot.na)
+        damping = watchdog.spread("damping_nm_s_rad", robot.na)
     except ContactIdError as problem:
         return [error(SUBJECT, problem)]
     above = np.flatnonzero(limits > robot.effort_limits)
@@ -37,4 +42,9 @@ def check_watchdog(
                 f"{robot.joint_names[k]!r}, the URDF states {robot.effort_limits[k]:g}",
             )
         ]
-    return [note(SUBJECT, "forwards no more torque than the URDF states")]
+    return [
+        note(SUBJECT, "forwards no more torque than the URDF states"),
+        check_damping(
+            SUBJECT, "command_watchdog.damping_nm_s_rad", robot, damping, DAMPING_PERIOD_S
+        ),
+    ]

@@ -14,6 +14,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from contact_id_controller.check.config import check_config
 from contact_id_controller.check.findings import ERROR
+from contact_id_controller.control.held_damping import largest_damping, mobilities
 from contact_id_controller.control.torques_ahead import joint_inertia
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import write_text
@@ -28,13 +29,14 @@ from contact_id_controller.new_robot.feet_from_shapes import (
 from contact_id_controller.new_robot.mjcf_motors import motors_of_mjcf
 from contact_id_controller.new_robot.stance import reach, standing_posture
 from contact_id_controller.robot import MotorRows, RobotModel, resolve_urdf
+from contact_id_controller.settings.command_watchdog import DAMPING_PERIOD_S
 
 PERIOD_S = 0.001
 FRICTION = 0.6
 """Of rubber on most floors."""
 
 DAMPING_PER_S = 40.0
-"""Damping of the safe output over the joint's inertia: far slower than any period, as fast as the
+"""Damping of the safe output over the joint's inertia, where light postures allow it: as fast as the
 joints' feedback: a robot sinks, and does not drop."""
 
 GAIT_PERIODS = 2.6
@@ -345,9 +347,11 @@ def _watchdog(robot: RobotModel, posture: np.ndarray) -> list[Row]:
 
 
 def _damping(robot: RobotModel, posture: np.ndarray) -> list[float]:
+    """D (na,), N·m·s/rad, that the watchdog, which holds it longest, can have in any posture."""
     base = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0] if robot.floating_base else None
     inertia = joint_inertia(robot, robot.configuration(base, posture))
-    return [float(f"{value:.2g}") for value in DAMPING_PER_S * inertia]
+    largest = largest_damping(mobilities(robot), DAMPING_PERIOD_S)
+    return [float(f"{value:.2g}") for value in np.minimum(DAMPING_PER_S * inertia, 0.9 * largest)]
 
 
 def _gait(feet: Any, posture: np.ndarray, length: float, robot: RobotModel) -> list[Row]:

@@ -82,7 +82,10 @@ from contact_id_controller.safety.effort_rate import EffortRate
 from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.settings import plausibility
 from contact_id_controller.settings.command_interfaces import COMMAND, INTERFACES
-from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
+from contact_id_controller.settings.command_watchdog import (
+    DAMPING_PERIOD_S,
+    CommandWatchdogSettings,
+)
 
 _DIAGNOSTICS_PERIOD_S = 1.0
 
@@ -114,9 +117,6 @@ _CLAIM_S = 1.0
 _PRESSED_S = 1.0
 """An emergency stop requested within this time before is obeyed by the process that goes on."""
 
-PERIOD_S = 0.002
-"""Time between two damping commands: a joint moves on by a fiftieth of a turn at 10 rad/s."""
-
 HANGS = 3.0
 """Time-outs without a turn of the loop after which it hangs."""
 
@@ -147,7 +147,7 @@ def watchdog_of(
         settings.spread("damping_nm_s_rad", count),
         settings.spread("effort_limits_nm", count),
         timeout_s=settings.timeout_s,
-        period_s=PERIOD_S,
+        period_s=DAMPING_PERIOD_S,
         damp_before_first_command=follows or settings.damp_before_first_command,
         rate=EffortRate(settings.spread(rates, count)) if getattr(settings, rates) else None,
         emergency_stop_output=settings.emergency_stop_output,
@@ -194,7 +194,7 @@ class CommandWatchdogNode(Node):
             self.takes_over = not reserve and self.worker_lock.orphan() is not None
             self.watchdog = watchdog_of(settings, latch, follows=reserve or self.takes_over)
             self.hot_standby = settings.hot_standby
-            self.hangs_s = HANGS * max(settings.timeout_s, PERIOD_S)
+            self.hangs_s = HANGS * max(settings.timeout_s, DAMPING_PERIOD_S)
             self._stated = StatedLimits(settings.urdf, settings.joints) if settings.urdf else None
             self._unlimited = ""
             # Publishers and subscriptions are discovered while the request is under way.
