@@ -85,7 +85,7 @@ def test_template_works_once_the_marked_lines_are_filled_in(tmp_path):
     settings = load_settings(file)
     default = ControllerSettings()
     own = {spec.name for spec in TABLE if getattr(settings, spec.name) != spec.default}
-    assert own == {"urdf", "joints", "contact_frames", "contact_radii_m"}
+    assert own == {"urdf", "joints", "contact_frames", "contact_radii_m", "damping_nm_s_rad"}
     assert settings.period_s == default.period_s
     assert [str(f) for f in check_config(file) if f.level == ERROR] == []
 

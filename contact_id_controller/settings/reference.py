@@ -54,6 +54,7 @@ OWN = (
     "foot_radius_m",
     "posture",
     "initial_joint_positions",
+    "damping_nm_s_rad",
 )
 """Parameters that describe the robot: wrong for yours as they stand, the same in all sections."""
 
