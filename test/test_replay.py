@@ -23,9 +23,10 @@ from std_msgs.msg import Float64MultiArray, String
 from contact_id_controller import cli
 from contact_id_controller.exceptions import ConfigurationError, RecordError
 from contact_id_controller.exit_codes import DONE, REFUSED
+from contact_id_controller.logs.bag_log import read_bag_log
 from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.runs.ros_run import PARAMETERS, run_nodes
-from contact_id_controller.runs.setup import CONTROLLER_RECORD, make_setup, read_setup
+from contact_id_controller.runs.setup import CONTROLLER_RECORD, ESTIMATOR, make_setup, read_setup
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.view.bag import Bag, Message, find_bag, read_bag
 from contact_id_controller.view.replay import UNSENT, Replay
@@ -274,6 +275,22 @@ def test_an_interrupted_run_has_the_record_of_its_bag(run, tmp_path):
     mine, theirs = mine[1:], theirs[1:]  # at time 0 the robot is held, each keeps another state
     for name in ("q", "v", "position", "velocity", "torques", "predicted_forces", "contact"):
         np.testing.assert_array_equal(getattr(saved, name)[mine], getattr(whole, name)[theirs])
+
+
+def test_a_bag_of_a_walk_on_the_estimate_has_the_sensors(tmp_path):
+    """As a robot's own log has them; `contact_id diagnose` takes both alike."""
+    sensor = "force_torque LF_KFE"
+    setup = make_setup(
+        tmp_path, robot="quadruped", duration_s=0.2, state="estimated", sensors="good"
+    )
+    for node in (ESTIMATOR, "simulated_robot"):
+        setup.parameters[node]["mounted_sensors"] = [sensor]
+    run_nodes(setup, tmp_path, {"bag_recorder": recording(tmp_path, tmp_path / "bag", "mcap")})
+    log = read_bag_log(tmp_path)
+    assert len(log.time) >= 200
+    assert log.imu is not None and len(log.imu.time) >= 200
+    assert 5.0 < np.linalg.norm(log.imu.acceleration.mean(axis=0)) < 15.0
+    assert list(log.feet) == ["LF_KFE"] and 1.0 < np.abs(log.feet["LF_KFE"][:, 2]).max() < 100.0
 
 
 def test_a_fall_is_told_from_the_bag(run):

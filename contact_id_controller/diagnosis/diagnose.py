@@ -104,7 +104,7 @@ def diagnose(
         ContactIdError: a URDF or file that cannot be read, or a log without positions or of other joints.
     """
     case = Case(log, robot_of(log, urdf, config), free)
-    if case.of is not None and not case.of.feet_named:
+    if case.of is not None and log.feet and not case.of.feet_named:
         if case.stance is not None and len(case.of.feet) <= leg_faults.MOST_FEET:
             case = case.of_feet(leg_faults.best_feet(case.stance, case.of)[1])
     found: list[tuple[int, Finding]] = []

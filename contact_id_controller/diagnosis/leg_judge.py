@@ -39,13 +39,30 @@ class Stance:
     radius_m: float
 
 
-def standing(samples: EvenSamples) -> NDArray[np.bool_]:
+def standing(samples: EvenSamples, of: RobotOfLog) -> NDArray[np.bool_]:
     """Which feet stand (n, feet), without the ends of their stances."""
-    if not samples.loads.shape[1]:
+    loads = samples.loads if samples.feet else efforts_of_legs(samples, of)
+    if not loads.shape[1]:
         return np.zeros((len(samples.time), 0), dtype=bool)
-    loaded = samples.loads > STANDS * np.percentile(samples.loads, 95.0, axis=0)
+    loaded = loads > STANDS * np.percentile(loads, 95.0, axis=0)
     inside = max(1, samples.width // 2)
     return np.column_stack([binary_erosion(each, iterations=inside) for each in loaded.T])
+
+
+def efforts_of_legs(samples: EvenSamples, of: RobotOfLog) -> Array:
+    """The size of the efforts or currents of each leg's joints (n, feet), where no sensor says what feet carry.
+
+    Legs that swing need far less than those that carry the robot. It needs no model of the leg, which is what is judged.
+    """
+    measured = samples.effort if samples.effort is not None else samples.current
+    if measured is None:
+        return np.zeros((len(samples.time), 0))
+    model = of.robot.model
+    chains = [
+        of.robot.supports[model.frames[of.robot.frame_id(name)].parentJoint][of.robot.actuated]
+        for name in of.feet
+    ]
+    return np.column_stack([np.linalg.norm(measured[:, chain], axis=1) for chain in chains])
 
 
 def stance_of(samples: EvenSamples, of: RobotOfLog, rows: int = ROWS) -> Stance | None:
@@ -53,9 +70,10 @@ def stance_of(samples: EvenSamples, of: RobotOfLog, rows: int = ROWS) -> Stance 
 
     A sole tells by itself how the base turns, of round feet two are needed.
     """
-    if samples.gyro is None or samples.accel is None or len(of.feet) != samples.loads.shape[1]:
+    told = len(of.feet) == len(samples.feet) or not samples.feet
+    if samples.gyro is None or samples.accel is None or not of.feet or not told:
         return None
-    stands = standing(samples)
+    stands = standing(samples, of)
     if stands.shape[1] < 2:
         return None
     enough = np.flatnonzero((stands.sum(axis=1) >= (1 if of.soles else 2)) & samples.good)

@@ -40,9 +40,10 @@ NEEDS = {
     "torque constants": "efforts, N·m, of a fixed base, or commands beside currents",
     "gravity": "efforts or currents of a fixed base",
     "mass and payload": "efforts of a fixed base, or forces of all feet",
-    "foot radius": "--config with round feet, their forces and an IMU",
+    "order of feet": "forces of the feet whose names say which is which, and an IMU",
+    "foot radius": "--config with round feet, efforts or their forces, and an IMU",
 }
-HELD = "a log in which the base is held and nothing is touched; of a walk IMU and forces of the feet, too"
+HELD = "a log in which the base is held and nothing is touched; of a walk an IMU, too"
 
 FLAT = 0.1
 """Gain that what is right would lose at least if it were changed, for the log to tell it."""
@@ -119,7 +120,7 @@ def _rest(check: str, tested: list[Hypothesis], case: Case) -> Finding:
     if not tested or cost is None:
         needs = NEEDS.get(
             check,
-            "a URDF, and efforts or currents of an arm, or IMU and forces of the feet of a walk",
+            "a URDF, and efforts or currents of an arm; of a walk an IMU, and efforts or forces of the feet",
         )
         return unknown(check, "nothing to compare with", needs)
     seen = [each for each in tested if abs(cost - each.cost) > FLAT or each.tolerance > 0.0]

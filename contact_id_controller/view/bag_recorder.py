@@ -1,4 +1,4 @@
-"""Records what a replay needs of a running controller into a rosbag2 bag; a process of its own.
+"""Records a running controller and the robot's sensors into a rosbag2 bag; a process of its own.
 
 rclpy's executors need a third of a millisecond a message, and `ros2 bag` a ROS installation: here
 waiting messages are taken as bytes, some hundred times a second, and written as they are.
@@ -21,10 +21,12 @@ from contact_id_controller.exceptions import RecordError
 from contact_id_controller.logs.bag_files import STATES
 from contact_id_controller.models import row_of
 from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.runs.setup import ESTIMATOR
 from contact_id_controller.settings.command_interfaces import TOPICS
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.view.topics import EVENTS, Topic, replayed_topics
+from contact_id_controller.view.topics import EVENTS, Topic, replayed_topics, sensed_topics
 
 STORAGES = {"sqlite3": StoragePlugin.SQLITE3, "mcap": StoragePlugin.MCAP}
 READY = "ready"
@@ -116,10 +118,14 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
 
     def serve(node: Node, interrupt: Interrupt) -> int:
-        section = ParameterFile(given.parameters).section(given.controller)
-        settings = ControllerSettings.from_mapping(section)
+        file = ParameterFile(given.parameters)
+        settings = ControllerSettings.from_mapping(file.section(given.controller))
         sensed = row_of(settings.friction, settings.solver).takes("forces")
         topics = replayed_topics(settings, sensed, given.controller)
+        if ESTIMATOR in file:
+            estimator = DynamicsEstimatorSettings.from_mapping(file.section(ESTIMATOR))
+            known = {topic.name for topic in topics}
+            topics += [each for each in sensed_topics(estimator) if each.name not in known]
         recorder = BagRecorder(node, topics, given.bag, given.storage)
         reported = False
         try:

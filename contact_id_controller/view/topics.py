@@ -7,15 +7,17 @@ from typing import Any, NamedTuple
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.logs.bag_files import ODOMETRY, STATES
+from contact_id_controller.ros import packed
 from contact_id_controller.ros.command_messages import message_class
 from contact_id_controller.settings.command_interfaces import INTERFACES
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 
 EVENTS = "events"
 PLANS = {
@@ -65,10 +67,8 @@ def replayed_topics(settings: ControllerSettings, sensed: bool, node: str) -> li
     Raises:
         ConfigurationError: see `sent_as`.
     """
-    certain = settings.mode == "lockstep" or settings.reliable_topics
-    reliable = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.RELIABLE)
-    unsure = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
-    stream = reliable if certain else unsure
+    stream = _stream(settings.mode == "lockstep" or settings.reliable_topics)
+    reliable = _stream(certain=True)
     kept = QoSProfile(
         depth=DEPTH,
         reliability=ReliabilityPolicy.RELIABLE,
@@ -81,3 +81,21 @@ def replayed_topics(settings: ControllerSettings, sensed: bool, node: str) -> li
         *(Topic(name, kind, reliable) for name, kind in (PLANS | sent).items()),
         Topic(f"{node}/{EVENTS}", String, kept),
     ]
+
+
+def sensed_topics(settings: DynamicsEstimatorSettings) -> list[Topic]:
+    """What the sensors publish that an estimator of these settings takes, beside joint states.
+
+    A replay does not need them, `contact_id diagnose` does.
+    """
+    stream = _stream(settings.reliable)
+    mounted = (
+        Topic(each.topic, packed.message_class(each.message), stream) for each in settings.mounted
+    )
+    return [Topic("imu", Imu, stream), *mounted]
+
+
+def _stream(certain: bool) -> QoSProfile:
+    """How a publisher of each period's values sends: reliably, or as one that may lose some."""
+    how = ReliabilityPolicy.RELIABLE if certain else ReliabilityPolicy.BEST_EFFORT
+    return QoSProfile(depth=DEPTH, reliability=how)
