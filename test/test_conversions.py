@@ -599,6 +599,27 @@ def test_broken_bytes_are_refused_or_raise_an_exception(data):
     assert reader.read(GOOD).position.tolist() == [1.0] * 3
 
 
+def test_joint_states_of_senders_in_turn_are_read_as_messages_are():
+    """Other names, another order, no efforts, half a message: each read as if there had been no other before."""
+    reader = JointStateReader(NAMES)
+    rng = np.random.default_rng(0)
+    for turn in range(12):
+        names = [NAMES, NAMES[::-1], [*NAMES, "more"], NAMES][turn // 2 % 4]
+        values = dict(zip(names, rng.normal(size=len(names))))
+        effort = values.values() if turn % 3 else ()
+        message = JointState(name=names, position=values.values(), velocity=values.values())
+        message.effort = list(effort)
+        message.header.stamp.sec = turn
+        data = serialize_message(message)
+        found = reader.read(data)
+        assert found.time_ns == turn * 1_000_000_000
+        expected = [values[name] for name in NAMES]
+        np.testing.assert_array_equal(found.position, expected)
+        np.testing.assert_array_equal(found.velocity, expected)
+        assert (found.effort is None) == (not effort)
+        assert isinstance(reader.read(data[: len(data) // 2]), Refusal)
+
+
 def test_a_packed_message_is_the_message_with_these_numbers():
     rows = markers(3, 0), markers(3, 1)
     message = PackedMessage(JointState(name=NAMES, position=list(rows[0]), velocity=list(rows[1])))

@@ -359,6 +359,24 @@ def test_a_clock_that_was_set_is_followed(bench):
     assert run.node.stamps["imu"].ignored == run.node.stamps["joint_states"].ignored == 2
 
 
+@pytest.mark.parametrize("mode", ["real_time", "lockstep"])
+def test_in_real_time_joint_states_alone_are_waited_for(bench, mode):
+    """Each topic more costs every wait; a schedule begins later than the next look for one."""
+    node = bench(mode=mode).node
+    assert node.trigger_configure() == SUCCESS
+    lists = node.direct_subscriptions, node.patient_subscriptions, node.polled_subscriptions
+    waited, looked_for, taken = ([each.topic_name.rpartition("/")[2] for each in k] for k in lists)
+    if mode == "real_time":
+        assert (waited, looked_for, taken) == (["joint_states"], ["contact_schedule"], ["imu"])
+    else:
+        assert sorted(waited) == ["contact_schedule", "imu", "joint_states"]
+        assert looked_for == taken == []
+    assert node.trigger_cleanup() == SUCCESS
+    assert (
+        node.direct_subscriptions == node.patient_subscriptions == node.polled_subscriptions == []
+    )
+
+
 def test_a_bad_configuration_is_refused_in_one_line(bench):
     for changes in (
         {"contact_frames": ["NO_FOOT"]},

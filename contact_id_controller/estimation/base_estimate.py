@@ -8,6 +8,9 @@ import numpy as np
 
 from contact_id_controller.estimation import invariant_filter as filtering
 from contact_id_controller.estimation.odometry_arrays import (
+    POSE,
+    POSE_SPREAD,
+    TWIST,
     OdometryArrays,
     quaternion_of,
     report,
@@ -35,6 +38,7 @@ class BaseEstimate:
     def __init__(self, robot: RobotModel, feet: Sequence[str], arrays: OdometryArrays):
         record, x = arrays.record, arrays.x
         self._robot, self._names, self._arrays = robot, tuple(feet), arrays
+        self._reported = arrays.reported.data
         self._feet = record[filtering.O_FEET :].reshape(len(self._names), -1)
         self.ready, self.state, self.reasons = False, STARTING, ("standing still is awaited",)
         at = filtering.O_POSITION
@@ -70,29 +74,23 @@ class BaseEstimate:
         imu = self._arrays.x[filtering.POSITION : filtering.POSITION + 3]
         return imu + self._feet[:, at : at + 3] @ self.rotation.T
 
-    def covariances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Those of pose and twist, (6, 6) each, which the next call overwrites."""
-        report(self._arrays)
-        return self._arrays.pose_covariance, self._arrays.twist_covariance
-
-    def report(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """As nav_msgs/Odometry has them: pose (7,), its covariance (6, 6), twist (6,), its covariance.
+    def report(self) -> memoryview:
+        """(85,) as nav_msgs/Odometry has it: pose (7,), its covariance (6, 6), twist (6,), its covariance.
 
         The next call overwrites them.
         """
-        arrays = self._arrays
-        report(arrays)
-        return arrays.pose, arrays.pose_covariance, arrays.twist, arrays.twist_covariance
+        report(self._arrays)
+        return self._reported
 
     @property
     def pose_covariance(self) -> np.ndarray:
         """(6, 6): position (m), then rotation (rad) about the odometry frame's axes."""
-        return self.covariances()[0].copy()
+        return np.array(self.report()[POSE:POSE_SPREAD]).reshape(6, 6)
 
     @property
     def twist_covariance(self) -> np.ndarray:
         """(6, 6): linear (m/s), then angular velocity (rad/s), in the base's axes."""
-        return self.covariances()[1].copy()
+        return np.array(self.report()[TWIST:]).reshape(6, 6)
 
     def configuration(self, q_joints: np.ndarray) -> np.ndarray:
         """Pinocchio's q (nq,) of this base and joints (na,)."""

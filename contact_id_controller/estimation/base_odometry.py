@@ -34,7 +34,12 @@ from contact_id_controller.estimation.imu_checks import (
     MEMORY,
     NO_JOINTS,
 )
-from contact_id_controller.estimation.odometry_arrays import OdometryArrays, advance, take
+from contact_id_controller.estimation.odometry_arrays import (
+    REPORTED,
+    OdometryArrays,
+    advance,
+    take,
+)
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import ConfigurationError, UnknownJointError
@@ -597,10 +602,7 @@ class BaseOdometry:
             memory=np.zeros(MEMORY),
             jacobian=np.zeros((6, 9)),
             spread=np.zeros((9, 9)),
-            pose=np.zeros(7),
-            twist=np.zeros(6),
-            pose_covariance=np.zeros((6, 6)),
-            twist_covariance=np.zeros((6, 6)),
+            reported=np.zeros(REPORTED),
         )
 
     def _refuse_unmeasured(self) -> None:

@@ -17,6 +17,9 @@ Places = NDArray[np.int64]
 DOUBTFUL_IMU = 1e4
 """Factor of the IMU's variance while its last good sample stands in for it."""
 
+POSE, POSE_SPREAD, TWIST, REPORTED = 7, 43, 49, 85
+"""Where parts of what is reported end: pose, its covariance, twist, and its covariance."""
+
 SHORTEST_S = 1e-4
 """Period that the gyroscope's noise is averaged over, at least."""
 
@@ -33,9 +36,9 @@ class OdometryArrays(Struct):
         position, velocity (na,): of the joints as they came, rad and rad/s.
         limits (3,), memory (9,): see ``imu_checks.check_inputs``.
         jacobian (6, 9), spread (9, 9): room.
-        pose (7,), twist (6,): as ``report`` writes them: m and quaternion xyzw of the base in the odometry
-            frame; m/s and rad/s in its own axes.
-        pose_covariance, twist_covariance: (6, 6) of them, see ``BaseEstimate``.
+        reported (85,): what ``report`` writes, as nav_msgs/Odometry has it: pose (7,), m and quaternion xyzw of the
+            base in the odometry frame, its covariance (6, 6), twist (6,), m/s and rad/s in its own axes, and its
+            covariance (6, 6), see ``BaseEstimate``.
     """
 
     integers: Places
@@ -61,10 +64,7 @@ class OdometryArrays(Struct):
     memory: Numbers
     jacobian: Numbers
     spread: Numbers
-    pose: Numbers
-    twist: Numbers
-    pose_covariance: Numbers
-    twist_covariance: Numbers
+    reported: Numbers
 
 
 @structref.register
@@ -122,7 +122,8 @@ def advance(arrays):
 @kernel
 def report(arrays):
     """Write pose, twist and their covariances as a message has them."""
-    record, pose, twist = arrays.record, arrays.pose, arrays.twist
+    record, reported = arrays.record, arrays.reported
+    pose, twist = reported[:POSE], reported[POSE_SPREAD:TWIST]
     for k in range(3):
         pose[k] = record[filtering.O_POSITION + k]
     for k in range(6):
@@ -133,7 +134,7 @@ def report(arrays):
     gyro = facts[filtering.F_GYRO] / max(arrays.inputs[filtering.I_DT], SHORTEST_S)
     _covariances(
         arrays.P, record, facts[at : at + 3], gyro, arrays.jacobian, arrays.spread,
-        arrays.pose_covariance, arrays.twist_covariance,
+        reported[POSE:POSE_SPREAD].reshape((6, 6)), reported[TWIST:].reshape((6, 6)),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ to the plan's start. The rules are those of ros2_control's joint_trajectory_cont
 from __future__ import annotations
 
 import copy
+from bisect import bisect_right
 from collections.abc import Container, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -263,6 +264,7 @@ class ContactSchedule:
         rows = checked_array("contact rows", stance, shape)
         self.stance = np.ascontiguousarray(rows, dtype=bool)
         self.start_s = checked_start(start_s)
+        self._begins_s: list[float] = self.times_s.tolist()  # of rows, looked up each period
         self._leaves = np.empty(shape)
         find_lift_offs(self.times_s, self.stance, self._leaves)
 
@@ -297,12 +299,16 @@ class ContactSchedule:
     def sample(self, t_s: float) -> np.ndarray:
         """Stance at time t_s, (f,) bool; before the first row that one."""
         since = t_s if self.start_s is None else t_s - self.start_s
-        return self.stance[max(int(self.times_s.searchsorted(since, "right")) - 1, 0)]
+        return self.stance[self._row(since)]
 
     def leaves_in(self, t_s: float) -> np.ndarray:
         """Time until each frame that stands at t_s lifts off, (f,) s; infinite if never."""
         since = t_s - (self.start_s or 0.0)
-        return self._leaves[max(int(self.times_s.searchsorted(since, "right")) - 1, 0)] - since
+        return self._leaves[self._row(since)] - since
+
+    def _row(self, since_s: float) -> int:
+        """The row that holds at a time since the start, s; before the first one that one."""
+        return max(bisect_right(self._begins_s, since_s) - 1, 0)
 
 
 class _Plan(Protocol):

@@ -17,7 +17,7 @@ from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.ros import packed, plan_bytes
 from contact_id_controller.ros.packed import stamp_ns
-from contact_id_controller.ros.samples import NO_WORDS, NumbersReader
+from contact_id_controller.ros.samples import NumbersReader
 from contact_id_controller.safety.odometry_jump import BASE_SIZE
 from contact_id_controller.safety.states import NANO, JointReading, Refusal
 
@@ -45,13 +45,12 @@ class JointStateReader:
         self._names: list[str] | None = None
         self._columns = np.zeros(0, dtype=np.intp)
         self._has_efforts, self.given = False, None
-        self._index, self._room = NO_WORDS, np.zeros(0)
         self._packed = NumbersReader(packed.JOINT_STATE)
 
     def read(self, message: Any) -> JointReading | Refusal:
         """Positions and velocities with their time, or why the message is refused."""
         if isinstance(message, bytes):
-            time_ns = self._packed.take(message, self._index, self._room)
+            time_ns = self._packed.take(message)
             if time_ns is not None:
                 return _new(JointReading, (time_ns, self.position, self.velocity, self.given))
             try:
@@ -81,8 +80,8 @@ class JointStateReader:
         places = self._packed.places
         if places is not None:
             first = np.array([[packed.word(at)] for at, _ in places[: len(parts)]])
-            self._index = (first + self._columns).ravel()
-            self._room = self._numbers[: len(parts)].reshape(-1)
+            index = (first + self._columns).ravel()
+            self._packed.take_into(index, self._numbers[: len(parts)].reshape(-1))
         return self._reading(packed.stamp_ns(message))
 
     def _reading(self, time_ns: int) -> JointReading:
@@ -113,7 +112,7 @@ class PositionsByName:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
         self._values, self._room = np.full(len(self._names), np.nan), np.zeros(0)
-        self._known, self._index = np.zeros(0, dtype=np.intp), NO_WORDS
+        self._known = np.zeros(0, dtype=np.intp)
         self._packed = NumbersReader(packed.JOINT_STATE)
 
     def read(self, data: bytes) -> np.ndarray:
@@ -123,7 +122,7 @@ class PositionsByName:
             StateError: these bytes are no such message.
         """
         values = self._values
-        if self._packed.take(data, self._index, self._room) is None:
+        if self._packed.take(data) is None:
             message = self._packed.message(data)
             position = np.frombuffer(message.position)
             column = {name: k for k, name in enumerate(message.name)}
@@ -131,7 +130,8 @@ class PositionsByName:
             self._known = np.flatnonzero(columns < position.size)
             columns, values[:] = columns[self._known], np.nan
             self._room, words = position[columns], self._packed.index()
-            self._index = words[columns] if len(words) else words
+            if len(words):
+                self._packed.take_into(words[columns], self._room)
         values[self._known] = self._room
         return values
 
@@ -148,7 +148,6 @@ class OdometryReader:
         self._frames: tuple[str, str] | None = None
         self._numbers = np.zeros(BASE_SIZE + 6)
         self._base, self._variances = self._numbers[:BASE_SIZE], self._numbers[BASE_SIZE:]
-        self._index = NO_WORDS
         self._packed = NumbersReader(packed.ODOMETRY)
 
     def read(self, message: Any) -> tuple[np.ndarray, int, np.ndarray]:
@@ -161,13 +160,14 @@ class OdometryReader:
             StateError: bytes that are no such message, or odometry in other frames than before.
         """
         if isinstance(message, bytes):
-            time_ns = self._packed.take(message, self._index, self._numbers)
+            time_ns = self._packed.take(message)
             if time_ns is not None:
                 return self._base, time_ns, self._variances
             message = self._packed.message(message)
             words = self._packed.index()
             # Of the covariance of the twist the diagonal alone.
-            self._index = np.concatenate([words[:BASE_SIZE], words[BASE_SIZE::7]])
+            wanted = np.concatenate([words[:BASE_SIZE], words[BASE_SIZE::7]])
+            self._packed.take_into(wanted, self._numbers)
         self._check_frames(message.header.frame_id, message.child_frame_id)
         pose, twist = message.pose.pose, message.twist.twist
         p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular

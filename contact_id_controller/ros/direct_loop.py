@@ -86,7 +86,9 @@ def hand_on_newest(subscription: Subscription) -> bool:
 
     A callback of two arguments gets the middleware's information on the message, as from rclpy.
     """
-    taken = take(subscription)
+    handle = subscription.handle
+    with handle:
+        taken = handle.take_message(subscription.msg_type, subscription.raw)
     if taken is None:
         return False
     if subscription._callback_type is Subscription.CallbackType.WithMessageInfo:
@@ -142,7 +144,8 @@ class DirectLoop:
         between: Callable[[], None] = lambda: None,
         looked: Callable[[], None] = lambda: None,
     ) -> None:
-        self._executor, self._guarded = executor, executor.incidents.guarded
+        self._executor = executor
+        self._guarded, self._caught = executor.incidents.guarded, executor.incidents.caught
         self._subscriptions, self._patient = subscriptions, patient
         self._services, self._polled = services, polled
         self._turn_interval_s = turn_interval_s
@@ -152,7 +155,7 @@ class DirectLoop:
         self._next_patient = 0
         self._wait_sets: dict[tuple[int, int], rclpy_implementation.WaitSet] = {}  # by sizes
         self._both: tuple[Sequence[Subscription], ...] = [], [], []
-        self._known: dict[int, tuple[Sequence[Any], list[Any]]] = {}  # lists and their handles
+        self._known: dict[int, tuple[Any, ...]] = {}  # by identity of lists
 
     def spin_once(self, timeout_s: float) -> None:
         """Wait for messages up to `timeout_s`, run their callbacks, and give turns when due."""
@@ -162,20 +165,19 @@ class DirectLoop:
             self._between()
             return
         patient, services = self._patient(), self._services()
-        now_s = time.monotonic()
-        looks = now_s >= self._next_look_s and now_s >= self._rested_s - PATIENT_AT_ONCE_S
-        waited = self._with_patient(subscriptions, patient) if looks else subscriptions
+        now_s, looks, waited = time.monotonic(), False, subscriptions
+        if patient and now_s >= self._next_look_s and now_s >= self._rested_s - PATIENT_AT_ONCE_S:
+            looks, waited = True, self._with_patient(subscriptions, patient)
         ready = self._wait(waited, services, timeout_s)
         self._looked()
-        if services:
-            for service in services:
-                if service.handle.pointer in ready:
-                    self._guarded(service.srv_type.__name__, _answer, service)
+        for pointer, service in self._known_of(services)[2] if services else ():
+            if pointer in ready:
+                self._guarded(service.srv_type.__name__, _answer, service)
         busy = more = False
-        for each in subscriptions:
-            if each.handle.pointer in ready:
+        for pointer, each in self._known_of(subscriptions)[2]:
+            if pointer in ready:
                 busy |= self._hand_on(each)
-        if looks and patient:
+        if looks:
             begun_s = time.thread_time()
             more = self._take_one(patient, ready)
             if more:
@@ -207,7 +209,11 @@ class DirectLoop:
         return False
 
     def _hand_on(self, subscription: Subscription) -> bool:
-        return bool(self._guarded(subscription.msg_type.__name__, hand_on_newest, subscription))
+        try:
+            return hand_on_newest(subscription)
+        except Exception as error:
+            self._caught(subscription.msg_type.__name__, error)
+            return False
 
     def _wait(
         self, subscriptions: Sequence[Subscription], services: Sequence[Service], timeout_s: float
@@ -220,23 +226,25 @@ class DirectLoop:
             wait_set = rclpy_implementation.WaitSet(size[0], 0, 0, 0, size[1], 0, handle)
             self._wait_sets[size] = wait_set
         wait_set.clear_entities()
-        for handle in self._handles(subscriptions):
+        for handle in self._known_of(subscriptions)[1]:
             wait_set.add_subscription(handle)
         if services:
-            for handle in self._handles(services):
+            for handle in self._known_of(services)[1]:
                 wait_set.add_service(handle)
         wait_set.wait(int(timeout_s * 1e9))
         ready: list[int] = wait_set.get_ready_entities("subscription")
         return [*ready, *wait_set.get_ready_entities("service")] if services else ready
 
-    def _handles(self, entities: Sequence[Any]) -> list[Any]:
-        """Handles of the entities of a list; kept with it, as asking each for its own takes as long as waiting."""
+    def _known_of(self, entities: Sequence[Any]) -> tuple[Any, ...]:
+        """A list, handles of its entities, and each with what a wait names it by; kept, as asking takes as long as waiting."""
         known = self._known.get(id(entities))
         if known is None:
             if len(self._known) > MOST_LISTS:
                 self._known.clear()
-            known = self._known[id(entities)] = entities, [each.handle for each in entities]
-        return known[1]
+            handles = [each.handle for each in entities]
+            named = [(handle.pointer, each) for handle, each in zip(handles, entities)]
+            known = self._known[id(entities)] = entities, handles, named
+        return known
 
     def _turn(self, served: Sequence[Subscription]) -> None:
         """Serve what is due: by the executor, up to `turn_s`, only where nothing else can, and at times."""

@@ -54,6 +54,9 @@ WAIT_S = 0.05
 TURN_INTERVAL_S = 0.05
 """Time between turns of the executor while states come."""
 
+PLAN_INTERVAL_S = 0.01
+"""Time between looks for a schedule while states come: it begins later than that."""
+
 READING_TIMEOUT_S = 0.02
 """Age above which a reading of a mounted sensor counts as missing: that of the IMU."""
 
@@ -85,6 +88,8 @@ class DynamicsEstimatorNode(LifecycleNode):
         """Joint states that have been used."""
         self.direct_subscriptions: list[Subscription] = []
         """Those to serve without delay, none unless configured."""
+        self.patient_subscriptions: list[Subscription] = []
+        """Those to serve every ``PLAN_INTERVAL_S``: each that is waited for costs every wait."""
         self.polled_subscriptions: list[Subscription] = []
         """Those that a step takes from."""
         self._table = ParameterTable(
@@ -134,9 +139,8 @@ class DynamicsEstimatorNode(LifecycleNode):
         kind = (
             ReliabilityPolicy.RELIABLE if self.settings.reliable else ReliabilityPolicy.BEST_EFFORT
         )
-        stream = QoSProfile(
-            depth=QUEUE if self.settings.mode == "lockstep" else 1, reliability=kind
-        )
+        self._lockstep = self.settings.mode == "lockstep"
+        stream = QoSProfile(depth=QUEUE if self._lockstep else 1, reliability=kind)
         plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         subscribe = self.create_subscription
         sources = list(map(Source.mounted, self.settings.mounted))
@@ -148,11 +152,12 @@ class DynamicsEstimatorNode(LifecycleNode):
         schedule = subscribe(JointTrajectory, "contact_schedule", self._on_schedule, plan, raw=True)
         joints = subscribe(JointState, "joint_states", self._on_joints, stream, raw=True)
         self._subscriptions_made = [*sensors, schedule, joints]
-        # In real time a step takes what has come; in lockstep joints wait for what has not.
-        self.polled_subscriptions = sensors if self.settings.mode == "real_time" else []
-        self.direct_subscriptions = [
-            each for each in self._subscriptions_made if each not in self.polled_subscriptions
-        ]
+        # In real time a step takes what has come, and plans are of later; in lockstep joints wait for what has not come.
+        if self._lockstep:
+            self.direct_subscriptions = list(self._subscriptions_made)
+        else:
+            self.direct_subscriptions, self.patient_subscriptions = [joints], [schedule]
+            self.polled_subscriptions = sensors
         self._polled = [(each, each.callback) for each in self.polled_subscriptions]
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -215,7 +220,8 @@ class DynamicsEstimatorNode(LifecycleNode):
         for subscription in self._subscriptions_made:
             self.destroy_subscription(subscription)
         self._subscriptions_made, self._polled = [], []
-        self.direct_subscriptions, self.polled_subscriptions = [], []
+        self.direct_subscriptions, self.patient_subscriptions = [], []
+        self.polled_subscriptions = []
         for timer in self._timers:
             self.destroy_timer(timer)
         self.destroy_publisher(self._diagnostics)
@@ -272,15 +278,15 @@ class DynamicsEstimatorNode(LifecycleNode):
         for subscription, keep in self._polled:
             for sample in take_waiting(subscription):
                 keep(sample)
-        stamp_ns = packed_stamp_ns(message)
+        reading = self._joints.read(message)
+        stamp_ns = packed_stamp_ns(message) if isinstance(reading, Refusal) else reading.time_ns
         if not served_late and not self.stamps["joint_states"].accepts(1e-9 * stamp_ns):
             self.refusal = f"a joint state of {1e-9 * stamp_ns:.3f} s is ignored for its stamp"
             return self._diagnose_changes()
-        if self.settings.mode == "lockstep" and self._lacks(stamp_ns):
+        if self._lockstep and self._lacks(stamp_ns):
             self._waiting = message
             return
         self._waiting, self._served_s = None, now_s
-        reading = self._joints.read(message)
         if isinstance(reading, Refusal):
             self.refusal = reading.detail
             return self._diagnose_changes()
@@ -424,8 +430,10 @@ def _serve(node: DynamicsEstimatorNode, interrupt: Interrupt) -> int:
     direct = DirectLoop(
         executor,
         lambda: node.direct_subscriptions,
+        lambda: node.patient_subscriptions,
         polled=lambda: node.polled_subscriptions,
         turn_interval_s=TURN_INTERVAL_S,
+        look_interval_s=PLAN_INTERVAL_S,
         between=scheduling.GarbageBreak(
             lambda: node.pipeline is not None, lambda: node.active, node.get_logger().warning
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from contact_id_controller.estimation.base_estimate import BaseEstimate
+from contact_id_controller.estimation.odometry_arrays import POSE
 from contact_id_controller.estimation.pipeline import EstimationPipeline, PipelineEstimate
 from contact_id_controller.exceptions import UnknownJointError, choices
 from contact_id_controller.ros.packed import PackedMessage, markers, stamp_parts
@@ -68,9 +70,8 @@ class EstimatePublisher:
         self._contacts_every = 1 if settings.mode == "lockstep" else CONTACTS_EVERY
         self._listeners_every = 1 if settings.mode == "lockstep" else LISTENERS_EVERY
         self._since_contacts, self._last_contacts, self._since_look = CONTACTS_EVERY, b"", 0
-        message, (pose, of_pose, twist, of_twist) = packed_odometry(odometry, base)
-        places = pose, of_pose.reshape(6, 6), twist, of_twist.reshape(6, 6)
-        self._odometry = self._publisher(Odometry, "odometry"), message, places
+        message, numbers = packed_odometry(odometry, base)
+        self._odometry = self._publisher(Odometry, "odometry"), message, numbers.data
         self._tf: Any = None
         self._next_tf_ns = -np.inf
         if settings.publish_tf and TFMessage is not None:
@@ -158,17 +159,17 @@ class EstimatePublisher:
             message.publish(publisher)
 
     def _publish_odometry(self, found: BaseEstimate) -> None:
-        """Publish pose, twist and covariances in place, and the transform at its lower rate."""
-        publisher, message, (pose, pose_covariance, twist, twist_covariance) = self._odometry
-        pose[:], pose_covariance[:], twist[:], twist_covariance[:] = found.report()
+        """Publish pose, twist and covariances, and the transform at its lower rate."""
+        publisher, message, numbers = self._odometry
+        numbers[EVERYTHING] = found.report()
         message.set_stamp(self._stamp_ns)
         message.publish(publisher)
         # Backwards too: time has begun anew.
         if self._tf is not None and not 0 < self._next_tf_ns - self._stamp_ns <= TF_PERIOD_NS:
             self._next_tf_ns = self._stamp_ns + TF_PERIOD_NS
-            self._publish_transform(pose.tolist())
+            self._publish_transform(numbers[:POSE].tolist())
 
-    def _publish_transform(self, pose: list[float]) -> None:
+    def _publish_transform(self, pose: Sequence[float]) -> None:
         publisher, message = self._tf
         header, transform = message.transforms[0].header, message.transforms[0].transform
         header.stamp.sec, header.stamp.nanosec = stamp_parts(self._stamp_ns)

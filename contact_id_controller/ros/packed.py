@@ -45,6 +45,9 @@ _SIZES |= {"octet": 1, "byte": 1, "char": 1, "boolean": 1}
 _SIZES |= {"float": 4, "float32": 4, "double": 8, "float64": 8}
 """Bytes of a number in plain CDR, which are also its alignment."""
 
+ODOMETRY_COUNTS = 7, 36, 6, 36
+"""Doubles of a nav_msgs/Odometry, one after the other: pose, its covariance, twist, its covariance."""
+
 _PADDING = 16
 """Most bytes that may follow the last field: senders reserve too much for empty sequences."""
 
@@ -317,7 +320,7 @@ def _joint_state_fields(cursor: Cursor) -> list[tuple[int, int]]:
 def _odometry_fields(cursor: Cursor) -> list[tuple[int, int]]:
     cursor.text()
     cursor.text()
-    return [cursor.doubles(count) for count in (7, 36, 6, 36)]
+    return [cursor.doubles(count) for count in ODOMETRY_COUNTS]
 
 
 def _imu_fields(cursor: Cursor) -> list[tuple[int, int]]:
@@ -494,7 +497,7 @@ class PackedReader:
         return message
 
 
-def words_of(data: bytes | bytearray) -> np.ndarray:
+def words_of(data: bytes | memoryview) -> np.ndarray:
     """View of the bytes after the encapsulation as doubles; a double of a message is one of them."""
     return np.frombuffer(data, np.float64, (len(data) - _HEAD) // 8, _HEAD)
 
@@ -518,7 +521,12 @@ class PackedMessage:
     """
 
     def __init__(self, message: Any) -> None:
-        self._buffer = bytearray(serialize_message(message))
+        data = serialize_message(message)
+        memory = np.zeros(
+            _HEAD + len(data), dtype=np.uint8
+        )  # so that doubles lie where doubles may
+        self._buffer = memoryview(memory)[_HEAD:]
+        self._buffer[:] = data
 
     def doubles(self, markers: np.ndarray) -> np.ndarray:
         """Writable view of the array that was filled with these numbers; zero from now on.
@@ -537,8 +545,9 @@ class PackedMessage:
 
     def place(self, wanted: bytes) -> int:
         """Where these bytes stand; ValueError where they do not stand there exactly once."""
-        at = self._buffer.find(wanted)
-        if at < 0 or self._buffer.count(wanted) != 1:
+        data = self._buffer.tobytes()
+        at = data.find(wanted)
+        if at < 0 or data.count(wanted) != 1:
             raise ValueError("an array of a message cannot be distinguished from another one")
         return at
 
@@ -548,7 +557,7 @@ class PackedMessage:
 
     def publish(self, publisher: Any) -> None:
         """Send it with its present numbers."""
-        publisher.publish(bytes(self._buffer))
+        publisher.publish(self._buffer.tobytes())
 
 
 def markers(count: int, number: int) -> np.ndarray:

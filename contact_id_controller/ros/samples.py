@@ -8,21 +8,58 @@ reads a message now and then needs no compiler.
 from __future__ import annotations
 
 import numpy as np
+from numba.experimental import structref
+from numpy.typing import NDArray
 
-from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.structs import Struct, StructType, packing
 from contact_id_controller.ros.packed import (
     ENCAPSULATION,
-    Layout,
     Packable,
     PackedReader,
     stamp_ns,
     word,
-    words_of,
 )
 
 NO_WORDS, _NO_NUMBERS = np.zeros(0, dtype=np.int64), np.zeros(0)
 _ANOTHER = -(2**63)
 """Instead of a time: these bytes are another message."""
+
+_ALL = slice(None)
+
+
+class KnownMessage(Struct):
+    """A message whose layout is known, and what is wanted of it.
+
+    Attributes:
+        numbers, bits (w,): one memory of doubles: the encapsulation, the stamp, all else; what remains is zero.
+        same (k,), their (k,): words that are the same in each message, and what they are.
+        index (m,), out (m,): words that are wanted, and where to.
+    """
+
+    numbers: NDArray[np.float64]
+    bits: NDArray[np.uint64]
+    same: NDArray[np.int64]
+    their: NDArray[np.uint64]
+    index: NDArray[np.int64]
+    out: NDArray[np.float64]
+
+
+@structref.register
+class KnownMessageType(StructType):
+    """numba's type of `KnownMessage`."""
+
+
+_pack = packing(KnownMessage, KnownMessageType)
+
+
+@kernel
+def _packed(values):
+    """The struct ``KnownMessage``, from the tuple of its fields' values."""
+    return _pack(values)
+
+
+KnownMessage.packed = staticmethod(_packed)
 
 
 class NumbersReader(PackedReader):
@@ -30,43 +67,57 @@ class NumbersReader(PackedReader):
 
     def __init__(self, kind: Packable) -> None:
         super().__init__(kind)
-        self._known: Layout | None = None
-        none = Layout(bytes(len(ENCAPSULATION) + 8), [], None)
-        self._look_at(none)
-        # Compiled now, not with the first message.
-        _read(words_of(none.data), self._same, self._bits, NO_WORDS, _NO_NUMBERS)
+        self._look_at(bytes(len(ENCAPSULATION) + 8), [], NO_WORDS, _NO_NUMBERS)
+        _read(self._known)  # compiled now, not with the first message
+        self._known = None
 
-    def take(self, data: bytes, index: np.ndarray, out: np.ndarray) -> int | None:
-        """Words (m,) of bytes whose layout is known into ``out`` (m,): their time, ns; or None."""
-        layout = self.layout
-        if layout is not self._known:
-            if layout is None:
-                return None
-            self._look_at(layout)
-        if len(data) != self._size or not data.startswith(ENCAPSULATION):
+    def forget(self) -> None:
+        """The next bytes go through the message."""
+        super().forget()
+        self._known = None
+
+    def take(self, data: bytes) -> int | None:
+        """Time, ns, of bytes of the layout that is known, whose numbers are where ``take_into`` has them; or None."""
+        if self._known is None:
             return None
-        if self._tail and not data.endswith(self._tail):
+        try:
+            self._room[_ALL] = data
+        except ValueError:  # another size
             return None
-        words = np.frombuffer(data, np.float64, self._count, len(ENCAPSULATION))
-        time_ns = _read(words, self._same, self._bits, index, out)
+        time_ns = _read(self._known)
         return None if time_ns == _ANOTHER else time_ns
+
+    def take_into(self, index: np.ndarray, out: np.ndarray) -> None:
+        """From now on words (m,) of messages of the layout that is known, if there is one, go into ``out`` (m,)."""
+        if self.layout is not None:
+            self._look_at(self.layout.data, self.layout.all_places, index, out)
+
+    def message(self, data: bytes) -> object:
+        """See ``PackedReader``; nothing is taken before the next ``take_into``."""
+        self._known = None
+        return super().message(data)
 
     def index(self) -> np.ndarray:
         """The words (m,) of all arrays wanted, of the layout that is known."""
         words = [word(at) + np.arange(count) for at, count in self.places or ()]
         return np.concatenate([NO_WORDS, *words])
 
-    def _look_at(self, layout: Layout) -> None:
+    def _look_at(
+        self, data: bytes, places: list[tuple[int, int]], index: np.ndarray, out: np.ndarray
+    ) -> None:
         """Which words of a message must be the same as in the first one: all but stamp and numbers."""
-        words = words_of(layout.data)
-        same = np.ones(len(words), dtype=bool)
-        same[:1] = False
-        for at, count in layout.all_places:
-            same[word(at) : word(at) + count] = False
-        self._known, self._same = layout, np.flatnonzero(same)
-        self._size, self._count = len(layout.data), len(words)
-        self._bits = words.view(np.uint64)[self._same]
-        self._tail = layout.data[len(ENCAPSULATION) + 8 * len(words) :]
+        head = 8 - len(ENCAPSULATION)  # so that doubles lie where doubles may
+        bits = np.zeros(-(-(head + len(data)) // 8), dtype=np.uint64)
+        self._room = memoryview(bits.view(np.uint8))[head : head + len(data)]
+        self._room[_ALL] = data
+        same = np.ones(len(bits), dtype=bool)
+        same[1] = False
+        for at, count in places:
+            same[1 + word(at) : 1 + word(at) + count] = False
+        numbers, same = bits.view(np.float64), np.flatnonzero(same)
+        self._known: KnownMessage | None = KnownMessage(
+            numbers=numbers, bits=bits, same=same, their=bits[same], index=1 + index, out=out
+        )
 
 
 class SampleReader:
@@ -78,7 +129,7 @@ class SampleReader:
 
     def __init__(self, kind: Packable) -> None:
         self._packed, self._kind = NumbersReader(kind), kind
-        self._index, self._room = NO_WORDS, _NO_NUMBERS
+        self._room = _NO_NUMBERS
 
     def read(self, data: bytes) -> tuple[int, np.ndarray]:
         """Time, ns, and numbers (m,).
@@ -86,25 +137,27 @@ class SampleReader:
         Raises:
             StateError: these bytes are no such message.
         """
-        time_ns = self._packed.take(data, self._index, self._room)
+        time_ns = self._packed.take(data)
         if time_ns is not None:
             return time_ns, self._room.copy()
         message = self._packed.message(data)
-        self._index = self._packed.index()
-        self._room = np.empty(len(self._index))
+        index = self._packed.index()
+        self._room = np.empty(len(index))
+        self._packed.take_into(index, self._room)
         return stamp_ns(message), np.concatenate(self._kind.values(message)).astype(float)
 
 
-@bare_kernel
-def _read(words, same, bits, index, out):
-    """Time, ns, of a message whose words ``same`` are ``bits``; its words ``index`` go into ``out``."""
-    raw = words.view(np.uint64)
+@kernel
+def _read(known):
+    """Time, ns, of a message whose words ``same`` are as they should be; its words ``index`` go into ``out``."""
+    bits, same, their = known.bits, known.same, known.their
     for k in range(same.shape[0]):
-        if raw[same[k]] != bits[k]:
+        if bits[same[k]] != their[k]:
             return _ANOTHER
+    numbers, index, out = known.numbers, known.index, known.out
     for k in range(index.shape[0]):
-        out[k] = words[index[k]]
-    stamp = raw[0]
+        out[k] = numbers[index[k]]
+    stamp = bits[1]
     return np.int64(np.int32(stamp & np.uint64(0xFFFFFFFF))) * 1_000_000_000 + np.int64(
         stamp >> np.uint64(32)
     )

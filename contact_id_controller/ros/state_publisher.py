@@ -17,6 +17,7 @@ from sensor_msgs.msg import Imu, JointState
 from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.packed import (
+    ODOMETRY_COUNTS,
     PackedMessage,
     markers,
     message_class,
@@ -69,7 +70,8 @@ class StatePublisher:
         )
         self._positions, self._velocities, self._efforts = map(self._joints.doubles, rows)
         self._joints_publisher = node.create_publisher(JointState, "joint_states", qos)
-        self._odometry, (self._pose, _, self._twist, _) = packed_odometry(WORLD, BASE)
+        self._odometry, numbers = packed_odometry(WORLD, BASE)
+        self._pose, _, self._twist, _ = _parts_of(numbers)
         self._odometry_publisher = (
             node.create_publisher(Odometry, f"{truth}odometry", qos)
             if robot.floating_base
@@ -198,17 +200,25 @@ def packed_wrench(frame: str) -> tuple[PackedMessage, np.ndarray]:
     return packed, packed.doubles(numbers)
 
 
-def packed_odometry(frame: str, child: str) -> tuple[PackedMessage, list[np.ndarray]]:
-    """Odometry of the child in a frame; pose (7,), its covariance (36,), twist (6,) and its covariance to be written."""
-    message = Odometry(child_frame_id=child)
+def _parts_of(numbers: np.ndarray) -> list[np.ndarray]:
+    """Views of pose (7,), its covariance (36,), twist (6,) and its covariance among those of an odometry (85,)."""
+    return np.split(numbers, np.cumsum(ODOMETRY_COUNTS)[:-1])
+
+
+def packed_odometry(frame: str, child: str) -> tuple[PackedMessage, np.ndarray]:
+    """Odometry of the child in a frame; its numbers (85,), to be written.
+
+    Pose (7,), its covariance (36,), twist (6,) and its covariance, one after the other: ``BaseEstimate.report``.
+    """
+    message, row = Odometry(child_frame_id=child), markers(sum(ODOMETRY_COUNTS), 0)
     message.header.frame_id = frame
-    rows = [markers(count, number) for number, count in enumerate((7, 36, 6, 36))]
+    place, of_pose, speed, of_twist = _parts_of(row)
     pose, twist = message.pose.pose, message.twist.twist
-    message.pose.covariance, message.twist.covariance = rows[1], rows[3]
-    numbers = iter(np.concatenate([rows[0], rows[2]]).tolist())
+    message.pose.covariance, message.twist.covariance = of_pose, of_twist
+    numbers = iter(np.concatenate([place, speed]).tolist())
     parts = pose.position, pose.orientation, twist.linear, twist.angular
     for part, names in zip(parts, ("xyz", "xyzw", "xyz", "xyz")):
         for name in names:
             setattr(part, name, next(numbers))
     packed = PackedMessage(message)
-    return packed, [packed.doubles(row) for row in rows]
+    return packed, packed.doubles(row)
