@@ -213,6 +213,21 @@ def nameless(world: FaultWorld) -> Observed:
     return Observed(None, f"{refused} refused" if few else ended, remark)
 
 
+def reversed_order(world: FaultWorld) -> Observed:
+    """The joints of each state come in the opposite order for a second, by name."""
+    relay, count = world.relay, world.relay.states
+
+    def turn(message):
+        for field in ("name", "position", "velocity", "effort"):
+            setattr(message, field, list(getattr(message, field))[::-1])
+        return message
+
+    relay.spoil_joint_states = turn
+    world.need(lambda: relay.states > count + 200, "states of the robot")
+    relay.heal()
+    return Observed(None, ending(world), "200 states")
+
+
 def _jump(world: FaultWorld, change) -> Observed:
     """There and back: the frame moves, and moves back again."""
 
@@ -412,4 +427,5 @@ FAULTS = (
         alternating,
     ),
     Fault("joint states that name no joint", "those are refused", None, WALKS_ON, nameless),
+    Fault("joints in the opposite order", "none: names count", None, WALKS_ON, reversed_order),
 )
