@@ -24,6 +24,7 @@ from contact_id_controller.plans.robot_side_message import (
 )
 from contact_id_controller.plans.state_feedback import StateFeedback
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
 
 COMPILER = shutil.which("g++")
 PLUGIN = ROOT / "contact_id_ros2_control"
@@ -36,6 +37,8 @@ JOINTS = ["LF_HAA", "LF_HFE", "LF_KFE", "RF_HAA", "RF_HFE", "RF_KFE"]
 JOINTS += ["LH_HAA", "LH_HFE", "LH_KFE", "RH_HAA", "RH_HFE", "RH_KFE"]
 START_S, PERIOD_S, TIMEOUT_S = 100, 0.001, 0.05
 ATOL_NM = 1e-12
+SECONDS = 4
+"""Place of the stamp in a message."""
 
 
 def compiled(folder, source, *flags):
@@ -264,6 +267,63 @@ def test_where_efforts_are_measured_the_ramp_begins_at_those_that_acted_on_activ
     side.update(0.06, q, v)
     library.robot_side_activate(side.place, _array(acting))
     np.testing.assert_array_equal(side.update(0.061, q, v)[1], np.full(12, 1.0))
+
+
+@pytest.mark.parametrize(("acting", "ramp_s"), [(-0.6, TIMEOUT_S), (0.2, 0.2)])
+def test_a_load_is_taken_over_within_the_time_out(library, acting, ramp_s):
+    """A robot that stands on another controller's torques in a walk cannot wait; one without a load is not struck."""
+    q, wanted = np.zeros(12), 2.0
+    side = Side(library, JOINTS, False, rows_of(JOINTS), ramp_s=0.2)
+    for _ in range(2):  # also when it is activated once more
+        library.robot_side_activate(side.place, _array(np.full(12, acting)))
+        side.update(0.0, q, q)
+        sent = []
+        for k in range(250):
+            side.take(packed_trajectory(resting(12, wanted), JOINTS))
+            sent.append(side.update(0.001 * k, q, q)[1][0])
+        share = np.minimum(0.001 * np.arange(1, 251) / ramp_s, 1.0)
+        np.testing.assert_allclose(sent, acting + share * (wanted - acting), atol=1e-9)
+
+
+class TakenOver(InProcessRun):
+    """A walk through the compiled law, which another controller that holds the posture interrupts for a time."""
+
+    def __init__(self, library, from_s, until_s):
+        settings = controller_settings("quadruped", command_interface="robot_side_trajectory")
+        super().__init__("quadruped", settings, mujoco_robot(settings, 1.0))
+        damping = settings.spread("damping_nm_s_rad", self.robot.na)
+        gains = {"p": self.local.position_gain, "d": self.local.velocity_gain}
+        rows = rows_of(self.robot.joint_names, damping, self.controller.effort_limits, **gains)
+        self.side = Side(library, self.robot.joint_names, False, rows, ramp_s=1.0)
+        self.times, self.held, self.torques = (from_s, until_s), None, self.controller.effort_limits
+
+    def given(self, believed, result):
+        q, v, now_s = (
+            self.robot.joints_of(believed.q),
+            believed.v[self.robot.actuated],
+            believed.time_s,
+        )
+        if now_s < self.times[0]:
+            return result
+        if now_s < self.times[1]:
+            self.held = q if self.held is None else self.held
+            self.torques = self.local.position_gain * (self.held - q) - self.local.velocity_gain * v
+            return result._replace(torques=self.torques)
+        if self.held is not None:
+            self.held = None
+            self.side.lib.robot_side_activate(self.side.place, _array(self.torques))
+        numbers = packed_trajectory(self.ahead.command, self.robot.joint_names)
+        numbers[SECONDS] += START_S
+        assert self.side.take(numbers) == 0
+        return result._replace(torques=self.side.update(now_s, q, v)[1])
+
+
+def test_a_walk_that_another_controller_interrupts_goes_on(library):
+    """With a ramp of start_ramp_s it fell: the plan walks on, and half of its torque does not carry."""
+    record = TakenOver(library, 1.6, 2.6).record(4.0)
+    assert record.fell_time_s is None
+    height = record.q[:, 2]
+    assert np.median(height[-300:]) == pytest.approx(np.median(height[1000:1500]), abs=0.01)
 
 
 @pytest.mark.parametrize(

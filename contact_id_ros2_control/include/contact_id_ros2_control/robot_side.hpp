@@ -40,6 +40,9 @@ constexpr std::size_t kBase = 13, kBaseMotion = 6;
 constexpr std::size_t kMostJoints = 64, kMostPoints = 64;
 constexpr double kGreatestGain = 1e5;     // of a feedback, N·m/rad and N·m·s/rad
 constexpr double kGreatestNumber = 1e9;   // nothing that is measured or commanded is larger
+// Part of a command's torque that acts already where the command is handed over to in timeout_s: a robot with a load
+// cannot wait for a ramp, as its plan walks on.
+constexpr double kCarries = 0.15;
 constexpr double kTurn = 6.283185307179586476925286766559;
 
 enum class Kind : int { kNone, kTrajectory, kFeedback, kStop };
@@ -349,7 +352,7 @@ public:
   // In the thread of update. Activated: nothing has come yet; a stop stays latched.
   //
   // efforts (n,) that act now, or null: the ramp begins there, so that who stands on another controller's torques
-  // goes on standing. Without a command they are held for timeout_s.
+  // goes on standing, and takes timeout_s where they carry a load. Without a command they are held for timeout_s.
   void activate(const double * efforts = nullptr)
   {
     exchange_.newest();
@@ -378,6 +381,7 @@ public:
       set(State::kTripped);
     }
     const bool leads = following_ && torques(now_ns, q, v, base);
+    if (leads && followed_s_ == 0.0) {ramp_s_ = ramp();}
     const double share = leads ? share_of(passed) : 0.0;
     if (!following_) {waited_s_ += passed;}
     holds_ = holds_ && share < 1.0 && waited_s_ <= settings_.timeout_s &&
@@ -466,7 +470,19 @@ private:
   double share_of(double passed)
   {
     followed_s_ += passed;
-    return followed_s_ < settings_.ramp_s ? followed_s_ / settings_.ramp_s : 1.0;
+    return followed_s_ < ramp_s_ ? followed_s_ / ramp_s_ : 1.0;
+  }
+
+  // How long the torque ramps that begins now.
+  double ramp() const
+  {
+    double acts = 0.0, wanted = 0.0;
+    for (std::size_t j = 0; j < joints(); ++j) {
+      acts += std::abs(held_[j]);
+      wanted += std::abs(wanted_[j]);
+    }
+    const bool carries = holds_ && acts >= kCarries * wanted;
+    return carries ? std::min(settings_.ramp_s, settings_.timeout_s) : settings_.ramp_s;
   }
 
   // Torques of the command that is followed, within no limits yet; whether they are any.
@@ -539,7 +555,7 @@ private:
   std::atomic<State> state_{State::kWaiting};
   std::atomic<bool> stop_asked_{false}, reset_asked_{false};
   bool following_ = false, may_return_ = false, holds_ = false;
-  double session_ = 0.0, silent_s_ = 0.0, followed_s_ = 0.0, waited_s_ = 0.0;
+  double session_ = 0.0, silent_s_ = 0.0, followed_s_ = 0.0, waited_s_ = 0.0, ramp_s_ = 0.0;
   std::int64_t arrival_ns_ = 0;
 };
 
