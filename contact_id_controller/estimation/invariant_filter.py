@@ -61,10 +61,10 @@ O_USED, O_SLIPPING, O_WITHOUT_FEET, O_REFUSED_S, O_MEAN, O_SAMPLE, O_FEET = (
     28,
     34,
 )
-FOOT_RECORD = 8
+FOOT_RECORD = 12
 # What is remembered of a foot: what it does, since when, its velocity on the ground, low-passed (3,),
-# its centre in the base's axes from the IMU (3,).
-DOES, SINCE, SLIP, CENTRE = 0, 1, 2, 5
+# its centre in the base's axes from the IMU (3,), the velocity that it keeps while it is refused (3,), and since when.
+DOES, SINCE, SLIP, CENTRE, KEEPS, KEPT_S = 0, 1, 2, 5, 8, 11
 AIR, STANDS, GATED = 0.0, 1.0, 2.0
 SOUND, UNSOUND, TURNED, LARGE_GYRO_BIAS, LARGE_ACCEL_BIAS = range(5)
 """Outcomes of a step."""
@@ -558,12 +558,15 @@ def _noise_of(i, x, facts, link, motion, tree, probability, skew, foot, out, noi
 
 @bare_kernel
 def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, record, scratch):
-    """All feet, one after the other; their corrections are made together at the end."""
+    """All feet, one after the other; their corrections are made together at the end.
+
+    For how long, s, none has been believed and one that is refused has kept its velocity.
+    """
     n, dt, skew = P.shape[0], inputs[I_DT], inputs[I_SKEW]
     dx, out, work = scratch[:n], scratch[n : n + 12], scratch[n + 12 : n + 39]
     noises, rest = scratch[n + 39 : n + 75], scratch[n + 75 :]
     fill(dx, 0.0)
-    used, believed, slipping, touches = 0.0, 0.0, 0.0, 0.0
+    used, believed, slipping, touches, kept_s = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(links.shape[0]):
         foot = record[O_FEET + FOOT_RECORD * i : O_FEET + FOOT_RECORD * (i + 1)]
         _foot_motion(i, x, w, motion, links, facts, foot, out)
@@ -575,6 +578,8 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
             _noise_of(i, x, facts, link, motion, tree, probability, skew, foot, out, noise)
             turned = motion.R[link]
             does = _use_foot(i, x, P, facts, places[i], noise, turned, dt, foot, out, dx, rest)
+        if does == GATED:
+            kept_s = max(kept_s, _kept_for(facts, foot, did == GATED, out[3:6], dt))
         foot[DOES] = does
         foot[SINCE] = foot[SINCE] + dt if does == did else 0.0
         used += does == STANDS
@@ -588,18 +593,37 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
         record[O_REFUSED_S] = 0.0
     elif record[O_REFUSED_S] > 0.0 or not used:
         record[O_REFUSED_S] += dt
+    return min(kept_s, record[O_REFUSED_S])
 
 
 @bare_kernel
-def _doubt_velocity(P, dt, refused_s):
-    """Feet touch and none has been believed for ``refused_s``, s: the velocity may be what is wrong.
+def _kept_for(facts, foot, refused, velocity, dt):
+    """For how long, s, a foot that is refused has had the velocity (3,) that it has now.
+
+    That of a foot that stands is the error of the base's, which keeps. One that slides, bounces or is still in the air
+    changes its own.  refused: whether it was in the last period.
+    """
+    square = 0.0
+    for k in range(3):
+        square += (velocity[k] - foot[KEEPS + k]) ** 2
+    foot[KEPT_S] += dt
+    if not refused or square > facts[F_SLIP_SPEED] ** 2:
+        foot[KEPT_S] = 0.0
+        for k in range(3):
+            foot[KEEPS + k] = velocity[k]
+    return foot[KEPT_S]
+
+
+@bare_kernel
+def _doubt_velocity(P, dt, kept_s):
+    """Feet touch, none is believed, and one keeps its velocity for ``kept_s``, s: that of the base may be what is wrong.
 
     Its variance in P grows by what (A t)^2 has grown in dt, s. Without this a robot that walks coasts on its
     IMU, ever surer than its feet, and drifts away.
     """
-    before_s = max(refused_s - dt, 0.0)
+    before_s = max(kept_s - dt, 0.0)
     for k in range(3):
-        P[E_VELOCITY + k, E_VELOCITY + k] += UNTRUE_M_S2**2 * (refused_s**2 - before_s**2)
+        P[E_VELOCITY + k, E_VELOCITY + k] += UNTRUE_M_S2**2 * (kept_s**2 - before_s**2)
 
 
 @bare_kernel
@@ -660,7 +684,7 @@ def step(integers, numbers, links, places, facts, x, P, inputs, record, buffer):
         integers, numbers: a mechanism's.  links (feet,): that carry the feet.
         places (feet, 12): in the error, of the foot's rotation and place, then of what they are measured from; the
             rotation's are -1 of a foot that is a sphere.
-        facts (31 + 4 feet,), x (21 + 3 feet + 9 soles,), P (n, n) with n = 15 + 3 feet + 3 soles, record (34 + 8 feet,),
+        facts (31 + 4 feet,), x (21 + 3 feet + 9 soles,), P (n, n) with n = 15 + 3 feet + 3 soles, record (34 + 12 feet,),
         inputs (10 + nq + nv + feet,): see the places above.
         buffer: work space, see ``buffer_size``.
     """
@@ -689,8 +713,10 @@ def step(integers, numbers, links, places, facts, x, P, inputs, record, buffer):
         _predict_covariance(x, P, facts, dt, gyro, accel, scratch)
         _predict_state(x, w, a, dt, facts[F_GRAVITY], work)
     contacts = inputs[contacts_at:]
-    _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, record, scratch)
+    kept_s = _use_feet(
+        x, P, w, motion, tree, links, places, facts, contacts, inputs, record, scratch
+    )
     if not inputs[I_DISPUTED]:
-        _doubt_velocity(P, dt, record[O_REFUSED_S])
+        _doubt_velocity(P, dt, kept_s)
     _report(x, w, a, facts, record)
     return _judge(x, P, a, facts, dt, record)
