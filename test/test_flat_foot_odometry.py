@@ -105,7 +105,7 @@ def dense_step(odometry, state, P, stood, inputs):
         J = np.vstack([R @ J[:3], R @ J[3:]])
         N = s.joint_noise**2 * (J @ J.T)
         N[:3, :3] += s.joint_noise**2 * np.eye(3)
-        N[3:, 3:] += s.foot_position_noise_m**2 * np.eye(3)
+        N[3:, 3:] += (s.foot_position_noise_m * filtering.SHORT_S / dt) ** 2 * np.eye(3)
         if stood[i]:
             P[blocks[i, 0] + 2, blocks[i, 0] + 2] += s.sole_turn**2 * speed @ speed * dt
             creep = np.arange(blocks[i, 1], blocks[i, 1] + 2)

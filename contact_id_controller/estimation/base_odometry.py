@@ -556,10 +556,11 @@ class BaseOdometry:
             x[at + 2] -= bottoms[down].mean() if down.any() else bottoms.min()
 
     def _touch_down(self) -> None:
-        """A step without time: the feet touch down where the legs have them."""
+        """A step without time: the feet, which touch already, touch down where the legs have them."""
         dt, self._inputs[filtering.I_DT] = self._inputs[filtering.I_DT], 0.0
         self._feet[:] = 0.0
         advance(self.arrays)
+        self._feet[:, filtering.SINCE] = filtering.SHORT_S
         self._inputs[filtering.I_DT] = dt
 
     # Constants

@@ -63,13 +63,14 @@ O_USED, O_SLIPPING, O_WITHOUT_FEET, O_REFUSED_S, O_MEAN, O_SAMPLE, O_FEET = (
 )
 FOOT_RECORD = 12
 # What is remembered of a foot: what it does, since when, its velocity on the ground, low-passed (3,),
-# its centre in the base's axes from the IMU (3,), the velocity that it keeps while it is refused (3,), and since when.
+# its centre in the base's axes from the IMU (3,), the velocity that it keeps while it is refused (3,), and for how long.
 DOES, SINCE, SLIP, CENTRE, KEEPS, KEPT_S = 0, 1, 2, 5, 8, 11
 AIR, STANDS, GATED = 0.0, 1.0, 2.0
 SOUND, UNSOUND, TURNED, LARGE_GYRO_BIAS, LARGE_ACCEL_BIAS = range(5)
 """Outcomes of a step."""
 SHORT_S = 0.03
-"""A touch-down may be refused for so long before the foot counts as slipping."""
+"""So long after a touch-down feet bounce and slide: one may be refused before it counts as slipping, and the place of one
+that stands is the less sure the shorter it has stood."""
 WITHIN_PERIOD = 1.0 / 12.0
 """Variance of the mean of a signal that went from one sample to the next at any time between, by the square of its
 change."""
@@ -541,12 +542,14 @@ def _use_foot(i, x, P, facts, places, noise, turned, dt, foot, out, dx, scratch)
 
 
 @bare_kernel
-def _noise_of(i, x, facts, link, motion, tree, probability, skew, foot, out, noise):
+def _noise_of(i, x, facts, link, motion, tree, probability, dt, skew, foot, out, noise):
     """Covariance (m, m) of what the leg of foot i says, see ``_noise_of_leg``; its size depends on whether it is flat.
 
     probability: that the foot touches.  skew: s, by which joints and IMU are apart; the leg has moved in that time.
     """
-    variance = facts[F_FOOT] / (probability * probability)
+    stood_s = dt + foot[SINCE if foot[DOES] == STANDS else KEPT_S]
+    unsettled = SHORT_S / stood_s if 0.0 < stood_s < SHORT_S else 1.0
+    variance = facts[F_FOOT] * (unsettled / probability) ** 2
     for k in range(3):
         moved = skew * (out[3 + k] + out[6 + k] - x[VELOCITY + k])
         variance += moved * moved
@@ -575,7 +578,7 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
             m, link = 3 if places[i, 0] < 0 else 6, links[i]
             noise = noises[: m * m].reshape((m, m))
             probability = min(contacts[i], 1.0)
-            _noise_of(i, x, facts, link, motion, tree, probability, skew, foot, out, noise)
+            _noise_of(i, x, facts, link, motion, tree, probability, dt, skew, foot, out, noise)
             turned = motion.R[link]
             does = _use_foot(i, x, P, facts, places[i], noise, turned, dt, foot, out, dx, rest)
         if does == GATED:
@@ -585,8 +588,18 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
         used += does == STANDS
         believed += does == STANDS and did == STANDS
         touches += does != AIR
+        if does != GATED:
+            foot[SINCE] = foot[KEPT_S] if did == GATED else foot[SINCE]
+            foot[KEPT_S] = 0.0
         slipping += does == GATED and foot[SINCE] > SHORT_S
+    for k in range(3):
+        out[k] = x[VELOCITY + k]
     _correct(x, dx, work)
+    for i in range(links.shape[0]):  # what feet have moved by is as by the velocity that is corrected
+        foot = record[O_FEET + FOOT_RECORD * i : O_FEET + FOOT_RECORD * (i + 1)]
+        for k in range(3):
+            foot[SLIP + k] += x[VELOCITY + k] - out[k]
+            foot[KEEPS + k] += x[VELOCITY + k] - out[k]
     record[O_USED], record[O_SLIPPING] = used, slipping
     record[O_WITHOUT_FEET] = 0.0 if used else record[O_WITHOUT_FEET] + dt
     if believed or not touches:
