@@ -23,13 +23,15 @@ class Walk:
         )
         told = EstimatedState(world, pipeline, noise, seed)
         run = one_process.InProcessRun(name, settings, world, estimator=told, planner=planner)
-        self.planner_told = self._listen(run.planner, told)
+        self.touched = []
+        self.planner_told = self._listen(run.planner)
         rows, self.faults, self.differences = [], [], []
         kept = np.zeros(1 + world.robot.nq + world.robot.nv + 3 * len(pipeline.feet))
         lasts = [np.zeros((4, 3))]
 
         def each(period):
             estimate = told.estimate
+            self.touched.append(estimate.contact.copy())
             lasts[0] += (period.forces - lasts[0]) * pipeline.period.share
             rows.append((
                 period.after.q, period.after.v, run.believed.q, run.believed.v,
@@ -46,13 +48,14 @@ class Walk:
         for attribute, column in zip(names, zip(*rows)):
             setattr(self, attribute, np.array(column))
 
-    def _listen(self, planner, told):
-        """Contacts that the gait planner is told, beside those of the estimate, from now on."""
+    def _listen(self, planner):
+        """Contacts that the gait planner is told, beside those of the estimate since its last plan, from now on."""
         heard, plan = [], planner.plan
 
         def listening(time_s, q, v, contact=None):
             if contact is not None:
-                heard.append((contact.copy(), told.estimate.contact.copy()))
+                heard.append((contact.copy(), np.any(self.touched, axis=0)))
+            self.touched.clear()
             return plan(time_s, q, v, contact)
 
         planner.plan = listening
