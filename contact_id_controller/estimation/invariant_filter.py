@@ -595,7 +595,8 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
     for k in range(3):
         out[k] = x[VELOCITY + k]
     _correct(x, dx, work)
-    for i in range(links.shape[0]):  # what feet have moved by is as by the velocity that is corrected
+    # What feet have moved by is as by the velocity that is corrected.
+    for i in range(links.shape[0]):
         foot = record[O_FEET + FOOT_RECORD * i : O_FEET + FOOT_RECORD * (i + 1)]
         for k in range(3):
             foot[SLIP + k] += x[VELOCITY + k] - out[k]
