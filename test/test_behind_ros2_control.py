@@ -11,9 +11,17 @@ from test_guard import BASE, JOINTS, LIFTED, STANDING
 
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.torques_ahead import local_gains
+from contact_id_controller.runs.one_process import (
+    InProcessRun,
+    controller_settings,
+    follow,
+    mujoco_robot,
+)
 from contact_id_controller.safety.effort_monitor import PROBE, EffortMonitor
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.states import JointReading
+from contact_id_controller.safety.torque_output import CARRIES, TAKE_OVER_S
 from contact_id_controller.settings.controller import ControllerSettings
 from experiments.faults.simulated_effort_controller import SimulatedEffortController, UrdfLimits
 
@@ -141,14 +149,14 @@ def test_the_integral_does_not_wind_up_against_a_limit_of_the_urdf(enforce):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.03])
-@pytest.mark.parametrize("keeps_last", [False, True])
-def test_after_a_gap_in_what_was_given_the_start_ramp_acts(keeps_last, noise):
-    machine = Machine(group=SimulatedEffortController(12, keeps_last=keeps_last), noise=noise)
+@pytest.mark.parametrize("stays", [0.0, 0.1, 0.4])
+def test_after_a_gap_in_what_was_given_the_start_ramp_acts(stays, noise):
+    """stays: part of the last effort that acts meanwhile; one that carries is taken over at once."""
+    machine = Machine(group=SimulatedEffortController(12, keeps_last=stays > 0.0), noise=noise)
     machine.periods(RAMP_S + 0.3)
     full = machine.group.efforts.copy()
     assert np.linalg.norm(full) > 0.5 and not machine.guard.effort_monitor.lost
-    if keeps_last:  # else the effort that stays would be that of the same posture
-        machine.group.efforts *= 0.4
+    machine.group.efforts *= stays  # else the effort that stays would be that of the same posture
     machine.group.deactivate()
     before = machine.group.efforts.copy()
     sent = machine.periods(2.0 * GAP_S)
@@ -158,19 +166,57 @@ def test_after_a_gap_in_what_was_given_the_start_ramp_acts(keeps_last, noise):
     assert any("efforts are no longer" in line for line in machine.guard.news())
     machine.periods(0.5)
     assert np.linalg.norm(machine.group.efforts - before) == 0.0
-    # Active again: no blow, and full torque only after most of the start ramp.
+    # Active again: no blow, and full torque only after most of the ramp.
+    ramp_s = TAKE_OVER_S if stays > CARRIES else RAMP_S
     machine.group.activate()
-    machine.periods(0.05)
+    machine.periods(ramp_s / 6.0)
     assert np.linalg.norm(machine.group.efforts - before) < 0.4 * way
+    machine.periods(0.6 * ramp_s - ramp_s / 6.0)
     assert not machine.guard.effort_monitor.lost
-    machine.periods(0.6 * RAMP_S - 0.05)
     assert np.linalg.norm(machine.group.efforts - full) > 0.15 * way
-    machine.periods(RAMP_S)
+    machine.periods(ramp_s)
     assert np.allclose(machine.group.efforts, full, atol=1e-6)
     steps = np.linalg.norm(np.diff(machine.acting, axis=0), axis=1)[
-        -round(1.5 * RAMP_S / PERIOD_S) :
+        -round(1.5 * ramp_s / PERIOD_S) :
     ]
     assert steps.max() < 1.5 * PROBE * way
+
+
+def walk_through_a_guard(away_s, start_ramp_s, at_s=1.5):
+    """Heights, m, of a quadruped that walks by a guard's torques, but for a time in which another controller holds it."""
+    values = {"start_ramp_s": start_ramp_s, "stamp_reference": "stream", "odometry_jump_m": 1.0}
+    settings = controller_settings("quadruped", **values)
+    world = mujoco_robot(settings, 1.0)
+    run = InProcessRun("quadruped", settings, world)
+    state, robot, planner = run.state, run.robot, run.planner
+    guard = Guard(Controller(robot, settings), clock=lambda: state.time_s)
+    guard.start(state_is_known=False)
+    stiffness, damping = local_gains(robot, settings, state.q)
+    every = round(planner.settings.plan_period_s / PERIOD_S)
+    acting, held, heights = np.zeros(robot.na), None, []
+    for k in range(round((at_s + away_s + 2.5) / PERIOD_S)):
+        q, v, stamp_ns = robot.joints_of(state.q), state.v[robot.actuated], k * 1_000_000 + 10**9
+        if k % every == 0 and k > 0:
+            felt = guard.controller.felt_contacts
+            plan = planner.plan(1e-9 * stamp_ns, state.q, state.v, felt)
+            follow(guard.controller, plan, 1e-9 * stamp_ns)
+        guard.take_base(np.r_[state.q[:7], state.v[:6]], stamp_ns)
+        sent = guard.step(JointReading(stamp_ns, q, v, acting)).copy()
+        guard.finish(state.time_s)
+        acting = sent
+        if at_s <= k * PERIOD_S < at_s + away_s:
+            held = q if held is None else held
+            acting = stiffness * (held - q) - damping * v
+        state = world.step(acting)
+        heights.append(state.q[2])
+    return np.array(heights), guard
+
+
+def test_a_walk_that_another_controller_interrupts_goes_on():
+    """Its torques carry the robot: with the whole start ramp it fell while the plan walked on."""
+    heights, guard = walk_through_a_guard(2.0, 0.5)
+    assert any("follow again" in line for line in guard.news())
+    assert heights[1000:1500].min() > 0.16 and heights[-300:].min() > 0.16
 
 
 def commands_pass(machine):

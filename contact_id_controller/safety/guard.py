@@ -414,7 +414,7 @@ class Guard:
             )
         else:
             self.log.lines.append("the measured efforts follow again: start ramp")
-            self.output.go_on()
+            self.output.go_on(None if self.result is None else self.result.torques)
 
     def finish(self, arrival_s: float) -> float:
         """After the command has left: count and time the step; how long it took, s.

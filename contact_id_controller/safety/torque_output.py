@@ -7,6 +7,12 @@ import numpy as np
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.settings.controller import ControllerSettings
 
+CARRIES = 0.15
+"""Part of the torques wanted which, acting already, carries a load: as the plugin has it (``robot_side.hpp``)."""
+
+TAKE_OVER_S = 0.05
+"""Time to take over a load: a plan walks on, and half of its torque does not carry."""
+
 
 class TorqueOutput:
     """Sends the torques wanted, except that no change other than the robot's own makes a step.
@@ -39,6 +45,7 @@ class TorqueOutput:
         self._effort = effort
         self._step = settings.period_s * settings.spread("blend_rate_nm_s", len(effort))
         self._length = round(settings.start_ramp_s / settings.period_s)
+        self._take_over_periods = round(TAKE_OVER_S / settings.period_s)
 
     @property
     def share(self) -> float:
@@ -63,9 +70,12 @@ class TorqueOutput:
         self._share_allowed = share
         self.settle()
 
-    def go_on(self) -> None:
-        """End ``hold``: the ramp goes on."""
+    def go_on(self, wanted: np.ndarray | None = None) -> None:
+        """End ``hold``: the ramp goes on; faster where what acts carries a load of the torques wanted (na,)."""
         self._share_allowed = 1.0
+        if wanted is not None and np.abs(self._start).sum() >= CARRIES * np.abs(wanted).sum():
+            periods = min(self._ramp_periods, self._take_over_periods)
+            self._ramped, self._ramp_periods = int(self.share * periods), periods
 
     def blend(self) -> None:
         """What is wanted next comes from elsewhere: begin where what was sent last ends."""
