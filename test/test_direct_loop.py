@@ -1,5 +1,6 @@
 """What the direct loop serves first: a plan of many messages must not hold a state back."""
 
+import contextlib
 import time
 from types import SimpleNamespace
 
@@ -202,22 +203,27 @@ def test_what_is_polled_waits_for_who_polls_it():
         rclpy.shutdown(context=context)
 
 
-def test_a_flood_keeps_no_step_waiting(monkeypatch):
+class Flooded(contextlib.nullcontext):
+    """Subscription that keeps a number of messages, and its handle; there is always one more."""
+
+    def __init__(self, depth):
+        super().__init__()
+        self.qos_profile, self.handle, self.taken = SimpleNamespace(depth=depth), self, 0
+        self.msg_type, self.raw = String, True
+
+    def take_message(self, kind, raw):
+        self.taken += 1
+        assert self.taken < 100
+        return bytes(16), {}
+
+
+def test_a_flood_keeps_no_step_waiting():
     """There is always one more odometry and one more joint state; a step looks at what the queues keep."""
-    taken, flood = [], bytes(16)
-
-    def endless(subscription):
-        taken.append(subscription)
-        assert len(taken) < 100
-        return flood
-
-    monkeypatch.setattr(direct_loop, "take_newest", endless)
     topics = object.__new__(ControlTopics)
-    odometry, states = (SimpleNamespace(qos_profile=SimpleNamespace(depth=k)) for k in (1, 3))
-    topics._odometry, topics._states = odometry, states
+    topics._odometry, topics._states = odometry, states = Flooded(1), Flooded(3)
     checks = SimpleNamespace(base_ns=2**62)  # from the future: no state is new enough
     topics._loop = SimpleNamespace(
         take_odometry=lambda _: None, guard=SimpleNamespace(lockstep=False, checks=checks)
     )
-    assert topics._take_newest(b"") == flood
-    assert taken == [odometry, states, states, states]
+    assert topics._take_newest(b"") == bytes(16)
+    assert (odometry.taken, states.taken) == (1, 3)

@@ -215,7 +215,10 @@ class EstimationPipeline:
         self._time_s = estimate.time_s = time_s
         base.take(dt, gyro, accel, position, velocity, take_joints, self.period)
         if planned is not None:
-            self._planned[ALL] = np.ascontiguousarray(planned, dtype=bool)
+            try:
+                self._planned[ALL] = planned
+            except (TypeError, ValueError):
+                self._planned[ALL] = np.ascontiguousarray(planned, dtype=bool)
         trouble = self._find_feet(dt, time_s, planned is not None)
         base.disputed = bool(self._suspects)
         base.advance(self.period.stay, 0.0 if imu_time_s is None else time_s - float(imu_time_s))

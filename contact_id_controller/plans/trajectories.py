@@ -299,16 +299,12 @@ class ContactSchedule:
     def sample(self, t_s: float) -> np.ndarray:
         """Stance at time t_s, (f,) bool; before the first row that one."""
         since = t_s if self.start_s is None else t_s - self.start_s
-        return self.stance[self._row(since)]
+        return self.stance[max(bisect_right(self._begins_s, since) - 1, 0)]
 
     def leaves_in(self, t_s: float) -> np.ndarray:
         """Time until each frame that stands at t_s lifts off, (f,) s; infinite if never."""
         since = t_s - (self.start_s or 0.0)
-        return self._leaves[self._row(since)] - since
-
-    def _row(self, since_s: float) -> int:
-        """The row that holds at a time since the start, s; before the first one that one."""
-        return max(bisect_right(self._begins_s, since_s) - 1, 0)
+        return self._leaves[max(bisect_right(self._begins_s, since) - 1, 0)] - since
 
 
 class _Plan(Protocol):

@@ -35,7 +35,8 @@ class JointStateReader:
     """Maps sensor_msgs/JointState, or its bytes, by joint name, in any order and with extra joints.
 
     After a `read` that gave a reading, `position`, `velocity` (na,) and `given`, efforts (na,) or None, hold it in
-    the order of `joint_names`; they are overwritten by the next one.
+    the order of `joint_names`; they are overwritten by the next one. So do they after a `take` that gave a time, ns:
+    it reads bytes laid out as those before, and of all others gives None.
     """
 
     def __init__(self, joint_names: Sequence[str]) -> None:
@@ -46,11 +47,12 @@ class JointStateReader:
         self._columns = np.zeros(0, dtype=np.intp)
         self._has_efforts, self.given = False, None
         self._packed = NumbersReader(packed.JOINT_STATE)
+        self.take = self._packed.take
 
     def read(self, message: Any) -> JointReading | Refusal:
         """Positions and velocities with their time, or why the message is refused."""
         if isinstance(message, bytes):
-            time_ns = self._packed.take(message)
+            time_ns = self.take(message)
             if time_ns is not None:
                 return _new(JointReading, (time_ns, self.position, self.velocity, self.given))
             try:

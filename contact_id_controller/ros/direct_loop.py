@@ -69,15 +69,14 @@ def take_waiting(subscription: Subscription) -> Sequence[Any]:
 
     No more than it keeps: in a flood there is always one more.
     """
-    message = take_newest(subscription)
-    if message is None:
-        return ()
-    found = [message]
-    for _ in range(subscription.qos_profile.depth - 1):
-        message = take_newest(subscription)
-        if message is None:
-            break
-        found.append(message)
+    found: list[Any] = []
+    handle, kind, raw = subscription.handle, subscription.msg_type, subscription.raw
+    with handle:
+        for _ in range(subscription.qos_profile.depth):
+            taken = handle.take_message(kind, raw)
+            if taken is None:
+                break
+            found.append(taken[0])
     return found
 
 
@@ -135,14 +134,14 @@ class DirectLoop:
         self,
         executor: GuardedExecutor,
         subscriptions: Callable[[], Sequence[Subscription]],
-        patient: Callable[[], Sequence[Subscription]] = lambda: (),
-        services: Callable[[], Sequence[Service]] = lambda: (),
+        patient: Callable[[], Sequence[Subscription]] | None = None,
+        services: Callable[[], Sequence[Service]] | None = None,
         polled: Callable[[], Sequence[Subscription]] = lambda: (),
         turn_interval_s: float = 0.02,
         turn_s: float = 0.002,
         look_interval_s: float = 0.0,
         between: Callable[[], None] = lambda: None,
-        looked: Callable[[], None] = lambda: None,
+        looked: Callable[[], None] | None = None,
     ) -> None:
         self._executor = executor
         self._guarded, self._caught = executor.incidents.guarded, executor.incidents.caught
@@ -164,12 +163,14 @@ class DirectLoop:
             self._run_one(timeout_s)
             self._between()
             return
-        patient, services = self._patient(), self._services()
+        patient = self._patient() if self._patient is not None else ()
+        services = self._services() if self._services is not None else ()
         now_s, looks, waited = time.monotonic(), False, subscriptions
         if patient and now_s >= self._next_look_s and now_s >= self._rested_s - PATIENT_AT_ONCE_S:
             looks, waited = True, self._with_patient(subscriptions, patient)
         ready = self._wait(waited, services, timeout_s)
-        self._looked()
+        if self._looked is not None:
+            self._looked()
         for pointer, service in self._known_of(services)[2] if services else ():
             if pointer in ready:
                 self._guarded(service.srv_type.__name__, _answer, service)

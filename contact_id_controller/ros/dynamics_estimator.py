@@ -125,6 +125,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         self.settings, self.pipeline, self._publisher = settings, pipeline, publisher
         self._joints = JointStateReader(robot.joint_names)
         self._no_efforts = np.full(robot.na, np.nan)
+        self._longest_ns = 1e9 * pipeline.settings.odometry.longest_period_s
         self._make_topics()
         self._begin()
         self.get_logger().info(
@@ -240,7 +241,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             return
         if stamps.moved:
             self._imu.clear()
-        self._imu.append((stamp_ns, sample))
+        self._imu.append((stamp_ns, sample[:3], sample[3:]))
         self._heard_s["imu"], self._imu_given_up = time.monotonic(), False
         if self._waiting is not None:
             self._serve_waiting()
@@ -278,19 +279,21 @@ class DynamicsEstimatorNode(LifecycleNode):
         for subscription, keep in self._polled:
             for sample in take_waiting(subscription):
                 keep(sample)
-        reading = self._joints.read(message)
-        stamp_ns = packed_stamp_ns(message) if isinstance(reading, Refusal) else reading.time_ns
+        joints, refusal = self._joints, ""
+        stamp_ns = joints.take(message)
+        if stamp_ns is None:
+            reading = joints.read(message)
+            refusal = reading.detail if isinstance(reading, Refusal) else ""
+            stamp_ns = packed_stamp_ns(message)
         if not served_late and not self.stamps["joint_states"].accepts(1e-9 * stamp_ns):
             self.refusal = f"a joint state of {1e-9 * stamp_ns:.3f} s is ignored for its stamp"
             return self._diagnose_changes()
         if self._lockstep and self._lacks(stamp_ns):
             self._waiting = message
             return
-        self._waiting, self._served_s = None, now_s
-        if isinstance(reading, Refusal):
-            self.refusal = reading.detail
+        self._waiting, self._served_s, self.refusal = None, now_s, refusal
+        if refusal:
             return self._diagnose_changes()
-        self.refusal = ""
         # By less it is one wrong stamp, or messages that overtook each other.
         if self._last_ns is not None and stamp_ns < self._last_ns - 1e9 * FARTHEST_S:
             self.get_logger().warning("time went back: the estimate begins anew")
@@ -307,9 +310,9 @@ class DynamicsEstimatorNode(LifecycleNode):
             time_s,
             gyro,
             accel,
-            reading.position,
-            reading.velocity,
-            self._no_efforts if reading.effort is None else reading.effort,
+            joints.position,
+            joints.velocity,
+            self._no_efforts if joints.given is None else joints.given,
             readings=self._mounted.at(stamp_ns) if self._mounted.sources else (),
             imu_time_s=imu_time_s,
             planned=None if schedule is None else schedule.sample(time_s),
@@ -336,10 +339,10 @@ class DynamicsEstimatorNode(LifecycleNode):
             self._imu.popleft()
         if not self._imu:
             return None, None, None
-        imu_ns, sample = self._imu[0]
-        if stamp_ns - imu_ns > 1e9 * self.pipeline.settings.odometry.longest_period_s:
+        imu_ns, gyro, accel = self._imu[0]
+        if stamp_ns - imu_ns > self._longest_ns:
             return None, None, None
-        return sample[:3], sample[3:], imu_ns * 1e-9
+        return gyro, accel, imu_ns * 1e-9
 
     # Diagnostics
 

@@ -113,16 +113,22 @@ class EstimatePublisher:
         self._since_look -= 1
         if self._since_look < 0:
             self._look_for_listeners()
-        if self._contacts_are_due(estimate.contact):
-            self._send(self._contacts, estimate.contact)
-        if estimate.forces_known:
+        # In lockstep always; else when they change, and now and then: a message costs a tenth of the step.
+        self._since_contacts += 1
+        states = estimate.contact.tobytes()
+        if self._since_contacts >= self._contacts_every or states != self._last_contacts:
+            self._since_contacts, self._last_contacts = 0, states
+            if self._contacts_wanted:
+                self._send(self._contacts, estimate.contact)
+        if self._dynamics_wanted and estimate.forces_known:
             self._publish_dynamics(estimate.dynamics)
-        if estimate.ready:  # before, which way is up is not known well
+        odometry = estimate.odometry
+        if odometry.ready:  # before, which way is up is not known well
             if self._wanted_forces:
                 world_forces = estimate.world_forces
                 for k in self._wanted_forces:
                     self._send(self._forces[k], world_forces[k], FORCE)
-            self._publish_odometry(estimate.odometry)
+            self._publish_odometry(odometry)
 
     def _look_for_listeners(self) -> None:
         """Which topics are subscribed to; the others are left out until the next look."""
@@ -140,30 +146,22 @@ class EstimatePublisher:
         self._wanted_wrenches = [
             name for name, topic in self._wrenches.items() if subscribed(topic)
         ]
-
-    def _contacts_are_due(self, contact: np.ndarray) -> bool:
-        """In lockstep always; else when they change, and now and then: a message costs a tenth of the step."""
-        self._since_contacts += 1
-        states = contact.tobytes()
-        due = self._since_contacts >= self._contacts_every or states != self._last_contacts
-        if due:
-            self._since_contacts, self._last_contacts = 0, states
-        return due and self._contacts_wanted
+        self._dynamics_wanted = bool(
+            self._efforts_wanted or self._accelerations_wanted or self._wanted_wrenches
+        )
 
     def _send(self, topic: Any, values: np.ndarray, place: slice = EVERYTHING) -> None:
         """Publish numbers if they are finite."""
         publisher, message, numbers = topic
         if np.isfinite(values).all():
             numbers[place] = values
-            message.set_stamp(self._stamp_ns)
-            message.publish(publisher)
+            message.send(publisher.handle, self._stamp_ns)
 
     def _publish_odometry(self, found: BaseEstimate) -> None:
         """Publish pose, twist and covariances, and the transform at its lower rate."""
         publisher, message, numbers = self._odometry
         numbers[EVERYTHING] = found.report()
-        message.set_stamp(self._stamp_ns)
-        message.publish(publisher)
+        message.send(publisher.handle, self._stamp_ns)
         # Backwards too: time has begun anew.
         if self._tf is not None and not 0 < self._next_tf_ns - self._stamp_ns <= TF_PERIOD_NS:
             self._next_tf_ns = self._stamp_ns + TF_PERIOD_NS
