@@ -18,6 +18,7 @@ class FakeNode:
     def create_publisher(self, kind, topic, qos):
         heard = self.published.setdefault(topic, [])
         return types.SimpleNamespace(
+            handle=types.SimpleNamespace(publish_raw=heard.append),
             publish=lambda message: heard.append(copy.deepcopy(message)),
             get_subscription_count=lambda: self.listeners,
         )

@@ -7,9 +7,12 @@ from robots import SOLO12, SOLO_FEET, SOLO_POSTURE
 from standing_sensors import UP, StandingSensors
 
 from contact_id_controller import RobotModel
-from contact_id_controller.estimation.base_odometry import LOST, RUNNING, STARTING
+from contact_id_controller.estimation import pipeline
+from contact_id_controller.estimation.base_odometry import LOST, RUNNING, STARTING, BaseOdometry
 from contact_id_controller.estimation.force_torque import ForceTorqueSensor
+from contact_id_controller.estimation.imu_checks import GOOD
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
+from contact_id_controller.estimation.period import FOUND
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.exceptions import (
@@ -314,6 +317,44 @@ def test_a_foot_that_carries_little_does_not_pull_the_base():
     assert run.estimate.contact.all() and run.estimate.faults == ()
     assert list(run.estimate.odometry.stands) == [False, True, True, False]
     assert np.linalg.norm(run.estimate.odometry.position - place) < 5e-4
+
+
+def eventful(run):
+    """Of each period of a robot whose sensors fail in turn: the filter's arrays, forces, contacts, words."""
+    effort, wild = run.standing.effort.copy(), run.standing.position.copy()
+    effort[2] = wild[0] = np.nan
+    events = [(450, {}), (5, {"gyro": None, "accel": None}), (30, {"planned": FRONT_ONLY})]
+    events += [(3, {"position": wild}), (20, {"effort": effort}), (60, {}), (10, {"late_s": 0.005})]
+    events += [(60, {}), (100, {"accel": np.zeros(3)}), (2, {"accel": -UP}), (400, {})]
+    for count, changes in events:
+        for k in range(count):
+            if count == 60 and k < 40:
+                move_a_foot(run.standing, 0.3)
+            if k == 30:
+                run.time_s += 0.03  # states that never came
+            estimate, arrays = run.step(**changes), run.pipeline.base.arrays
+            numbers = arrays.x, arrays.P.ravel(), arrays.record, estimate.forces.ravel()
+            yield np.concatenate(numbers), estimate.contact.copy(), estimate.faults
+
+
+def test_a_period_in_one_call_is_that_step_by_step(monkeypatch):
+    """To the last bit, whatever fails: what is done in one call where all is well is done in steps elsewhere."""
+    calls, at_once = [], pipeline.go_on
+    monkeypatch.setattr(
+        pipeline, "go_on", lambda *given: calls.append(at_once(*given)) or calls[-1]
+    )
+    found = list(eventful(Run()))
+    whole = sum(fault == GOOD and forces == FOUND for fault, forces, *_ in calls)
+    assert 0.5 * len(found) < whole < len(calls) < len(found)
+    monkeypatch.setattr(BaseOdometry, "goes_on", False)
+    run = Run()
+    calls.clear()  # of what it compiled
+    stepwise = list(eventful(run))
+    assert not calls and len(stepwise) == len(found)
+    for one, other in zip(found, stepwise):
+        np.testing.assert_array_equal(one[0], other[0])
+        np.testing.assert_array_equal(one[1], other[1])
+        assert one[2] == other[2]
 
 
 def test_a_kidnapped_base_is_found_again(run):

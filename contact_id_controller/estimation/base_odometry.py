@@ -205,16 +205,19 @@ class BaseOdometry:
         accel: np.ndarray | None,
         q_joints: np.ndarray,
         v_joints: np.ndarray,
-        look: Any = take,
-        at: Any = None,
     ) -> None:
         """The first half of ``step``, for who finds the contacts from what was found here.
 
-        look: compiled, called with ``at`` (None: ``arrays``) for the verdict of ``imu_checks`` on the inputs.
         ``sample``, ``joints_finite`` and ``imu_bad_s``, for how long the IMU has not been, say what of it is believed.
         """
+        self.put(dt, gyro, accel, q_joints, v_joints)
+        self.judge(take(self.arrays))
+
+    def put(self, dt: float, gyro: Any, accel: Any, q_joints: Any, v_joints: Any) -> None:
+        """What ``take`` does before the verdict of ``imu_checks`` on the inputs, which compiled code finds."""
         settings = self.settings
-        trouble, dt = [], float(dt)
+        self._trouble = trouble = []
+        dt = float(dt)
         self._gap_s = 0.0
         if not 0.0 < dt <= settings.gap_limit_s:
             trouble.append(
@@ -233,7 +236,10 @@ class BaseOdometry:
             put("accel", accel, felt)
             put("q_joints", q_joints, place)
             put("v_joints", v_joints, speed)
-        fault = look(self.arrays if at is None else at)
+
+    def judge(self, fault: int) -> None:
+        """What ``take`` does with that verdict."""
+        trouble = self._trouble
         self.joints_finite = fault < NO_JOINTS
         if not self.joints_finite:
             fault -= NO_JOINTS
@@ -244,8 +250,14 @@ class BaseOdometry:
             self.imu_bad_s = float(self._memory[M_BAD_S])
             trouble.append(f"IMU is {FAULTS[fault]} for {1e3 * self.imu_bad_s:.0f} ms")
         if fault != GOOD or self._unseen_s:
-            self._doubt(dt)
-        self._fault, self._trouble = fault, trouble
+            self._doubt(float(self._inputs[filtering.I_DT]))
+        self._fault = fault
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether nothing speaks against a period like those before, by what ``put`` was given."""
+        ready = self.estimate.ready and self._finding_s is None
+        return ready and not (self._trouble or self._unseen_s)
 
     def _doubt(self, dt: float) -> None:
         """The velocity's variance grows by what a time without samples may have done to it, A^2 t^2.
@@ -289,20 +301,18 @@ class BaseOdometry:
         if self.estimate.state in (STARTING, LOST) and self._finding_s is None:
             self._stand_still(self._fault, trouble)
         else:
-            self._run(self._fault, trouble)
+            self._run(trouble)
         return self.estimate
 
     # One step
 
-    def _run(self, fault: int, trouble: list[str]) -> None:
+    def _run(self, trouble: list[str]) -> None:
         """One step of the filter with this period's inputs, and what becomes of the state: running, coasting or lost.
 
         Args:
-            fault: of the IMU's sample, GOOD or one of ``imu_checks``.
             trouble: reasons so far, lines; extended.
         """
         settings, record = self.settings, self._record
-        held = record[: filtering.O_VELOCITY].copy()
         if self._unseen_s > COAST_S:
             trouble.append(f"{1e3 * self._unseen_s:.0f} ms without states are bridged")
             self._coast()
@@ -310,10 +320,18 @@ class BaseOdometry:
         elif self.imu_bad_s > COAST_S:
             self._coast()
         if self.imu_bad_s > settings.imu_timeout_s or self._gap_s > settings.gap_limit_s:
-            return self._lose(held, trouble)
+            return self._lose(record[: filtering.O_VELOCITY].copy(), trouble)
         if not self._inputs[filtering.I_DT] > 0.0:
             return self._say(self.estimate.state, *trouble)
-        verdict = advance(self.arrays)
+        self.went_on(advance(self.arrays))
+
+    def went_on(self, verdict: int) -> None:
+        """What becomes of the state after a step of the filter: running, coasting or lost.
+
+        Args:
+            verdict: of ``odometry_arrays.advance``.
+        """
+        settings, record, trouble = self.settings, self._record, self._trouble
         without = record[filtering.O_WITHOUT_FEET]
         if verdict != filtering.SOUND:
             trouble.append(self._words(verdict))
@@ -321,12 +339,12 @@ class BaseOdometry:
             trouble.append(f"no foot has stood for {without:.1f} s")
             verdict = filtering.UNSOUND
         if verdict != filtering.SOUND:
-            return self._lose(held, trouble)
+            return self._lose(self.arrays.held.copy(), trouble)
         if self._finding_s is not None and not self._found():
             return self._wait("standing feet tell the velocity")
         if record[filtering.O_SLIPPING]:
             trouble.append(f"slipping: {', '.join(self.estimate.slipping)}")
-        coasting = fault != GOOD or without > filtering.SHORT_S
+        coasting = self._fault != GOOD or without > filtering.SHORT_S
         self._say(COASTING if coasting else RUNNING, *trouble)
 
     def _coast(self) -> None:
@@ -603,6 +621,7 @@ class BaseOdometry:
             memory=np.zeros(MEMORY),
             jacobian=np.zeros((6, 9)),
             spread=np.zeros((9, 9)),
+            held=np.zeros(filtering.O_VELOCITY),
             reported=np.zeros(REPORTED),
         )
 

@@ -36,6 +36,7 @@ class OdometryArrays(Struct):
         position, velocity (na,): of the joints as they came, rad and rad/s.
         limits (3,), memory (9,): see ``imu_checks.check_inputs``.
         jacobian (6, 9), spread (9, 9): room.
+        held (12,): position and rotation of the record as the last ``advance`` found them.
         reported (85,): what ``report`` writes, as nav_msgs/Odometry has it: pose (7,), m and quaternion xyzw of the
             base in the odometry frame, its covariance (6, 6), twist (6,), m/s and rad/s in its own axes, and its
             covariance (6, 6), see ``BaseEstimate``.
@@ -64,6 +65,7 @@ class OdometryArrays(Struct):
     memory: Numbers
     jacobian: Numbers
     spread: Numbers
+    held: Numbers
     reported: Numbers
 
 
@@ -113,6 +115,9 @@ def take(arrays):
 @kernel
 def advance(arrays):
     """One step of the filter; its verdict on the result."""
+    record, held = arrays.record, arrays.held
+    for k in range(held.shape[0]):
+        held[k] = record[k]
     return filtering.step(
         arrays.integers, arrays.numbers, arrays.links, arrays.places, arrays.facts, arrays.x,
         arrays.P, arrays.inputs, arrays.record, arrays.buffer,

@@ -20,16 +20,20 @@ from contact_id_controller.estimation.contact_detector import (
 from contact_id_controller.estimation.dynamics_estimator import estimate_by_limbs
 from contact_id_controller.estimation.elimination import SOLVED
 from contact_id_controller.estimation.filters import smooth
-from contact_id_controller.estimation.imu_checks import GREATEST, NO_JOINTS
+from contact_id_controller.estimation.imu_checks import GOOD, GREATEST, NO_JOINTS
 from contact_id_controller.estimation.invariant_filter import (
     ACCEL_BIAS,
+    I_DISPUTED,
+    I_SKEW,
     O_POSITION,
     O_REFUSED_S,
     O_ROTATION,
     O_VELOCITY,
+    SOUND,
 )
 from contact_id_controller.estimation.odometry_arrays import (
     OdometryArrays,
+    advance,
     put_joints,
     quaternion_of,
     take,
@@ -43,9 +47,9 @@ Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-FOUND, CHANGED, FIRST, UNSOLVED = range(4)
+FOUND, CHANGED, FIRST, UNSOLVED, UNTRIED = range(5)
 """Forces are found; other measurements are missing than before; a first sample has no rates; the limbs
-alone do not determine them."""
+alone do not determine them; they have not been looked for."""
 
 _whole_turns = bare_kernel(whole_turns)
 
@@ -363,3 +367,25 @@ def find_feet(period, dt, time_s, ready, planned):
     """Forces as by ``find_forces``, and where they are found contact as by ``find_contact``; what both return."""
     found = find_forces(period, dt, ready)
     return found, found == FOUND and find_contact(period, time_s, ready, planned)
+
+
+@kernel
+def go_on(period, dt, time_s, skew_s, disputed, planned):
+    """A whole period as those before: ``take_joints``, ``find_feet`` and ``advance``, as far as each finds what it needs.
+
+    Returns:
+        The verdict on the inputs; what was found of the forces; whether all are observable; the filter's verdict,
+        which means something only where forces are found.
+    """
+    fault = take_joints(period)
+    if fault != GOOD:
+        return fault, UNTRIED, False, SOUND
+    found, known = find_feet(period, dt, time_s, True, planned)
+    if found != FOUND:
+        return fault, found, False, SOUND
+    odometry, stay = period.odometry, period.stay
+    for i in range(stay.shape[0]):
+        odometry.contacts[i] = stay[i]
+    odometry.inputs[I_SKEW] = skew_s
+    odometry.inputs[I_DISPUTED] = 1.0 if disputed else 0.0
+    return fault, found, known, advance(odometry)

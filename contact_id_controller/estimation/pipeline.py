@@ -22,10 +22,12 @@ from contact_id_controller.estimation.period import (
     FIRST,
     FOUND,
     UNSOLVED,
+    UNTRIED,
     EstimationPeriod,
     find_contact,
     find_feet,
     find_forces,
+    go_on,
     keep_estimate,
     sum_forces,
     take_joints,
@@ -137,6 +139,7 @@ class EstimationPipeline:
         self.period = period = self._make_period()
         self._places = [memoryview(place) for place in (period.effort, period.readings)]
         self._planned = memoryview(period.stands)
+        self._skew_limit_s = settings.odometry.stamp_limit_s
         self.estimate = PipelineEstimate(self.base.estimate, self.estimator.latest, period)
         self.start()
         self._compile()
@@ -213,34 +216,61 @@ class EstimationPipeline:
         time_s = float(time_s)
         dt = self.settings.period_s if self._time_s is None else time_s - self._time_s
         self._time_s = estimate.time_s = time_s
-        base.take(dt, gyro, accel, position, velocity, take_joints, self.period)
+        skew_s = 0.0 if imu_time_s is None else time_s - float(imu_time_s)
+        base.put(dt, gyro, accel, position, velocity)
         if planned is not None:
             try:
                 self._planned[ALL] = planned
             except (TypeError, ValueError):
                 self._planned[ALL] = np.ascontiguousarray(planned, dtype=bool)
-        trouble = self._find_feet(dt, time_s, planned is not None)
-        base.disputed = bool(self._suspects)
-        base.advance(self.period.stay, 0.0 if imu_time_s is None else time_s - float(imu_time_s))
+        trouble = self._advance(dt, time_s, skew_s, planned is not None)
         self._trouble = *base.estimate.reasons, *trouble
         estimate.faults = *self._trouble, *self._lying
         if look:
             self.look()
         return estimate
 
+    def _advance(self, dt: float, time_s: float, skew_s: float, planned: bool) -> tuple[str, ...]:
+        """Everything from the inputs that ``base`` was given; what is wrong with forces, in words.
+
+        In one call where the period is like those before, as nearly always; else, and from where that has stopped, step
+        by step.
+        """
+        period, base, found = self.period, self.base, UNTRIED
+        usual = SHORTEST_PERIODS < dt / self.settings.period_s < LONGEST_PERIODS
+        usual = usual and not self._missing
+        base.disputed = bool(self._suspects)
+        if usual and base.goes_on and abs(skew_s) <= self._skew_limit_s:
+            fault, found, known, verdict = go_on(period, dt, time_s, skew_s, base.disputed, planned)
+            base.judge(fault)
+            if found == FOUND:
+                self.estimate.forces_known = known
+                self._count_looks(dt)
+                base.went_on(verdict)
+                return ()
+        else:
+            base.judge(take_joints(period))
+        trouble = self._find_feet(dt, time_s, usual, planned, found)
+        base.advance(period.stay, skew_s)
+        return trouble
+
     # Forces
 
-    def _find_feet(self, dt: float, time_s: float, planned: bool) -> tuple[str, ...]:
-        """Ground forces of this period, and which feet touch; what is wrong, in words."""
+    def _find_feet(
+        self, dt: float, time_s: float, usual: bool, planned: bool, found: int
+    ) -> tuple[str, ...]:
+        """Ground forces of this period, and which feet touch; what is wrong, in words.
+
+        found: what ``go_on`` has found of the forces.
+        """
         period, ready, estimate = self.period, self.base.estimate.ready, self.estimate
-        periods = dt / self.settings.period_s
-        usual = SHORTEST_PERIODS < periods < LONGEST_PERIODS and not self._missing
         if usual and self.base.joints_finite and self.base.imu_bad_s <= STALE_S:
-            found, known = find_feet(period, dt, time_s, ready, planned)
-            if found == FOUND:
-                estimate.forces_known = known
-                self._count_looks(dt)
-                return ()
+            if found == UNTRIED:
+                found, known = find_feet(period, dt, time_s, ready, planned)
+                if found == FOUND:
+                    estimate.forces_known = known
+                    self._count_looks(dt)
+                    return ()
             trouble = self._go_on(found, dt)
         else:
             trouble = self._find_forces(dt)
@@ -438,6 +468,7 @@ class EstimationPipeline:
         sum_forces(period)
         find_contact(period, 0.0, False, False)
         find_feet(period, dt, 0.0, False, False)
+        go_on(period, dt, 0.0, 0.0, False, False)
         keep_estimate(period, 0.0, np.zeros(1 + self.robot.nq + self.robot.nv + period.forces.size))
         self.start()
 

@@ -271,7 +271,7 @@ def contact_schedule(message: Any) -> ContactSchedule:
         frames, start_s = list(message.joint_names), stamp_ns(message) * NANO or None
         times = np.array([seconds(point.time_from_start) for point in points])
         stance = np.zeros((0, len(frames))) if rows is None else rows
-    if not np.isin(stance, (0.0, 1.0)).all():
+    if not ((stance == 0.0) | (stance == 1.0)).all():
         raise TrajectoryError("positions of a contact schedule must be 0 (swing) or 1 (stance)")
     return ContactSchedule(frames, times, stance, start_s)
 

@@ -51,8 +51,8 @@ from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorS
 from contact_id_controller.settings.specification import table_of
 
 WAIT_S = 0.05
-TURN_INTERVAL_S = 0.05
-"""Time between turns of the executor while states come."""
+TURN_INTERVAL_S = 0.1
+"""Time between turns of the executor while states come: one costs as much as a state."""
 
 PLAN_INTERVAL_S = 0.01
 """Time between looks for a schedule while states come: it begins later than that."""
