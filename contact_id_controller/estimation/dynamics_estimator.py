@@ -127,7 +127,7 @@ class DynamicsEstimator:
         joint_names: of the joints in outputs and in sensors without a list.
         observability: what the sensors can tell.  by_limbs: limbs are eliminated one by one.
         slices: sensor -> its place in the vector that ``estimate`` takes instead of a mapping.
-        latest: what the last call of ``estimate`` returned; the same object each time.
+        outputs_due: the unknowns of ``stores`` were solved elsewhere, and nothing else follows from them yet.
 
     Raises:
         UnobservableError: the sensors leave something undetermined; the message names it.
@@ -184,7 +184,15 @@ class DynamicsEstimator:
         self._places = Inputs(*map(memoryview, self._inputs))
         self._measured = memoryview(self._y[:-1])
         self._turning = self._inputs.v[3:6] if self.mechanism.floating else np.zeros(3)
-        self.latest = Estimate(self)
+        self._latest, self.outputs_due = Estimate(self), False
+
+    @property
+    def latest(self) -> Estimate:
+        """What the last call of ``estimate`` returned; the same object each time."""
+        if self.outputs_due:
+            self.outputs_due = False
+            _outputs(self._layout.integers, self._layout.numbers)
+        return self._latest
 
     def estimate(
         self,
@@ -211,6 +219,7 @@ class DynamicsEstimator:
         self._take(measurements)
         # A limb that is singular here (a stretched leg) may still be determined by the base's equation.
         layout = self._layout
+        self.outputs_due = False
         solved = self.by_limbs and SOLVED == estimate_by_limbs(layout.integers, layout.numbers)
         if not solved and not self.solve_dense():
             raise StateError(
@@ -244,7 +253,7 @@ class DynamicsEstimator:
 
     @property
     def stores(self) -> tuple[np.ndarray, np.ndarray]:
-        """Integers and numbers that ``estimate_by_limbs`` works on, see ``system``."""
+        """Integers and numbers that ``solve_by_limbs`` works on, see ``system``."""
         return self._layout.integers, self._layout.numbers
 
     def take_configuration(self, q: np.ndarray) -> None:
@@ -336,7 +345,7 @@ class DynamicsEstimator:
 
         Of the inputs that are in the stores.
         """
-        layout = self._layout
+        layout, self.outputs_due = self._layout, False
         A, target, B = self._swept(_sweep)
         K, free, exact = self._system(A, B)
         weights, prior = layout.rows.weight, layout.columns.prior
@@ -355,7 +364,7 @@ class DynamicsEstimator:
         whole = np.zeros(len(free))
         whole[free] = x[:count]
         layout.results.base[:], layout.results.z[:] = whole[:6], whole[6:]
-        _outputs(layout.integers, layout.numbers)
+        self.outputs_due = True
         return True
 
     def _limbs_suffice(self) -> bool:
@@ -403,9 +412,14 @@ class DynamicsEstimator:
         return np.where(value >= 0, self._y[value], self._layout.results.z[unknown])
 
     @functools.cached_property
-    def _residual_places(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Sensor -> its rows; the unknowns that it measures directly, and where their values stand in y."""
-        layout, found = self._layout, {}
+    def _residual_places(self) -> tuple[Any, ...]:
+        """Sensor -> its residuals among those of all; rows of the first of each sensor, unknowns of the others.
+
+        Places of the first, and of the others, which measure an unknown directly, among all; those unknowns, and
+        where their values stand in y.
+        """
+        layout = self._layout
+        found: dict[str, tuple[list[int], list[int], list[int]]] = {}
         for k, sensor in enumerate(layout.row_sensors):
             found.setdefault(sensor, ([], [], []))[0].append(k)
         names = {at: name for name, p in self.slices.items() for at in range(p.start, p.stop)}
@@ -415,18 +429,25 @@ class DynamicsEstimator:
                 _, columns, values = found.setdefault(names[at], ([], [], []))
                 columns.append(column)
                 values.append(at)
-        return {
-            name: tuple(np.array(part, dtype=np.int64) for part in parts)
-            for name, parts in found.items()
-        }
+        parts, end = {}, 0
+        places: tuple[list[int], ...] = [], [], [], [], []
+        for name, (rows, columns, values) in found.items():
+            middle = end + len(rows)
+            parts[name], end = slice(end, middle + len(columns)), middle + len(columns)
+            new = range(parts[name].start, middle), range(middle, end), rows, columns, values
+            for each, more in zip(places, new):
+                each.extend(more)
+        return parts, end, *(np.array(each, dtype=np.int64) for each in places)
 
     def _residuals(self) -> dict[str, np.ndarray]:
         """By sensor: measured minus estimated values, in standard deviations of that sensor."""
-        layout, results, found = self._layout, self._layout.results, {}
-        deviation = np.sqrt(layout.columns.prior)
-        for name, (rows, columns, values) in self._residual_places.items():
-            direct = (self._y[values] - results.z[columns]) * deviation[columns]
-            found[name] = np.concatenate([results.residual[rows], direct])
+        layout, results = self._layout, self._layout.results
+        parts, size, of_rows, of_columns, rows, columns, values = self._residual_places
+        residuals = np.empty(size)
+        residuals[of_rows] = results.residual[rows]
+        deviation = np.sqrt(layout.columns.prior[columns])
+        residuals[of_columns] = (self._y[values] - results.z[columns]) * deviation
+        found = {name: residuals[part] for name, part in parts.items()}
         motion = layout.system.motion
         for name, link, axis, value, noise in layout.velocities:
             turn = (motion.R[link].reshape(3, 3) @ axis) @ motion.v[link, 3:]
@@ -552,13 +573,12 @@ def _outputs(integers, numbers):
 
 
 @kernel
-def estimate_by_limbs(integers, numbers):
-    """Sweep, elimination by limbs, outputs; SOLVED only with finite results."""
+def solve_by_limbs(integers, numbers):
+    """Sweep and elimination by limbs; SOLVED only with finite results. What follows from them: ``_outputs``."""
     system, given, scratch, results = unpack(integers, numbers)
     sweep(system, scratch, given.q, given.v, given.w, given.up, given.y)
     status = by_limbs(system, given.y, given.up, scratch, results)
     if status == SOLVED:
-        outputs(system, given.y, scratch, results)
         total = 0.0
         for k in range(results.z.shape[0]):
             total += abs(results.z[k])
@@ -566,4 +586,14 @@ def estimate_by_limbs(integers, numbers):
             total += abs(results.base[k])
         if not total < np.inf:  # isfinite is x - x == 0, which reassociation may cancel
             status += 1
+    return status
+
+
+@kernel
+def estimate_by_limbs(integers, numbers):
+    """``solve_by_limbs``, and where that is SOLVED what follows from it, in one call."""
+    status = solve_by_limbs(integers, numbers)
+    if status == SOLVED:
+        system, given, scratch, results = unpack(integers, numbers)
+        outputs(system, given.y, scratch, results)
     return status

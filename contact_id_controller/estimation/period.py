@@ -17,7 +17,7 @@ from contact_id_controller.estimation.contact_detector import (
     take_forces,
     take_states,
 )
-from contact_id_controller.estimation.dynamics_estimator import estimate_by_limbs
+from contact_id_controller.estimation.dynamics_estimator import solve_by_limbs
 from contact_id_controller.estimation.elimination import SOLVED
 from contact_id_controller.estimation.filters import smooth
 from contact_id_controller.estimation.imu_checks import GOOD, GREATEST, NO_JOINTS
@@ -258,7 +258,7 @@ def find_forces(period, dt, ready):
         beginning[k] = lost[k]
         given.y[k] = 0.0 if lost[k] else smoothed[k]
     _upwards(ready, odometry.record[O_ROTATION : O_ROTATION + 9], axes, smoothed[:3], given.up)
-    if not period.by_limbs or estimate_by_limbs(period.integers, period.numbers) != SOLVED:
+    if not period.by_limbs or solve_by_limbs(period.integers, period.numbers) != SOLVED:
         return UNSOLVED
     sum_forces(period)
     return FOUND

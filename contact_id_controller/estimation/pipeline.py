@@ -71,7 +71,6 @@ class PipelineEstimate:
     Attributes:
         time_s: stamp of the joints.
         odometry: ``BaseEstimate``: pose, velocity, covariance.
-        dynamics: ``Estimate``: accelerations, efforts, wrenches.
         contact: (n_feet,) bool.
         forces: (n_feet, 3) N of the ground on the feet, base axes; NaN where they are not observable.
         forces_known: whether those on all feet can be.
@@ -81,13 +80,20 @@ class PipelineEstimate:
         faults: whatever is wrong, one sentence each; empty while all is well.
     """
 
-    def __init__(self, odometry: Any, dynamics: Any, period: EstimationPeriod) -> None:
-        self.time_s, self.odometry, self.dynamics = 0.0, odometry, dynamics
+    def __init__(
+        self, odometry: Any, estimator: DynamicsEstimator, period: EstimationPeriod
+    ) -> None:
+        self.time_s, self.odometry, self._estimator = 0.0, odometry, estimator
         self.contact, self.forces = period.contact, period.forces
         self.position, self.velocity = period.position, period.velocity
         self.forces_known = False
         self.residuals: dict[str, float] = {}
         self.faults: tuple[str, ...] = ()
+
+    @property
+    def dynamics(self) -> Any:
+        """``Estimate``: accelerations, efforts, wrenches; computed when somebody asks."""
+        return self._estimator.latest
 
     @property
     def ready(self) -> bool:
@@ -140,7 +146,7 @@ class EstimationPipeline:
         self._places = [memoryview(place) for place in (period.effort, period.readings)]
         self._planned = memoryview(period.stands)
         self._skew_limit_s = settings.odometry.stamp_limit_s
-        self.estimate = PipelineEstimate(self.base.estimate, self.estimator.latest, period)
+        self.estimate = PipelineEstimate(self.base.estimate, self.estimator, period)
         self.start()
         self._compile()
 
@@ -245,7 +251,7 @@ class EstimationPipeline:
             base.judge(fault)
             if found == FOUND:
                 self.estimate.forces_known = known
-                self._count_looks(dt)
+                self._have_forces(dt)
                 base.went_on(verdict)
                 return ()
         else:
@@ -269,7 +275,7 @@ class EstimationPipeline:
                 found, known = find_feet(period, dt, time_s, ready, planned)
                 if found == FOUND:
                     estimate.forces_known = known
-                    self._count_looks(dt)
+                    self._have_forces(dt)
                     return ()
             trouble = self._go_on(found, dt)
         else:
@@ -300,15 +306,16 @@ class EstimationPipeline:
             if not self.estimator.solve_dense():
                 return self._hold("no estimate: the sensors do not suffice in this configuration")
             sum_forces(period)
-        self._count_looks(dt)
+        self._have_forces(dt)
         if self._missing:
             if self._look_due or not self._judged:
                 self._judge()
             return (*self._missing, *self._hidden)
         return self._missing
 
-    def _count_looks(self, dt: float) -> None:
-        """Whether it is time for a look at the residuals."""
+    def _have_forces(self, dt: float) -> None:
+        """Forces of this period are found: what follows from them is due, and a look at the residuals when it is time."""
+        self.estimator.outputs_due = True
         self._look_s = self._look_s + dt if self.base.estimate.ready else 0.0
         self._look_due = self._look_s >= self.settings.residual_period_s
 
@@ -466,6 +473,8 @@ class EstimationPipeline:
         for _ in range(2):
             find_forces(period, dt, False)
         sum_forces(period)
+        self.estimator.outputs_due = True
+        _ = self.estimator.latest
         find_contact(period, 0.0, False, False)
         find_feet(period, dt, 0.0, False, False)
         go_on(period, dt, 0.0, 0.0, False, False)

@@ -34,7 +34,7 @@ CONTACTS_EVERY = 5
 """Most estimates from one message of the same contacts to the next. Not a time: that stands still while a simulated
 robot is held."""
 
-LISTENERS_EVERY = 20
+LISTENERS_EVERY = 100
 """So many estimates from one look for listeners to the next: the middleware takes a microsecond a topic."""
 
 EVERYTHING, FORCE = slice(None), slice(3)
@@ -119,7 +119,9 @@ class EstimatePublisher:
         if self._since_contacts >= self._contacts_every or states != self._last_contacts:
             self._since_contacts, self._last_contacts = 0, states
             if self._contacts_wanted:
-                self._send(self._contacts, estimate.contact)
+                publisher, message, numbers = self._contacts
+                numbers[:] = estimate.contact
+                message.send(publisher.handle, stamp_ns)
         if self._dynamics_wanted and estimate.forces_known:
             self._publish_dynamics(estimate.dynamics)
         odometry = estimate.odometry
