@@ -209,8 +209,8 @@ def test_another_controller_takes_over_and_back_in_one_switch(host_of, listed):
 
 
 def test_after_a_switch_the_ramp_begins_at_the_efforts_of_the_controller_before(host_of):
-    """That one leaves zero, on which a robot that stands would fall."""
-    host = host_of(effort_state_interfaces=True, start_ramp_s=1.0)
+    """That one leaves zero, on which a robot that stands would fall. A load is taken over within timeout_s."""
+    host = host_of(effort_state_interfaces=True, start_ramp_s=1.0, timeout_s=1.0)
     host.message = command(SOME)
     assert host.until(lambda: follows(host)), host.log()
     host.spawn("effort_controller")
