@@ -405,3 +405,10 @@ def test_the_controller_around_it_between_a_stand_in_of_ros2_control_and_command
     program = compiled(tmp_path, "controller.cpp", *flags)
     done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and "all as it should be" in done.stdout, done.stdout + done.stderr
+    told = [
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith(("WARN: damps", "WARN: follows"))
+    ]
+    words = ("follows commands", "no command came for timeout_s", "damps: stopped")
+    assert len(told) == 3 and all(each in line for each, line in zip(words, told)), told

@@ -1,6 +1,7 @@
 // Copyright the authors of contact_id_controller. Licensed under the Apache License, Version 2.0.
 #include "contact_id_ros2_control/robot_side_controller.hpp"
 
+#include <chrono>
 #include <limits>
 #include <stdexcept>
 
@@ -17,6 +18,7 @@ using controller_interface::return_type;
 namespace
 {
 
+constexpr std::chrono::milliseconds kTells{100};
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 const char * const kBaseNames[kBase] = {
@@ -38,6 +40,17 @@ const char * words_of(Refusal refusal)
     case Refusal::kGain: return "a gain is not finite, or beyond 1e5";
     case Refusal::kMany: return "it has too many points, or another number of coordinates";
     case Refusal::kGood: break;
+  }
+  return "";
+}
+
+const char * words_of(State state)
+{
+  switch (state) {
+    case State::kWaiting: return "damps, and follows the next command";
+    case State::kFollowing: return "follows commands";
+    case State::kTripped: return "damps: no command came for timeout_s; another sender, ~/reset or activation ends it";
+    case State::kStopped: return "damps: stopped, until ~/emergency_stop with false";
   }
   return "";
 }
@@ -142,7 +155,7 @@ RobotSideController::CallbackReturn RobotSideController::on_configure(const rclc
 {
   const auto node = get_node();
   try {
-    side_ = std::make_unique<RobotSide>(settings_of_parameters());
+    side_ = std::make_shared<RobotSide>(settings_of_parameters());
   } catch (const std::exception & error) {
     RCLCPP_ERROR(node->get_logger(), "not configured: %s", error.what());
     return CallbackReturn::ERROR;
@@ -178,6 +191,13 @@ RobotSideController::CallbackReturn RobotSideController::on_configure(const rclc
       response->success = side_->state() == State::kTripped;
       response->message = response->success ? "the next command is followed" : "not tripped";
       if (response->success) {side_->reset();}
+    });
+  // Not in update, which does not log.
+  teller_ = node->create_wall_timer(
+    kTells, [side = side_, logger = node->get_logger(), told = std::make_shared<State>(side_->state())]() {
+      const State state = side->state();
+      if (state != *told) {RCLCPP_WARN(logger, "%s", words_of(state));}
+      *told = state;
     });
   return CallbackReturn::SUCCESS;
 }

@@ -97,6 +97,12 @@ struct Bench
     return response->success;
   }
 
+  // The node's timer, which tells changes of state.
+  void tell()
+  {
+    std::any_cast<rclcpp::TimerBase::SharedPtr>(controller.get_node()->made.at("timer"))->callback();
+  }
+
   std::vector<hardware_interface::StateInterface::SharedPtr> exported;
 };
 
@@ -175,6 +181,17 @@ void stops_until_released()
   EXPECT(bench.state() == 1.0 && bench.effort(0) == 2.0);
 }
 
+void tells_each_change_of_state_once()
+{
+  Bench bench;
+  bench.configure_and_activate();
+  bench.tell();
+  bench.send("~/commands", standing(2.0, 2.0));
+  for (int k = 0; k < 12; ++k) {bench.period(); bench.tell();}
+  EXPECT(bench.call<std_srvs::srv::SetBool>("~/emergency_stop", true));
+  for (int k = 0; k < 3; ++k) {bench.period(); bench.tell();}
+}
+
 void takes_its_base_from_a_topic_until_it_is_old()
 {
   Bench bench(true);
@@ -247,6 +264,7 @@ int main()
 {
   follows_and_damps_and_leaves_zero();
   stops_until_released();
+  tells_each_change_of_state_once();
   takes_its_base_from_a_topic_until_it_is_old();
   begins_at_the_efforts_that_acted();
   takes_its_base_from_state_interfaces();

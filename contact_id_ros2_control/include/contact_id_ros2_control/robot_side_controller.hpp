@@ -60,7 +60,7 @@ private:
   std::vector<std::string> base_interfaces_;
   double odometry_timeout_s_ = 0.0;
   bool measures_effort_ = false;  // then the ramp begins at the efforts that act on activation
-  std::unique_ptr<RobotSide> side_;
+  std::shared_ptr<RobotSide> side_;
   std::unique_ptr<Exchange<Base>> odometry_;
   std::vector<double> position_, velocity_, effort_;
   std::array<double, kBase> base_{};
@@ -69,6 +69,7 @@ private:
   rclcpp::Subscription<nav_msgs::msg::Odometry>::SharedPtr odometries_;
   rclcpp::Service<std_srvs::srv::SetBool>::SharedPtr emergency_stop_;
   rclcpp::Service<std_srvs::srv::Trigger>::SharedPtr reset_;
+  rclcpp::TimerBase::SharedPtr teller_;  // of changes of state, in the log
 };
 
 }  // namespace contact_id_ros2_control

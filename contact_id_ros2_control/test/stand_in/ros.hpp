@@ -62,6 +62,12 @@ struct Subscription
   std::function<void(const Message &)> callback;
 };
 
+struct TimerBase
+{
+  using SharedPtr = std::shared_ptr<TimerBase>;
+  std::function<void()> callback;
+};
+
 template<class Kind>
 struct Service
 {
@@ -71,6 +77,7 @@ struct Service
 }  // namespace rclcpp
 
 #define RCLCPP_ERROR(logger, ...) ((void)(logger), std::printf("ERROR: " __VA_ARGS__), std::printf("\n"))
+#define RCLCPP_WARN(logger, ...) ((void)(logger), std::printf("WARN: " __VA_ARGS__), std::printf("\n"))
 #define RCLCPP_WARN_THROTTLE(logger, clock, ms, ...) \
   ((void)(logger), (void)(clock), std::printf("WARN: " __VA_ARGS__), std::printf("\n"))
 
@@ -123,6 +130,16 @@ public:
     auto out = std::make_shared<rclcpp::Subscription<Message>>();
     out->callback = callback;
     made[name] = out;
+    return out;
+  }
+
+  template<class Time, class Callback>
+  rclcpp::TimerBase::SharedPtr create_wall_timer(const Time &, Callback callback)
+  {
+    static_assert(std::is_invocable_v<const Callback &>, "rclcpp takes no other");
+    auto out = std::make_shared<rclcpp::TimerBase>();
+    out->callback = callback;
+    made["timer"] = out;
     return out;
   }
 
