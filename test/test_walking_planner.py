@@ -192,6 +192,22 @@ def test_a_foot_lifts_with_the_plan_that_is_nearest_to_its_time(walk):
     assert np.abs(late).max() < 0.5 * PERIOD_S + 1e-6
 
 
+@pytest.mark.parametrize("way", [(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (-0.6, -0.8)])
+def test_a_command_faster_than_steps_hold_is_bounded_and_said(walk, way):
+    """Nothing falls: what is left of the room of a step is for balance."""
+    velocity = 3.0 * np.array(way)
+    walk.go(8.0, velocity)
+    plan, rules = walk.plans[-1], walk.planner.rules
+    begin, begin_s = walk.body.com[:2].copy(), walk.time_s
+    walk.go(4.0, velocity)
+    mean = (walk.body.com[:2] - begin) / (walk.time_s - begin_s)
+    assert mean == pytest.approx(np.array(plan.bounded), abs=0.06)
+    ahead, back = rules.reach / (rules.swing_s + rules.double_s)
+    assert -0.9 * back < mean[0] < 0.9 * ahead and np.linalg.norm(mean) > 0.15
+    walk.go(1.0, (0.2, 0.1))
+    assert walk.plans[-1].bounded == ()
+
+
 def test_legs_do_not_cross(walk):
     """Whatever it is told and pushed, a foothold lies on its own side of the other one."""
     rng, rules, nearest = np.random.default_rng(3), walk.planner.rules, np.inf

@@ -22,6 +22,7 @@ class Plan:
         goals: of the whole body, in place of joints and base; a plan has one or the other.
         walking: the gait is running.  restarted: the planner began anew with this plan.
         unreachable: feet whose target was out of reach and has been replaced by the nearest point.
+        bounded: velocity forwards and to the left, m/s, that steps hold of a faster command; empty: as commanded.
         points_reached: number of way-points reached so far.
         forces: that the planner expects, where it plans any; not followed, the controller finds its own.
     """
@@ -32,6 +33,7 @@ class Plan:
     walking: bool = False
     restarted: bool = False
     unreachable: tuple[str, ...] = ()
+    bounded: tuple[float, ...] = ()
     points_reached: int = 0
     forces: PlannedForces | None = None
     goals: TaskGoals | None = None

@@ -93,6 +93,7 @@ class GaitPlannerNode(Node):
         self._last_ns = self._due_ns = NEVER_NS
         self._velocity_ns: int | None = None
         self._unreachable: tuple[str, ...] = ()
+        self._bounded: tuple[float, ...] = ()
         self._sent_ns = NEVER_NS
 
     def _configure(self) -> None:
@@ -262,6 +263,13 @@ class GaitPlannerNode(Node):
             feet = ", ".join(plan.unreachable)
             self._warn(f"planned places of {feet} are out of reach; the nearest are used")
         self._unreachable = plan.unreachable
+        if plan.bounded and not self._bounded:
+            forwards, left = plan.bounded
+            self._warn(
+                f"velocity commanded is faster than steps hold: {forwards:.2f} m/s forwards, {left:.2f} m/s to the left "
+                "are walked"
+            )
+        self._bounded = plan.bounded
 
     def _warn(self, text: str) -> None:
         self.get_logger().warning(text, throttle_duration_sec=1.0)

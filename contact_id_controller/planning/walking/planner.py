@@ -71,6 +71,9 @@ ASTRAY_M = 0.3
 MOST_AHEAD_RAD = 0.4
 """Of the heading that is asked before that of the base: one that does not turn is not wound up."""
 
+COMMANDED = 0.8
+"""Share of a step's room that a command may take: the rest is for balance."""
+
 NOWHERE = np.zeros((0, 2)), np.zeros(0)
 ANYWHERE = np.full((2, 2), np.nan)
 
@@ -164,6 +167,7 @@ class WalkingPlanner:
         self.velocity, self._trim, self.heading = np.zeros(3), np.zeros(2), 0.0
         self._last_s: float | None = None
         self._half_s = 0.0
+        self._bounded: tuple[float, ...] = ()
         self.landing: Landing | None = None
         self._swings: dict[int, Swing] = {}
         self._landed_s = np.zeros(len(self.body.frames))
@@ -255,7 +259,10 @@ class WalkingPlanner:
         if not self._asked.turns:
             way *= cmath.exp(-1j * self.heading)
         turn = min(max(turn, -MAX_YAW_RATE_RAD_S), MAX_YAW_RATE_RAD_S)
-        asked = np.array([way.real, way.imag, turn])
+        commanded = np.array([way.real, way.imag])
+        asked = np.array([*self._in_reach(commanded), turn])
+        less = np.abs(asked[:2] - commanded).max() > SLOW
+        self._bounded = tuple(asked[:2].tolist()) if less else ()
         most = self._acceleration * elapsed_s * np.array([1.0, 1.0, TURN_RATIO])
         self.velocity += np.clip(asked - self.velocity, -most, most)
         if not self.rests:  # point feet cannot hold a heading
@@ -264,6 +271,22 @@ class WalkingPlanner:
             ahead = self.heading + self.velocity[2] * elapsed_s - self.body.heading
             ahead = math.remainder(ahead, 2.0 * math.pi)
             self.heading = self.body.heading + min(max(ahead, -MOST_AHEAD_RAD), MOST_AHEAD_RAD)
+
+    def _in_reach(self, velocity: np.ndarray) -> np.ndarray:
+        """The velocity (2,), m/s, heading frame, or what steps hold of it."""
+        rules = self.rules
+        size = float(np.linalg.norm(rules.offset))
+        aside = rules.offset / size if size > 0.0 else np.array([0.0, 1.0])
+        along = np.array([aside[1], -aside[0]])
+        share = COMMANDED / (rules.swing_s + rules.double_s)
+        wide = 0.5 * (rules.width[1] - rules.width[0]) * share
+        ahead, back = rules.reach * share
+        forwards = min(max(float(along @ velocity), -back), ahead)
+        return np.asarray(forwards * along + min(max(float(aside @ velocity), -wide), wide) * aside)
+
+    def _stepped(self) -> np.ndarray:
+        """Velocity (2,) that steps are planned for, m/s, heading frame."""
+        return self._in_reach(self.velocity[:2] + self._trim)
 
     def _touches(self, time_s: float, contact: np.ndarray | None) -> np.ndarray:
         """Which groups touch, all their feet, (2,) bool."""
@@ -365,7 +388,7 @@ class WalkingPlanner:
             aloft = motions[:, :2, :2].mean(axis=0)
             if self.landing is not None:
                 previous = self.landing.footholds[0]
-        wanted = _rotation(self.heading) @ (self.velocity[:2] + self._trim)
+        wanted = _rotation(self.heading) @ self._stepped()
         return Situation(
             com=body.com[:2].copy(),
             speed=body.speed[:2].copy(),
@@ -385,16 +408,14 @@ class WalkingPlanner:
         )
 
     def _widened(self) -> Rules:
-        """The rules with steps wide enough to go aside: the inner one is no nearer than feet may be."""
+        """The rules with steps wide enough to go aside: the inner one keeps room for balance."""
         rules = self.rules
         size = float(np.linalg.norm(rules.offset))
         if size == 0.0:
             return rules
         along = rules.offset / size
-        aside = abs(float(along @ (self.velocity[:2] + self._trim))) * (
-            rules.swing_s + rules.double_s
-        )
-        wide = min(rules.width[0] + aside, rules.width[1] - aside)
+        room = abs(float(along @ self._stepped())) * (rules.swing_s + rules.double_s) / COMMANDED
+        wide = min(rules.width[0] + room, rules.width[1] - room)
         return rules._replace(offset=along * wide) if wide > size else rules
 
     def _step(self, time_s: float) -> None:
@@ -471,6 +492,7 @@ class WalkingPlanner:
             contacts=ContactSchedule(body.frames, times, stance, time_s),
             walking=not sequence.standing,
             restarted=restarted,
+            bounded=self._bounded,
             goals=goals,
         )
 
