@@ -56,6 +56,7 @@ def a_situation(rules, **changes):
         carry=0,
         both=False,
         heading=0.0,
+        turn=0.0,
         velocity=np.zeros(2),
         hull_normals=normals,
         hull_bounds=bounds,
@@ -93,16 +94,25 @@ def xi_ahead(rules, now, first_s, z):
     return shift(hold(xi, u2 + d2, rules.swing_s), u2 + d2, u3, rules.double_s)
 
 
+def headings_of(rules, now):
+    """When u1, u2, u3 and the foot after them land, rad."""
+    cycle_s = rules.swing_s + rules.double_s
+    begin_s = now.left_s - rules.double_s if now.both else now.left_s
+    return [now.heading + now.turn * (begin_s + k * cycle_s) for k in range(4)]
+
+
 def steps_of(rules, now):
     """Usual steps from u0 to u1 (nothing where both stand), u1 to u2, u2 to u3, u3 to the next one."""
     drift = now.velocity * (rules.swing_s + rules.double_s)
-    away = turned(now.heading) @ rules.offset * (1.0 if now.carry == 1 else -1.0)
+    away = rules.offset * (1.0 if now.carry == 1 else -1.0)
     signs = (0.0, 1.0, -1.0, 1.0) if now.both else (1.0, -1.0, 1.0, -1.0)
-    steps = [sign * away for sign in signs]
-    return [steps[0] if now.both else steps[0] + drift, *(s + drift for s in steps[1:3])], (
-        steps[3],
-        drift,
-    )
+    turns = headings_of(rules, now)
+    steps = [sign * turned(yaw) @ away for sign, yaw in zip(signs, turns, strict=True)]
+    drifts = [turned(yaw - now.heading) @ drift for yaw in turns]
+    if now.both:
+        drifts[0] = np.zeros(2)
+    together = [step + way for step, way in zip(steps, drifts, strict=True)]
+    return together[:3], (steps[3], drifts[3])
 
 
 def residuals(rules, weights, now, first_s, z):
@@ -112,7 +122,10 @@ def residuals(rules, weights, now, first_s, z):
     w, here = rules.rate, now.feet[now.carry]
     grown = math.exp(w * (rules.double_s + rules.swing_s))
     part = (math.exp(w * rules.double_s) - 1.0) / (w * rules.double_s) if rules.double_s else 1.0
-    end = part * (away / (1.0 + grown) + drift / (grown - 1.0))
+    # xi - u before each step is A step + B drift, turned with it: the shift adds what the next one lacks.
+    turn = turned(now.turn * (rules.double_s + rules.swing_s))
+    end = part * np.linalg.solve(grown * np.eye(2) + turn, away)
+    end += part * np.linalg.solve(grown * np.eye(2) - turn, drift)
     usual = now.feet.mean(axis=0) if now.both else here
     terms = [
         (weights.shift, d1),
@@ -146,8 +159,9 @@ def slacks(rules, now, first_s, legs, z):
     else:
         steps = [u1 - here, *steps]
     for k, step in enumerate(steps):
-        left = (lands + k) % 2 == 0
-        x, y = across @ back @ step, (1.0 if left else -1.0) * (along @ back @ step)
+        left, yaw = (lands + k) % 2 == 0, headings_of(rules, now)[k + (1 if now.both else 0)]
+        own = turned(yaw).T @ step
+        x, y = across @ own, (1.0 if left else -1.0) * (along @ own)
         out += [[rules.reach[0] - x, x + rules.reach[1], rules.width[1] - y, y - rules.width[0]]]
     out.append(now.area_bounds - now.area_normals @ (u2 if now.both else u1))
     if not (now.both or np.isnan(now.aloft[0, 0])):
@@ -228,6 +242,7 @@ def random_problem(rng):
         carry=carry,
         both=both,
         heading=yaw,
+        turn=rng.choice([0.0, rng.uniform(-1.0, 1.0)]),
         velocity=0.3 * rng.normal(size=2),
         hull_normals=normals,
         hull_bounds=bounds,

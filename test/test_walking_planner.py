@@ -192,6 +192,18 @@ def test_a_foot_lifts_with_the_plan_that_is_nearest_to_its_time(walk):
     assert np.abs(late).max() < 0.5 * PERIOD_S + 1e-6
 
 
+@pytest.mark.parametrize("turn", [0.8, -0.8])
+def test_it_goes_as_it_is_told_while_it_turns(walk, turn):
+    """Steps ahead turn too; the way of a turning walk is no straight one whose direction is wrong."""
+    velocity, along = np.array([0.3, 0.0]), []
+    walk.go(3.0, velocity, turn)
+    for _ in range(600):
+        walk.go(PERIOD_S, velocity, turn)
+        c, s = math.cos(walk.body.heading), math.sin(walk.body.heading)
+        along.append(np.array([[c, s], [-s, c]]) @ walk.body.speed[:2])
+    assert np.mean(along, axis=0) == pytest.approx(velocity, abs=0.015)
+
+
 @pytest.mark.parametrize("way", [(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (-0.6, -0.8)])
 def test_a_command_faster_than_steps_hold_is_bounded_and_said(walk, way):
     """Nothing falls: what is left of the room of a step is for balance."""

@@ -171,7 +171,7 @@ class WalkingPlanner:
         self.landing: Landing | None = None
         self._swings: dict[int, Swing] = {}
         self._landed_s = np.zeros(len(self.body.frames))
-        self._marks: list[tuple[float, np.ndarray, np.ndarray]] = []
+        self._marks: list[tuple[float, np.ndarray, np.ndarray, float]] = []
         self._anchor = np.zeros(2)
 
     def set_velocity(
@@ -360,12 +360,17 @@ class WalkingPlanner:
 
     def _learn(self, time_s: float) -> None:
         """Mean velocity over two steps against the one asked for: what the pendulum has wrong."""
-        self._marks.append((time_s, self.body.com[:2].copy(), self.velocity[:2].copy()))
+        self._marks.append(
+            (time_s, self.body.com[:2].copy(), self.velocity[:2].copy(), self.heading)
+        )
         if len(self._marks) < 3:
             return
-        (begin_s, begin, _), _, (end_s, end, asked) = self._marks[-3:]
+        (begin_s, begin, _, first), _, (end_s, end, asked, last) = self._marks[-3:]
         del self._marks[:-2]
-        missed = asked - _rotation(-self.heading) @ (end - begin) / (end_s - begin_s)
+        half = 0.5 * math.remainder(last - first, 2.0 * math.pi)
+        straight = 1.0 / float(np.sinc(half / math.pi))  # of the way along the arc
+        mean = straight * (end - begin) / (end_s - begin_s)
+        missed = asked - _rotation(half - last) @ mean
         if np.abs(missed).max() < BELIEVED:
             self._trim = np.clip(self._trim + TRIM_GAIN * missed, -MOST_TRIM, MOST_TRIM)
 
@@ -396,6 +401,7 @@ class WalkingPlanner:
             carry=carry,
             both=both,
             heading=self.heading,
+            turn=float(self.velocity[2]) if self.rests else 0.0,
             velocity=wanted,
             hull_normals=normals,
             hull_bounds=bounds,

@@ -64,12 +64,18 @@ def chain(rules, first_s, both, row):
 
 
 @kernel
-def periodic_offset(rules, alternation, drift, out):
-    """Write xi - u (2,) where a group begins to carry alone; the next step is alternation + drift, (2,) each."""
+def periodic_offset(rules, alternation, drift, angle, out):
+    """Write xi - u (2,) where a group begins to carry alone; the next step is alternation + drift, (2,) each.
+
+    Each later step is turned by ``angle``, rad: as complex numbers xi - u = (1 + G) (alternation / (E S + e^{i angle})
+    + drift / (E S - e^{i angle})), S that of the swing.
+    """
     grown, part = shift_of_weight(rules.rate, rules.double_s)
     grown *= math.exp(rules.rate * rules.swing_s)
-    for d in range(2):
-        out[d] = (1.0 + part) * (alternation[d] / (1.0 + grown) + drift[d] / (grown - 1.0))
+    turn = complex(math.cos(angle), math.sin(angle))
+    offset = complex(alternation[0], alternation[1]) / (grown + turn)
+    offset += complex(drift[0], drift[1]) / (grown - turn)
+    out[0], out[1] = (1.0 + part) * offset.real, (1.0 + part) * offset.imag
 
 
 @kernel
@@ -80,34 +86,43 @@ def _turned(heading, x, y, sign, out):
 
 
 @kernel
-def _costs(rules, weights, now, terms, nominal):
+def _headings(rules, now, out):
+    """Write the headings (4,) when u1 to u3 and the one after them land, rad."""
+    cycle_s = rules.swing_s + rules.double_s
+    first_s = now.left_s - rules.double_s if now.both else now.left_s
+    for k in range(4):
+        out[k] = now.heading + now.turn * (first_s + k * cycle_s)
+
+
+@kernel
+def _costs(rules, weights, now, headings, terms, nominal):
     """Write weight, row (6,) and goal (2,) of each cost into ``terms`` (8, 9), and where xi - u3 shall be (2,)."""
     terms[:] = 0.0
-    step, drift, other = np.empty(2), np.empty(2), 1 - now.carry
+    steps, drifts, other = np.empty((4, 2)), np.empty((4, 2)), 1 - now.carry
     cycle_s = rules.swing_s + rules.double_s
-    for d in range(2):
-        drift[d] = now.velocity[d] * cycle_s
-    sign = 1.0 if now.carry == 1 else -1.0
-    _turned(now.heading, rules.offset[0], rules.offset[1], sign, step)  # from who carries
+    sign = 1.0 if now.carry == 1 else -1.0  # from who carries
+    for k in range(4):
+        _turned(headings[k], rules.offset[0], rules.offset[1], sign, steps[k])
+        angle = headings[k] - now.heading
+        _turned(angle, now.velocity[0] * cycle_s, now.velocity[1] * cycle_s, 1.0, drifts[k])
+        if k > 0 or not now.both:  # with both standing the one at u1 carries first
+            sign = -sign
     terms[0, 0], terms[0, 1 + D1] = weights.shift, 1.0
     terms[1, 0], terms[1, 1 + D2] = weights.shift, 1.0
     terms[2, 0], terms[2, 1 + P0] = weights.pressure, 1.0
     terms[3, 0], terms[3, 1 + U1] = weights.step, 1.0
     terms[4, 0], terms[4, 1 + U2], terms[4, 1 + U1] = weights.later, 1.0, -1.0
     terms[5, 0], terms[5, 1 + U3], terms[5, 1 + U2] = weights.later, 1.0, -1.0
-    turns = -1.0 if not now.both else 1.0  # whether the one that lands at u1 steps next
     for d in range(2):
         here = now.feet[now.carry, d]
         terms[2, 7 + d] = 0.5 * (here + now.feet[other, d]) if now.both else here
-        terms[3, 7 + d] = here if now.both else here + step[d] + drift[d]
-        terms[4, 7 + d] = turns * step[d] + drift[d]
-        terms[5, 7 + d] = -turns * step[d] + drift[d]
+        terms[3, 7 + d] = here if now.both else here + steps[0, d] + drifts[0, d]
+        terms[4, 7 + d] = steps[1, d] + drifts[1, d]
+        terms[5, 7 + d] = steps[2, d] + drifts[2, d]
     if not (now.both or math.isnan(now.previous[0])):
         terms[6, 0], terms[6, 1 + U1] = weights.keep, 1.0
         terms[6, 7:] = now.previous
-    for d in range(2):
-        step[d] *= turns
-    periodic_offset(rules, step, drift, nominal)
+    periodic_offset(rules, steps[3], drifts[3], now.turn * cycle_s, nominal)
 
 
 @kernel
@@ -141,7 +156,7 @@ def _polygon(A, b, n, index, normals, bounds):
 
 
 @kernel
-def _constraints(rules, now, A, b):
+def _constraints(rules, now, headings, A, b):
     """Rows A z + b >= 0 that no time of landing changes; equalities first. Returns (equalities, rows)."""
     n, here, nowhere = 0, now.feet[now.carry], np.zeros(2)
     turn, low, high = np.empty((2, 2)), np.empty(2), np.empty(2)
@@ -161,10 +176,10 @@ def _constraints(rules, now, A, b):
     # Along the offset between the groups no leg crosses the other; across it they reach as far as they do.
     size = math.sqrt(rules.offset[0] ** 2 + rules.offset[1] ** 2)
     x, y = (rules.offset[0] / size, rules.offset[1] / size) if size > 0.0 else (0.0, 1.0)
-    _turned(now.heading, y, -x, 1.0, turn[:, 0])
-    _turned(now.heading, x, y, 1.0, turn[:, 1])
     lands = now.carry if now.both else 1 - now.carry  # the group that stands or lands at u1
-    for index, minus in ((U1, -1), (U2, U1), (U3, U2)):
+    for k, index, minus in ((0, U1, -1), (1, U2, U1), (2, U3, U2)):
+        _turned(headings[k], y, -x, 1.0, turn[:, 0])
+        _turned(headings[k], x, y, 1.0, turn[:, 1])
         low[0], high[0] = -rules.reach[1], rules.reach[0]
         if lands == 0:
             low[1], high[1] = rules.width[0], rules.width[1]
@@ -333,10 +348,12 @@ def best_landing(rules, weights, situation, times, leg_rows, z):
     """
     rules, weights, now = Rules(*rules), Weights(*weights), Situation(*situation)
     terms, nominal = np.empty((END + 1, 9)), np.empty(2)
-    _costs(rules, weights, now, terms, nominal)
+    headings = np.empty(4)
+    _headings(rules, now, headings)
+    _costs(rules, weights, now, headings, terms, nominal)
     room = 2 + 20 + 4 + 2 * EDGES + now.hull_bounds.shape[0] + now.area_bounds.shape[0]
     A, b = np.zeros((room, 2 * UNKNOWNS)), np.zeros(room)
-    equalities, fixed = _constraints(rules, now, A, b)
+    equalities, fixed = _constraints(rules, now, headings, A, b)
     preferred, trial = np.zeros(room, dtype=np.bool_), np.empty(2 * UNKNOWNS)
     best, least, row = -1, np.inf, np.empty(UNKNOWNS)
     for k in range(times.shape[0]):

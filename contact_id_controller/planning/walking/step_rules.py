@@ -68,7 +68,7 @@ class Situation(NamedTuple):
         feet (2, 2): places of the groups.
         carry: the group that carries, or will after the shift of weight.
         both: both stand, and ``carry`` carries alone after the time that is sought; else the other one lands then.
-        heading: rad.  velocity (2,): wanted.
+        heading: rad.  turn: its rate, with which later steps turn, rad/s.  velocity (2,): wanted.
         hull_normals (m, 2), hull_bounds (m,): where the centre of pressure may lie now.
         area_normals (k, 2), area_bounds (k,): where the next foothold may lie; none: anywhere.
         aloft (2, 2): place and velocity of the group that swings; not a number: anywhere.
@@ -82,6 +82,7 @@ class Situation(NamedTuple):
     carry: int
     both: bool
     heading: float
+    turn: float
     velocity: np.ndarray
     hull_normals: np.ndarray
     hull_bounds: np.ndarray
