@@ -71,6 +71,9 @@ ASTRAY_M = 0.3
 MOST_AHEAD_RAD = 0.4
 """Of the heading that is asked before that of the base: one that does not turn is not wound up."""
 
+HELD = 0.5
+"""Share of a sole in which the centre of pressure accelerates the walk: the rest is for balance."""
+
 COMMANDED = 0.8
 """Share of a step's room that a command may take: the rest is for balance."""
 
@@ -263,7 +266,7 @@ class WalkingPlanner:
         asked = np.array([*self._in_reach(commanded), turn])
         less = np.abs(asked[:2] - commanded).max() > SLOW
         self._bounded = tuple(asked[:2].tolist()) if less else ()
-        most = self._acceleration * elapsed_s * np.array([1.0, 1.0, TURN_RATIO])
+        most = np.array([*self._fastest(), self._acceleration * TURN_RATIO]) * elapsed_s
         self.velocity += np.clip(asked - self.velocity, -most, most)
         if not self.rests:  # point feet cannot hold a heading
             self.heading = self.body.heading
@@ -271,6 +274,12 @@ class WalkingPlanner:
             ahead = self.heading + self.velocity[2] * elapsed_s - self.body.heading
             ahead = math.remainder(ahead, 2.0 * math.pi)
             self.heading = self.body.heading + min(max(ahead, -MOST_AHEAD_RAD), MOST_AHEAD_RAD)
+
+    def _fastest(self) -> np.ndarray:
+        """Acceleration (2,) of the velocity, m/s^2: what the centre of pressure holds in half of a sole."""
+        rules = self.rules
+        held = HELD * rules.rate**2 * rules.sole
+        return np.minimum(np.where(held > 0.0, held, np.inf), self._acceleration)
 
     def _in_reach(self, velocity: np.ndarray) -> np.ndarray:
         """The velocity (2,), m/s, heading frame, or what steps hold of it."""
