@@ -257,6 +257,7 @@ class GaitPlannerNode(Node):
             self._sent_ns = self._last_ns
 
     def _report(self, plan: Plan) -> None:
+        """Say once what of a plan is not as commanded."""
         if plan.restarted:
             self.get_logger().info("planning begins with standing")
         if plan.unreachable and plan.unreachable != self._unreachable:
