@@ -563,7 +563,7 @@ def _noise_of(i, x, facts, link, motion, tree, probability, dt, skew, foot, out,
 def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, record, scratch):
     """All feet, one after the other; their corrections are made together at the end.
 
-    For how long, s, none has been believed and one that is refused has kept its velocity.
+    For how long, s, none has been believed and one that is refused, where it is round, has kept its velocity.
     """
     n, dt, skew = P.shape[0], inputs[I_DT], inputs[I_SKEW]
     dx, out, work = scratch[:n], scratch[n : n + 12], scratch[n + 12 : n + 39]
@@ -582,7 +582,9 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
             turned = motion.R[link]
             does = _use_foot(i, x, P, facts, places[i], noise, turned, dt, foot, out, dx, rest)
         if does == GATED:
-            kept_s = max(kept_s, _kept_for(facts, foot, did == GATED, out[3:6], dt))
+            same_s = _kept_for(facts, foot, did == GATED, out[3:6], dt)
+            # A sole that stands rocks, and changes its velocity.
+            kept_s = max(kept_s, same_s if places[i, 0] < 0 else np.inf)
         foot[DOES] = does
         foot[SINCE] = foot[SINCE] + dt if does == did else 0.0
         used += does == STANDS
