@@ -16,7 +16,8 @@ felt is needed only where it contradicts.
 - A foot that is planned to stand, should carry and is not felt, does not stand (*late*): it comes down.
 
 The ground is the believed one and what it rises above that: under a foot as much as at its touchdown, elsewhere as much
-as the plane through the last touchdowns of all feet. Touchdowns within `AS_BELIEVED_M` are as believed, exactly.
+as the plane through the last touchdowns of all feet. Touchdowns from `SINKS_M` below to `AS_BELIEVED_M` above are as
+believed, exactly. A foot that stands is never above the ground.
 
 Source: Bledt et al., "Contact model fusion for event-based locomotion in unstructured environments", ICRA 2018, for
 plan, height and force as odds; the correction of the ground is this module's.
@@ -44,8 +45,9 @@ from contact_id_controller.kernels.spatial import point_column
 
 FELT_S = 0.003
 """Time constant of the felt force: some periods of a walking robot, as an impact takes."""
-AS_BELIEVED_M = 1e-3
-"""Ground that differs by less is as believed."""
+SINKS_M, AS_BELIEVED_M = 1e-3, 5e-5
+"""Ground that is lower or higher by less is as believed: feet sink a little. On ground that is higher no foot may be
+taken to be above it: it would get no force until the robot has fallen as far."""
 PLAN = 2.0
 """Odds, as a logarithm, that a foot does as planned."""
 NEAR = 2.0
@@ -224,15 +226,15 @@ def estimate_contacts(time_s, lands, period):
     for i in range(gaps.shape[0]):
         _weigh(period, i, lands, fresh, others, lasted)
         stands, pressure = period.stands[i], period.pressure[i]
-        rise = believed[i]
-        if abs(rise) < AS_BELIEVED_M and period.rise[i] == 0.0:
+        rise, known = believed[i], -SINKS_M <= believed[i] <= AS_BELIEVED_M
+        if known and period.rise[i] == 0.0:
             rise = 0.0
         loaded = pressure > LOADED * share or period.began[i]
         if stands and loaded and (rise != 0.0 or period.began[i]):
             period.touchdowns[i, 0], period.touchdowns[i, 1] = places[i, 0], places[i, 1]
-            period.touchdowns[i, 2] = rise if abs(rise) > AS_BELIEVED_M else 0.0
+            period.touchdowns[i, 2] = 0.0 if known else rise
             period.rise[i] = rise
-        if stands and period.rise[i] != 0.0:
+        if stands and (period.rise[i] != 0.0 or gaps[i] > 0.0):
             gaps[i] = 0.0
         if period.began[i] or (period.ended[i]):
             period.changed_s[i, 0 if stands else 1] = time_s
