@@ -67,11 +67,11 @@ def test_it_goes_to_way_points_until_a_velocity_comes_and_has_one_gait():
     robot = settings.robot()
     planner = velocity_planner(robot, settings)
     q = robot.configuration([0, 0, 1, 0, 0, 0, 1], np.array(settings.posture))
-    for k in range(30):
+    for k in range(60):
         planner.plan(1.0 + 0.01 * k, q, np.zeros(robot.nv))
     assert planner.velocity[1] > 0.1 and abs(planner.velocity[0]) < 0.02
     planner.set_velocity((0.0, 0.0))
-    for k in range(30, 70):
+    for k in range(60, 130):
         planner.plan(1.0 + 0.01 * k, q, np.zeros(robot.nv))
     assert np.abs(planner.velocity).max() < 1e-9
     planner.set_gait("step")

@@ -110,7 +110,7 @@ def test_groups_take_turns():
         t = 0.01 * k
         stands = sequence.stands()
         touches = stands if t < sequence.ends_s else BOTH
-        event = sequence.advance(t, touches, False, False)
+        event = sequence.advance(t, touches, False, False, 0.0)
         if event is not Event.NOTHING:
             events.append((round(t, 2), event, sequence.carry))
     assert [event[1] for event in events] == [Event.LIFTED, Event.LANDED] * 2 + [Event.LIFTED]
@@ -120,32 +120,32 @@ def test_groups_take_turns():
 
 def test_an_early_touch_is_a_landing_and_one_of_lift_off_is_not():
     sequence = a_walk()
-    assert sequence.advance(0.1, BOTH, False, False) is Event.LIFTED
-    assert sequence.advance(0.2, BOTH, False, False) is Event.NOTHING  # it still scrapes
-    assert sequence.advance(0.3, LEFT, False, False) is Event.NOTHING
-    assert sequence.advance(0.31, BOTH, False, False) is Event.LANDED
+    assert sequence.advance(0.1, BOTH, False, False, 0.0) is Event.LIFTED
+    assert sequence.advance(0.2, BOTH, False, False, 0.0) is Event.NOTHING  # it still scrapes
+    assert sequence.advance(0.3, LEFT, False, False, 0.0) is Event.NOTHING
+    assert sequence.advance(0.31, BOTH, False, False, 0.0) is Event.LANDED
     assert sequence.carry == 1 and sequence.ends_s == pytest.approx(0.41)
 
 
 def test_a_foot_that_finds_no_ground_stands_after_a_while():
     sequence = a_walk()
-    sequence.advance(0.1, BOTH, False, False)
-    assert sequence.advance(0.55, LEFT, False, False) is Event.NOTHING
-    assert sequence.advance(0.61, LEFT, False, False) is Event.LANDED
+    sequence.advance(0.1, BOTH, False, False, 0.0)
+    assert sequence.advance(0.55, LEFT, False, False, 0.0) is Event.NOTHING
+    assert sequence.advance(0.61, LEFT, False, False, 0.0) is Event.LANDED
 
 
 def test_no_foot_lifts_before_the_other_one_bears():
     sequence = a_walk()
-    assert sequence.advance(0.12, RIGHT, False, False) is Event.NOTHING
-    assert sequence.advance(0.14, LEFT, False, False) is Event.LIFTED
+    assert sequence.advance(0.12, RIGHT, False, False, 0.0) is Event.NOTHING
+    assert sequence.advance(0.14, LEFT, False, False, 0.0) is Event.LIFTED
 
 
 def test_a_straight_leg_lifts_at_once_and_a_walk_may_end():
     sequence = a_walk()
-    assert sequence.advance(0.02, BOTH, False, True) is Event.LIFTED
+    assert sequence.advance(0.02, BOTH, False, True, 0.0) is Event.LIFTED
     sequence = a_walk()
-    assert sequence.advance(0.1, BOTH, True, False) is Event.RESTED and sequence.standing
-    assert sequence.advance(0.5, NO, True, False) is Event.NOTHING
+    assert sequence.advance(0.1, BOTH, True, False, 0.0) is Event.RESTED and sequence.standing
+    assert sequence.advance(0.5, NO, True, False, 0.0) is Event.NOTHING
 
 
 # The region of the centre of pressure

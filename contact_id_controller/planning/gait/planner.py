@@ -384,10 +384,10 @@ class GaitPlanner:
                 start_s,
             ),
             ContactSchedule(self.settings.feet, times, motion.stance, start_s),
-            self._footsteps.clock is not None,
-            restarted,
-            tuple(self.settings.feet[leg] for leg in self._far_legs()),
-            self._follower.reached,
+            walking=self._footsteps.clock is not None,
+            restarted=restarted,
+            unreachable=tuple(self.settings.feet[leg] for leg in self._far_legs()),
+            points_reached=self._follower.reached,
         )
 
 
