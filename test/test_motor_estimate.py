@@ -49,7 +49,7 @@ def test_rotors_ten_times_as_heavy_as_the_legs_are_learnt():
     inertia, *friction = walked.controller.period.motors
     np.testing.assert_allclose(inertia[3:6], 0.01, rtol=0.1)
     assert np.abs(friction).max() < 0.1
-    assert error < 0.03
+    assert error < 0.05
     kept = walked.controller.memory.copy().period.motors
     other = Controller(walked.controller.robot, walked.controller.settings)
     other.take_over(walked.controller)
@@ -76,7 +76,7 @@ def test_torques_that_act_late_are_not_taken_for_friction():
     perturbation("delay").apply(late, 0.005)
     walked, _ = walk("solo12", 2.5, late)
     inertia, dry, _ = walked.controller.period.motors
-    assert inertia.max() < 1e-3 and dry.max() < 0.04
+    assert inertia.max() < 1e-3 and dry.max() < 0.06
 
 
 @pytest.mark.parametrize("name", ["quadruped", "anymal_c"])

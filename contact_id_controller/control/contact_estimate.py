@@ -46,8 +46,9 @@ from contact_id_controller.kernels.spatial import point_column
 FELT_S = 0.003
 """Time constant of the felt force: some periods of a walking robot, as an impact takes."""
 SINKS_M, AS_BELIEVED_M = 1e-3, 5e-5
-"""Ground that is lower or higher by less is as believed: feet sink a little. On ground that is higher no foot may be
-taken to be above it: it would get no force until the robot has fallen as far."""
+"""Ground that is lower or higher by less, or by less than the foot moves from state to state, is as believed: feet sink
+a little. On ground that is higher no foot may be taken to be above it: it would get no force until the robot has fallen
+as far."""
 PLAN = 2.0
 """Odds, as a logarithm, that a foot does as planned."""
 NEAR = 2.0
@@ -226,11 +227,12 @@ def estimate_contacts(time_s, lands, period):
     for i in range(gaps.shape[0]):
         _weigh(period, i, lands, fresh, others, lasted)
         stands, pressure = period.stands[i], period.pressure[i]
-        rise, known = believed[i], -SINKS_M <= believed[i] <= AS_BELIEVED_M
+        near = max(AS_BELIEVED_M, period.foot_speed[i, 0] * elapsed if lasted else 0.0)
+        rise, known = believed[i], -SINKS_M <= believed[i] <= near
         if known and period.rise[i] == 0.0:
             rise = 0.0
         loaded = pressure > LOADED * share or period.began[i]
-        if stands and loaded and (rise != 0.0 or period.began[i]):
+        if stands and loaded and not others and (rise != 0.0 or period.began[i]):
             period.touchdowns[i, 0], period.touchdowns[i, 1] = places[i, 0], places[i, 1]
             period.touchdowns[i, 2] = 0.0 if known else rise
             period.rise[i] = rise

@@ -70,7 +70,8 @@ REACTIONS = {
     "efforts differ": Reaction(
         "effort states that followed the commands and have not for 0.1 s: a tenth of the torque, "
         "on top of what acts",
-        "by itself through start_ramp_s, once they follow again",
+        "by itself once they follow again: through start_ramp_s, or within 0.05 s where what acts "
+        "is 15 % of the torque or more, for that carries a load",
     ),
     "time back": Reaction(
         "stamps that do not increase are bad states, then missing ones; in process, where states "
