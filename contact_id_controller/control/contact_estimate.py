@@ -46,9 +46,9 @@ from contact_id_controller.kernels.spatial import point_column
 FELT_S = 0.003
 """Time constant of the felt force: some periods of a walking robot, as an impact takes."""
 SINKS_M, AS_BELIEVED_M = 1e-3, 5e-5
-"""Ground that is lower or higher by less, or by less than the foot moves from state to state, is as believed: feet sink
-a little. On ground that is higher no foot may be taken to be above it: it would get no force until the robot has fallen
-as far."""
+"""Ground is as believed where it is lower by less, for feet sink a little, and where it is higher by less, or by less than
+the foot moves from state to state. On ground that is higher no foot may be taken to be above it: it would get no force
+until the robot has fallen as far."""
 PLAN = 2.0
 """Odds, as a logarithm, that a foot does as planned."""
 NEAR = 2.0

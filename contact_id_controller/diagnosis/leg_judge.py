@@ -70,8 +70,8 @@ def stance_of(samples: EvenSamples, of: RobotOfLog, rows: int = ROWS) -> Stance 
 
     A sole tells by itself how the base turns, of round feet two are needed.
     """
-    told = len(of.feet) == len(samples.feet) or not samples.feet
-    if samples.gyro is None or samples.accel is None or not of.feet or not told:
+    feet_match = len(of.feet) == len(samples.feet) or not samples.feet
+    if samples.gyro is None or samples.accel is None or not of.feet or not feet_match:
         return None
     stands = standing(samples, of)
     if stands.shape[1] < 2:
