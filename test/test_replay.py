@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -47,6 +48,43 @@ def run(tmp_path_factory):
     setup = make_setup(folder, robot="quadruped", duration_s=SECONDS)
     run_nodes(setup, folder, {"bag_recorder": recording(folder, folder / "bag", "sqlite3")})
     return folder
+
+
+PAUSES = """
+import os, pathlib, signal, sys, time
+def of_bag(process):
+    try:
+        words = (process / "cmdline").read_bytes().split(b"\\0")
+    except OSError:
+        return False
+    return sys.argv[1].encode() in words and b"--bag" in words
+signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
+while not (found := [each for each in pathlib.Path("/proc").glob("[0-9]*") if of_bag(each)]):
+    time.sleep(0.1)
+print("ready", flush=True)
+recorder = int(found[0].name)
+while True:
+    time.sleep(0.15)
+    os.kill(recorder, signal.SIGSTOP)
+    try:
+        time.sleep(0.2)
+    finally:
+        os.kill(recorder, signal.SIGCONT)
+"""
+
+
+def test_a_recorder_that_is_kept_waiting_loses_nothing_in_lockstep(tmp_path):
+    """On a busy machine it gets no processor for some periods, which in lockstep are states all the same."""
+    bag = tmp_path / "bag"
+    setup = make_setup(tmp_path, robot="quadruped", duration_s=1.0)
+    others = {
+        "bag_recorder": recording(tmp_path, bag, "sqlite3"),
+        "pauses": [sys.executable, "-c", PAUSES, str(bag)],
+    }
+    run_nodes(setup, tmp_path, others)
+    replayed = replay(tmp_path)[RECORDED]
+    assert replayed.remarks == []
+    assert replayed.compared.all() and replayed.exact.all()
 
 
 def rewrite(run, folder, change, storage=StoragePlugin.SQLITE3):

@@ -33,6 +33,7 @@ from contact_id_controller.ros.journal import Journal
 from contact_id_controller.ros.markers import ARROW_M_PER_WEIGHT, contact_markers
 from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.senders import OtherSenders, Sources
+from contact_id_controller.ros.state_publisher import KEPT_IN_LOCKSTEP
 from contact_id_controller.safety.command_watchdog import WatchdogState
 from contact_id_controller.safety.incidents import Incidents
 from contact_id_controller.safety.machine import SafetyState
@@ -100,7 +101,8 @@ class ControlTopics:
             loop.contact_input = self._contact_input
         self.direct_services = [node.create_service(Trigger, "~/resume", self._on_resume)]
         # Some middlewares give ros2_control reliable subscriptions; best effort never reaches them.
-        reliable = QoSProfile(depth=stream.depth, reliability=ReliabilityPolicy.RELIABLE)
+        depth = KEPT_IN_LOCKSTEP if loop.guard.lockstep else stream.depth
+        reliable = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
         self._markers = node.create_publisher(MarkerArray, "~/contact_forces", 1)
         self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 1)
         interface, ahead = settings.interface, loop.guard.ahead

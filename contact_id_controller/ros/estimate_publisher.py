@@ -19,7 +19,11 @@ from contact_id_controller.estimation.odometry_arrays import POSE
 from contact_id_controller.estimation.pipeline import EstimationPipeline, PipelineEstimate
 from contact_id_controller.exceptions import UnknownJointError, choices
 from contact_id_controller.ros.packed import PackedMessage, markers, stamp_parts
-from contact_id_controller.ros.state_publisher import packed_odometry, packed_wrench
+from contact_id_controller.ros.state_publisher import (
+    KEPT_IN_LOCKSTEP,
+    packed_odometry,
+    packed_wrench,
+)
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 
 try:
@@ -60,7 +64,8 @@ class EstimatePublisher:
             raise UnknownJointError(
                 f"parameter 'joint_wrenches' names {unknown[0]!r}, must be among {choices(joints)}"
             )
-        self._qos = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+        depth = KEPT_IN_LOCKSTEP if settings.mode == "lockstep" else 10
+        self._qos = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
         self._publishers: list[Any] = []
         odometry, base = settings.odometry_frame, settings.base_frame
         feet, numbers = list(pipeline.feet), markers(len(pipeline.feet), 0)

@@ -43,7 +43,7 @@ from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.robot_publisher import RobotPublisher
 from contact_id_controller.ros.sim_progress import SimulationProgress
-from contact_id_controller.ros.state_publisher import StatePublisher
+from contact_id_controller.ros.state_publisher import KEPT_IN_LOCKSTEP, StatePublisher
 from contact_id_controller.settings.shared_rows import LOCAL_GAINS
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.simulation.from_settings import build_robot, build_sensors, place
@@ -92,12 +92,13 @@ class SimulatedRobot(Node):
         reliability = (
             ReliabilityPolicy.RELIABLE if self.settings.reliable else ReliabilityPolicy.BEST_EFFORT
         )
-        qos = QoSProfile(depth=1, reliability=reliability)
+        newest = QoSProfile(depth=1, reliability=reliability)
+        kept = QoSProfile(depth=KEPT_IN_LOCKSTEP, reliability=reliability)
         self._publisher = StatePublisher(
             self,
             self.simulated.robot,
             self.simulated.foot_frames,
-            qos,
+            kept if self._lockstep else newest,
             mounted=self.sensors.mounted,
             imu_frame=self.settings.imu_frame if self.simulated.has_imu else None,
             truth=GROUND_TRUTH if self.settings.ground_truth_topics == "separate" else "",
@@ -115,7 +116,7 @@ class SimulatedRobot(Node):
             self._local = loaded(interface.robot_side).of(robot, robot.effort_limits, gains)
         self._read_command = messages.reader(robot)
         self._commands = self.create_subscription(
-            messages.kind, interface.topic, self._on_command, qos, raw=True
+            messages.kind, interface.topic, self._on_command, newest, raw=True
         )
         self._plans = []
         if self.settings.wait_for_plan_s > 0.0 and self._lockstep:
