@@ -64,6 +64,8 @@ PROBES = 2
 LONGEST_DRAIN_S = 10.0
 POLL_S = 3e-5
 COMMAND_TIMEOUT_S = 10.0
+ACKNOWLEDGED_S = 2.0
+"""What was sent last goes with the process that sent it: a recorder that is behind may take so long, wall time."""
 HOUSEKEEPING_S = 0.05
 """Wall time between visits to the executor, which cost a fifth of a millisecond each."""
 
@@ -169,6 +171,7 @@ class SimulatedRobot(Node):
             self._hold()
             if self._lockstep:
                 self._run_lockstep()
+                self._publisher.wait_until_received(ACKNOWLEDGED_S)
             else:
                 self._run_real_time()
         except SimulationError as error:

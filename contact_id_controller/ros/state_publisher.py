@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
@@ -104,6 +106,12 @@ class StatePublisher:
 
     def _wrench_publisher(self, node: Any, topic: str, frame: str, qos: Any) -> tuple[Any, ...]:
         return node.create_publisher(WrenchStamped, topic, qos), *packed_wrench(frame)
+
+    def wait_until_received(self, longest_s: float) -> None:
+        """Until joint states and odometry have reached all who asked for reliable ones, or this time is over, s."""
+        ends_s = time.monotonic() + longest_s
+        for publisher in filter(None, (self._joints_publisher, self._odometry_publisher)):
+            publisher.wait_for_all_acked(Duration(seconds=max(0.0, ends_s - time.monotonic())))
 
     def listened_to(self) -> tuple[bool, bool, bool]:
         """Whether IMU, mounted sensors and the ground's forces have subscribers."""

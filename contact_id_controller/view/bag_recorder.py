@@ -36,6 +36,9 @@ _WAIT_S = 0.005
 _SETTLE_S = 0.5
 """A match of two endpoints is known to one side before the other."""
 
+_QUIET_S, _LONGEST_S = 0.1, 1.0
+"""What the middleware has received reaches the recorder a little later; whoever still runs sends for ever."""
+
 _SAVE_S = 1.0
 """A process that is killed loses this much of an sqlite3 bag."""
 
@@ -103,8 +106,14 @@ class BagRecorder:
         return count
 
     def close(self) -> None:
-        """Write what still waits and complete the bag."""
-        self.take()
+        """Write what still waits or comes, until nothing does for a moment, and complete the bag."""
+        now_s = time.monotonic()
+        quiet_s, latest_s = now_s + _QUIET_S, now_s + _LONGEST_S
+        while now_s < min(quiet_s, latest_s):
+            if self.take():
+                quiet_s = now_s + _QUIET_S
+            time.sleep(_WAIT_S)
+            now_s = time.monotonic()
         self._writer.close()
 
 
