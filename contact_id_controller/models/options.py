@@ -46,8 +46,7 @@ EDGES = option(
     "integer",
     4,
     """Edges of the pyramid that stands for the friction cone. Inscribed, it has the cone's friction
-    along its edges, the first along tangent 1, and cos(pi/edges) of it between two: 71 % with 4 edges,
-    92 % with 8, so what slides that way stops after up to 1.41 or 1.08 times the distance.""",
+    along its edges, the first along tangent 1, and between two 71 % of it with 4 edges, 92 % with 8.""",
     parameter="friction_edges",
     least=3,
     when="Raise to 8 where contacts slide, or use all of their friction, in any direction.",

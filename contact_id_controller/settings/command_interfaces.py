@@ -288,9 +288,6 @@ TOPICS = tuple(row.topic for row in INTERFACES.values())
 TORQUES_ONLY = choices(name for name, row in INTERFACES.items() if not row.bridges)
 """Interfaces whose commands are torques alone, in words."""
 
-BRIDGING = " or ".join(name for name, row in INTERFACES.items() if row.bridges)
-"""The others, in words."""
-
 
 class Commanded:
     """Settings with the parameter ``command_interface``."""
@@ -306,7 +303,7 @@ class Commanded:
 def description() -> str:
     """What ``command_interface`` means, from the rows."""
     rows = (
-        f"{row.name}, on the topic {row.topic}: {row.commanded}; a stop sends {row.stop}."
+        f"{row.name}, topic {row.topic}: {row.commanded}; a stop sends {row.stop}."
         for row in INTERFACES.values()
     )
     return " ".join(["What is commanded each period.", *rows])

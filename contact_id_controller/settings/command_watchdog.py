@@ -46,28 +46,31 @@ class CommandWatchdogSettings(Commanded, Settings):
     group_controller: str = group_controller("before the first command")
     effort_limits_nm: tuple[float, ...] = parameter(
         (),
-        """Largest torque that is forwarded: one value, or one per joint; .inf for none but what
-        urdf states (nothing is forwarded if that cannot be read).""",
+        """Largest torque that is forwarded; .inf for none but what urdf states (nothing is forwarded if
+        that cannot be read).""",
         when="Required: what motors and gears bear; not more than the controller's.",
         unit="N·m",
         minimum=0.0,
         infinite=True,
+        per="joint",
     )
     effort_rate_limits_nm_s: tuple[float, ...] = parameter(
         (),
-        """Fastest change of a forwarded torque: one value, or one per joint; empty: any. Not with
-        joint_trajectory. Damping after a trip does not wait for it.""",
+        """Fastest change of a forwarded torque; empty: any. Not with joint_trajectory. Damping after a trip
+        does not wait for it.""",
         when="Set where gears must not be jerked.",
         unit="N·m/s",
         minimum=1e-6,
         infinite=True,
+        per="joint",
     )
     damping_nm_s_rad: tuple[float, ...] = parameter(
         (0.05,),
-        "Damping D of the torques -D qd after a trip: one value, or one per joint.",
+        "Damping D of the torques -D qd after a trip.",
         when="Raise for heavy legs, until the robot sinks slowly; too much shakes.",
         unit="N·m·s/rad",
         minimum=0.0,
+        per="joint",
     )
     timeout_s: float = parameter(
         0.01,
@@ -88,7 +91,7 @@ class CommandWatchdogSettings(Commanded, Settings):
     damp_before_first_command: bool = parameter(
         True,
         """Damp also before the first command: a watchdog that was started anew ends the torque
-        that is still held. False for a simulated robot, which waits for its first command.""",
+        that is still held.""",
         when="Set false for a simulated robot that waits for its first command.",
     )
 

@@ -62,8 +62,8 @@ class RobotSettings(RobotRows):
     contact_radii_m: tuple[float, ...] = contact_radii(0.0, 0.0)
     effort_limits_nm: tuple[float, ...] = parameter(
         (),
-        """Largest torque: one value, or one per joint; empty: the limits of the URDF. More than the URDF
-        states is refused, unless effort_above_description.""",
+        """Largest torque; empty: the limits of the URDF. More than the URDF states is refused, unless
+        effort_above_description.""",
         when="Set where the URDF states nothing, or more than your motors bear.",
         unit="N·m",
         minimum=0.0,
@@ -81,8 +81,7 @@ class RobotSettings(RobotRows):
     motor_constant_nm_sqrt_w: tuple[float, ...] = parameter(
         (),
         """Motor constant Kt / sqrt(R) on the joint's side of the gear, joint torque per root of the power
-        that heats the motor, (torque / constant)^2: one value, or one per joint; empty: unknown, and no
-        power loss is reported.""",
+        that heats the motor, (torque / constant)^2; empty: unknown, and no power loss is reported.""",
         when="Set from the motor's data sheet (Kt over the root of R), times the gear ratio, for power_limit_w and qcqp.",
         unit="N·m/√W",
         minimum=0.0,
@@ -119,8 +118,8 @@ class ModelSettings:
     )
     friction_coefficient: tuple[float, ...] = parameter(
         (0.6,),
-        """Coefficient of friction: one value, or one per contact frame; .inf for no slip (where all
-        are, coulomb/lcp is solved as no_slip/lcp, its limit).""",
+        """Coefficient of friction; .inf for no slip (where all are, coulomb/lcp is solved as no_slip/lcp,
+        its limit).""",
         when="Set to what the ground surely has: too much makes feet slip, too little stiffens the walk.",
         minimum=0.0,
         infinite=True,
@@ -129,8 +128,7 @@ class ModelSettings:
     )
     viscosity: tuple[float, ...] = parameter(
         (0.0,),
-        """Friction viscous: coefficient of friction, force per sliding speed: one value, or one per
-        contact frame.""",
+        "Friction viscous: coefficient of friction, force per sliding speed.",
         when="Set with friction viscous.",
         unit="N·s/m",
         minimum=0.0,
@@ -179,11 +177,9 @@ class ContactSettings:
 
     contact_time_constant_s: float = parameter(
         0.05,
-        """Time over which the velocity that a contact has now is removed. Short values ask the
-        ground to stop the foot at once: measured velocity (1 cm/s is enough) becomes a large
-        imagined force, and against ground that gives a little the loop runs away. One period
-        reproduces the papers and suits only perfectly rigid ground; 20 to 100 ms walk. Not below
-        period_s.""",
+        """Time over which the velocity that a contact has now is removed. Short values turn 1 cm/s of measured
+        velocity into a large imagined force, and on ground that gives a little the loop runs away. One period
+        reproduces the papers and suits only perfectly rigid ground; 20 to 100 ms walk. Not below period_s.""",
         when="Raise where feet chatter on soft ground, lower for hard ground and exact sensors.",
         unit="s",
         minimum=1e-5,
@@ -192,12 +188,13 @@ class ContactSettings:
     )
     contact_sources: tuple[str, ...] = parameter(
         (ESTIMATE,),
-        """Sources for a frame being in contact, one source or two that must agree. estimate: plan, distance and
-        the force that the leg's joints feel, of round feet under a floating base; touchdowns correct the
-        ground, and where it is as believed, or feet are flat, it is geometry and schedule. geometry: the frame is within contact_gap_m of the ground plane. schedule: it stands in the plan
-        (without a plan: always). force: ground_reaction/<frame> (WrenchStamped, world frame or any frame
-        whose force has the size of the contact force). state: contact_states (JointState: names are frames,
-        position 1 is contact, 0 is none).""",
+        """Sources for a frame being in contact, one source or two that must agree. estimate: plan, distance
+        and the force that the leg's joints feel, of round feet under a floating base; touchdowns
+        correct the ground, and where it is as believed, or feet are flat, it is geometry and
+        schedule. geometry: the frame is within contact_gap_m of the ground plane. schedule: it
+        stands in the plan (without a plan: always). force: ground_reaction/<frame> (WrenchStamped,
+        world frame or any frame whose force has the size of the contact force). state:
+        contact_states (JointState: names are frames, position 1 is contact, 0 is none).""",
         when="""geometry, schedule and what your sensors publish, force or state, for experiments or where
         joint torques say little; schedule alone where odometry drifts.""",
         choices=(ESTIMATE, "geometry", "schedule", *MEASURED),
@@ -234,9 +231,8 @@ class ContactSettings:
     least_normal_force_n: tuple[float, ...] = parameter(
         (0.0,),
         """Normal force with which each contact frame that touches pushes on the ground at least,
-        each corner of a flat foot a quarter: one value, or one per contact frame. With 0 an arm on a table pushes no more than its motion
-        needs, or with distribution least_torque as far as leaning on the table spares its
-        motors.""",
+        each corner of a flat foot a quarter. With 0 an arm on a table pushes no more than its motion needs,
+        or with distribution least_torque as far as leaning on the table spares its motors.""",
         when="Raise to press, as for polishing or to keep a hand on a wall.",
         unit="N",
         minimum=0.0,
@@ -260,14 +256,12 @@ class ContactSettings:
 GREATEST_GAINS = {"1/s": 1e5, "1/s^2": 1e6, "1/s^3": 1e7}
 """Largest gain by its unit, far above what any joint bears: more is a mistake in the unit."""
 
-_ONE_EACH = {"joint": "one per joint", "axis": "one per axis (x, y, z)"}
-
 
 def _gain(default: float, what: str, unit: str, per: str, when: str) -> Any:
     """The row of a gain, acceleration per ``what`` of a joint or an axis."""
     return parameter(
         (default,),
-        f"{what}: one value, or {_ONE_EACH[per]}.",
+        f"{what}.",
         when=when,
         unit=unit,
         minimum=0.0,
@@ -401,7 +395,7 @@ class SafetySettings:
 
     effort_rate_limits_nm_s: tuple[float, ...] = parameter(
         (),
-        "Fastest change of torque: one value, or one per joint; empty: any.",
+        "Fastest change of torque; empty: any.",
         when="Set where gears must not be jerked.",
         unit="N·m/s",
         minimum=1e-6,
@@ -412,7 +406,7 @@ class SafetySettings:
     )
     velocity_limits_rad_s: tuple[float, ...] = parameter(
         (),
-        """Largest joint speed: one value, or one per joint; empty: the limits of the URDF. Desired
+        """Largest joint speed; empty: the limits of the URDF. Desired
         accelerations do not lead beyond it, and torque that drives a joint further fades out
         over the next velocity_margin.""",
         when="Set below the URDF's to commission a robot.",
@@ -665,7 +659,7 @@ class NodeSettings:
     )
     damping_nm_s_rad: tuple[float, ...] = parameter(
         (0.05,),
-        "Damping of the safe output: one value, or one per joint.",
+        "Damping of the safe output.",
         when="Raise for heavy legs, until the robot sinks slowly; too much shakes.",
         unit="N·m·s/rad",
         minimum=0.0,

@@ -26,11 +26,11 @@ WIDTH, INDENT = 100, " " * 4
 
 KINDS = {
     "string": "text",
-    "boolean": "true or false",
-    "integer": "whole number",
+    "boolean": "bool",
+    "integer": "integer",
     "number": "number",
-    "strings": "list of texts",
-    "numbers": "list of numbers",
+    "strings": "texts",
+    "numbers": "numbers",
 }
 
 ROLES = {
@@ -104,37 +104,59 @@ def page(tables: Mapping[str, Sequence[ParameterSpec]]) -> str:
 Written by `{COMMAND}` from the tables that the nodes check their parameters with;
 changes made here are lost. [config/template.yaml](../{TEMPLATE.as_posix()}) has all of them with their defaults.
 
-A list of numbers takes one value for all, or one for each. *Live*: may change while the node is
-configured or active; all others only before it is configured. Ranges include their ends.
+*Texts* and *numbers* are lists; numbers take one value for all, or one for each. *Live*: may change while the
+node is configured or active; all others only before it is configured. Ranges include their ends.
 """
     first: dict[ParameterSpec, str] = {}
+    said: dict[tuple[str, str], str] = {}
     for node, table in tables.items():
         for spec in table:
             first.setdefault(spec, node)
-    return intro + "".join(_section(node, table, first) for node, table in tables.items())
+            said.setdefault((spec.name, spec.description), node)
+    return intro + "".join(_section(node, table, first, said) for node, table in tables.items())
 
 
-def _section(node: str, table: Sequence[ParameterSpec], first: Mapping[ParameterSpec, str]) -> str:
-    """One node's table for the page of parameters, in Markdown; rows of an earlier node by name alone."""
+def _section(
+    node: str,
+    table: Sequence[ParameterSpec],
+    first: Mapping[ParameterSpec, str],
+    said: Mapping[tuple[str, str], str],
+) -> str:
+    """One node's table for the page of parameters, in Markdown.
+
+    Args:
+        first: of each row the node that has it first: the others state its name alone.
+        said: of each name and description the node that has it first: the others refer to it.
+    """
     same: dict[str, list[str]] = {}
     for spec in table:
         if first[spec] != node:
             same.setdefault(first[spec], []).append(f"`{spec.name}`")
     shared = "".join(f" As in [{one}](#{one}): {', '.join(same[one])}." for one in same)
-    head = "| name | type | default | range or choices | unit | live | what it is, and when to change it |"
+    head = "| name | type | default | range, unit or choices | what it is, and when to change it |"
     rows = [
-        f"| `{spec.name}` | {KINDS[spec.kind]} | `{value_text(spec.default)}` "
-        f"| {_allowed(spec)} | {spec.unit} | {'yes' if spec.live else ''} "
-        f"| {_cell(spec.text)} |"
+        f"| `{spec.name}` | {_kind(spec)}{', live' if spec.live else ''} "
+        f"| `{value_text(spec.default)}` | {_allowed(spec)} | {_meaning(spec, node, said)} |"
         for spec in table
         if first[spec] == node
     ]
     intro = textwrap.fill(ROLES[node] + shared, 120, break_on_hyphens=False) + "\n"
-    return "\n".join([f"\n## {node}\n", intro, head, "|---" * 7 + "|", *rows]) + "\n"
+    return "\n".join([f"\n## {node}\n", intro, head, "|---" * 5 + "|", *rows]) + "\n"
+
+
+def _meaning(spec: ParameterSpec, node: str, said: Mapping[tuple[str, str], str]) -> str:
+    other = said[spec.name, spec.description]
+    return _cell(spec.text) if other == node else f"As in [{other}](#{other}). {_cell(spec.when)}"
+
+
+def _kind(spec: ParameterSpec) -> str:
+    """Type, and of what a list has one value each."""
+    return f"{KINDS[spec.kind]} per {spec.per}" if spec.per else KINDS[spec.kind]
 
 
 def _allowed(spec: ParameterSpec) -> str:
-    return ", ".join(f"`{choice}`" for choice in spec.choices) or range_text(spec)
+    limits = "; ".join(word for word in (range_text(spec), spec.unit) if word)
+    return ", ".join(f"`{choice}`" for choice in spec.choices) or limits
 
 
 def _cell(text: str) -> str:
@@ -180,7 +202,7 @@ def _comment(spec: ParameterSpec) -> list[str]:
 def _facts(spec: ParameterSpec) -> list[str]:
     """Type, unit, range, choices and whether live, as words; what does not apply is left out."""
     words = (
-        KINDS[spec.kind],
+        _kind(spec),
         spec.unit and f"in {spec.unit}",
         range_text(spec),
         spec.choices and "one of " + ", ".join(spec.choices),

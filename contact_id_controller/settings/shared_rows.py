@@ -22,9 +22,7 @@ def state_folder() -> Any:
     """The row of ``state_folder``."""
     return parameter(
         "",
-        """Folder of the file that keeps an engaged emergency stop until it is released, also when the
-        process is killed or the machine switched off; one file for each ROS domain, node name with its
-        namespace, and file name of urdf, another one where use_sim_time is true. Empty:
+        """Folder of the file that keeps an engaged emergency stop until it is released (safety.md). Empty:
         contact_id_controller in XDG_STATE_HOME, or in ~/.local/state. Only as given at the start of the
         node.""",
         when="Set where the home folder is not kept, as in a container.",
@@ -76,7 +74,7 @@ def command_interface() -> Any:
     return parameter(
         command_interfaces.DEFAULT,
         command_interfaces.description(),
-        when=f"{command_interfaces.BRIDGING} where the robot's side shall go on while this node is late.",
+        when=f"All but {command_interfaces.TORQUES_ONLY} where the robot's side shall go on while this node is late.",
         choices=tuple(command_interfaces.INTERFACES),
     )
 
@@ -89,8 +87,7 @@ def local_gain(what: str, unit: str, empty: str) -> Any:
     """The row of ``local_position_gain`` or ``local_velocity_gain``; what ``empty`` means."""
     return parameter(
         (),
-        f"""Local feedback: torque per joint {what} error, at the robot's rate: one value, or one per
-        joint; empty: {empty}.""",
+        f"Local feedback: torque per joint {what} error, at the robot's rate; empty: {empty}.",
         when="Set to what contact_id check proposes.",
         unit=unit,
         minimum=0.0,
@@ -103,7 +100,7 @@ def contact_radii(default_m: float, minimum_m: float) -> Any:
     """The row of ``contact_radii_m``."""
     return parameter(
         (default_m,),
-        "Radius of the round feet: one value, or one for each of contact_frames.",
+        "Radius of the round feet.",
         when="Set to the radius of the sphere of rubber.",
         unit="m",
         minimum=minimum_m,

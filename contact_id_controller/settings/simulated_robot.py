@@ -107,9 +107,8 @@ class SimulatedRobotSettings(Commanded, RobotRows):
 
     publish_robot: bool = parameter(
         False,
-        """Publish the URDF on /robot_description and, where tf2_msgs is there, all links on /tf, 50
-        times a second: RViz then draws the robot without robot_state_publisher, which must not run.""",
-        when="Set true to look at it in RViz without robot_state_publisher.",
+        """Publish the URDF on /robot_description and, where tf2_msgs is there, all links on /tf, 50 times a second.""",
+        when="Set true to look at it in RViz; robot_state_publisher must not run then.",
     )
 
     # The run
