@@ -227,6 +227,24 @@ def test_the_turn_of_a_sole_tells_how_far_joints_have_yielded(biped):
     assert errors[0] < 0.004 < 0.006 < errors[1]
 
 
+@pytest.mark.parametrize("soles", [SOLES, ()])
+def test_a_gyroscope_that_errs_as_soon_as_the_robot_steps_does_not_tilt_it(biped, soles):
+    """A bias of 1.1 degrees a second that walking brings along, after 20 s that told there was none."""
+    odometry, tilts = odometry_of(biped, soles), []
+    for k in range(3000):
+        steps = k >= 2000
+        left = k // 50 % 2 == 0
+        estimate = odometry.step(
+            DT, np.array([0.0, 0.02 * steps, 0.0]), UP, BENT, np.zeros(12),
+            [not steps or left, not steps or not left],
+        )  # fmt: skip
+        tilts.append(np.degrees(np.linalg.norm(estimate.rotation[2, :2])))
+    assert estimate.state == RUNNING, estimate.reasons
+    assert max(tilts[:2000]) < 0.1
+    assert max(tilts) < 2.0 and tilts[-1] < 0.5
+    assert estimate.gyroscope_bias[1] == pytest.approx(0.02, abs=2e-3)
+
+
 # With few samples
 
 

@@ -14,7 +14,9 @@ class BaseOdometrySettings:
 
     Attributes:
         gyroscope_noise, accelerometer_noise: densities, rad/s/sqrt(Hz) and m/s2/sqrt(Hz).
-        gyroscope_bias_walk, accelerometer_bias_walk: rad/s2/sqrt(Hz) and m/s3/sqrt(Hz).
+        gyroscope_bias_walk, accelerometer_bias_walk: rad/s2/sqrt(Hz) and m/s3/sqrt(Hz). What a gyroscope at rest would
+            need is less by far: while a robot walks its vibrations, aliased and rectified, are an error that stays for
+            some tenths of a second and has a mean.
         gyroscope_bias, accelerometer_bias: standard deviations before anything is measured, rad/s, m/s2.
         foot_walk: how far a standing foot may creep, m/sqrt(s).
         foot_position_noise_m: of one measurement of a foot by the encoders.
@@ -55,7 +57,7 @@ class BaseOdometrySettings:
 
     gyroscope_noise: float = 1e-3
     accelerometer_noise: float = 3e-2
-    gyroscope_bias_walk: float = 1e-5
+    gyroscope_bias_walk: float = 1e-3
     accelerometer_bias_walk: float = 1e-4
     gyroscope_bias: float = 0.02
     accelerometer_bias: float = 0.2
