@@ -71,9 +71,10 @@ SOUND, UNSOUND, TURNED, LARGE_GYRO_BIAS, LARGE_ACCEL_BIAS = range(5)
 SHORT_S = 0.03
 """So long after a touch-down feet bounce and slide: one may be refused before it counts as slipping, and the place of one
 that stands is the less sure the shorter it has stood."""
-WITHIN_PERIOD = 1.0 / 12.0
-"""Variance of the mean of a signal that went from one sample to the next at any time between, by the square of its
-change."""
+ONE_CHANGE, VIBRATION = 1.0 / 12.0, 1.0 / 2.0
+"""Variance of a signal's mean over a period by the square of the change between its two samples: if it changed once, at
+any time between, as forces do where feet land; and if it vibrates faster than it is sampled, as rates of a robot do, so
+that both samples are chance."""
 MEAN_S = 1.0
 """Time constant of the mean acceleration."""
 RELEASE = 0.5
@@ -129,17 +130,17 @@ def _carry(y, x, dt, gravity):
 
 
 @bare_kernel
-def _between_samples(a, dt, before):
-    """Variance an axis of what a signal (3,), m/s^2 or rad/s, adds up to that changed within dt, nobody knows when.
+def _between_samples(a, dt, share, before):
+    """Variance an axis of what a signal (3,), m/s^2 or rad/s, adds up to that changed within dt, nobody knows how.
 
-    before (3,): the sample before, 0 if there was none; becomes a. At 1 kHz it is next to nothing, at 100 Hz most of what
+    share: of the square of its change.  before (3,): the sample before, 0 if there was none; becomes a. At 1 kHz it is next to nothing, at 100 Hz most of what
     the doubt grows by while feet land.
     """
     total, none = 0.0, before[0] == 0.0 and before[1] == 0.0 and before[2] == 0.0
     for k in range(3):
         total += (a[k] - before[k]) ** 2
         before[k] = a[k]
-    return 0.0 if none else WITHIN_PERIOD * dt * dt * total / 3.0
+    return 0.0 if none else share * dt * dt * total / 3.0
 
 
 @bare_kernel
@@ -723,9 +724,9 @@ def step(integers, numbers, links, places, facts, x, P, inputs, record, buffer):
     propagate(tree, q, v, w, zeros[:6], zeros, motion, work)
     if dt > 0.0:
         gyro = noise * facts[F_GYRO] * dt
-        gyro += _between_samples(w, dt, record[O_SAMPLE + 3 : O_FEET])
+        gyro += _between_samples(w, dt, VIBRATION, record[O_SAMPLE + 3 : O_FEET])
         accel = noise * facts[F_ACCEL] * dt
-        accel += _between_samples(a, dt, record[O_SAMPLE : O_SAMPLE + 3])
+        accel += _between_samples(a, dt, ONE_CHANGE, record[O_SAMPLE : O_SAMPLE + 3])
         _predict_covariance(x, P, facts, dt, gyro, accel, scratch)
         _predict_state(x, w, a, dt, facts[F_GRAVITY], work)
     contacts = inputs[contacts_at:]
