@@ -8,6 +8,7 @@ import quadprog
 from scipy.integrate import solve_ivp
 from scipy.optimize import linprog
 
+from contact_id_controller.planning.walking.feet import Swing, SwingShape
 from contact_id_controller.planning.walking.program import next_landing
 from contact_id_controller.planning.walking.program_kernels import best_landing
 from contact_id_controller.planning.walking.step_rules import Rules, Situation, Weights
@@ -169,8 +170,12 @@ def slacks(rules, now, first_s, legs, z):
         most, speed = rules.foot_acceleration, back @ now.aloft[1]
         by_peak = np.maximum(most * moves_s**2 - speed**2 / most, 0.0) / 5.8
         far = np.minimum(rules.foot_speed * moves_s, by_peak)
-        way = back @ (u1 - now.aloft[0] - 0.5 * moves_s * now.aloft[1])
-        out += [far + rules.slack_m - way, far + rules.slack_m + way]
+        at = now.aloft[0] + 0.5 * moves_s * now.aloft[1]
+        way, low, high = back @ (u1 - at), -far, far
+        if first_s >= now.left_s and not np.isnan(now.previous[0]):
+            led = back @ (now.previous - at)
+            low, high = np.minimum(low, led), np.maximum(high, led)
+        out += [high + rules.slack_m - way, way - low + rules.slack_m]
     if legs:
         com, speed = along_the_pendulum(rules.rate, now.com, now.speed, p0, first_s)
         if now.both:
@@ -224,6 +229,7 @@ def random_problem(rng):
         offset=rng.choice([[0.0, 0.2], [0.26, 0.0], [0.0, 0.0]]),
         width=np.sort(rng.uniform(-0.1, 0.5, 2)),
         sole=rng.choice([0.0, 1.0]) * np.array([0.06, 0.03]),
+        foot_acceleration=40.0 if rate > 4.0 else 3.0,
         leg_m=rng.uniform(0.3, 0.6),
     )
     yaw, carry, both = rng.uniform(-3.0, 3.0), int(rng.integers(2)), bool(rng.integers(2))
@@ -398,6 +404,21 @@ def test_a_fast_foot_needs_time_to_stop():
         now = a_situation(rules, com=np.array([xi, 0.05]), aloft=aloft)
         landing = next_landing(rules, weights, now, np.array([0.05]))
         assert landing.footholds[0][0] == pytest.approx(u0[0] + way_x, abs=1e-6)
+
+
+def test_a_foot_on_its_way_lands_in_its_time():
+    """At the end of its reach and of its time it brakes already: G1, pushed by .5 m/s, landed .07 s late, and fell."""
+    rules, weights = a_biped(), Weights()
+    here, lands_s = a_situation(rules).feet[1], 0.25
+    goal = np.array([rules.reach[0], here[1]])
+    shape = SwingShape(0.06, 0.1, rules.settle_s)
+    swing = Swing(shape, 0.0, np.array([*here, 0.0]), 0.0, lands_s)
+    swing.aim(0.0, lands_s, goal, 0.0, 0.0)
+    for now_s in np.arange(0.05, lands_s - 0.03, 0.01):
+        left_s = lands_s - now_s
+        aloft = swing.at(now_s)[:2, :2]
+        now = a_situation(rules, aloft=aloft, previous=goal, left_s=left_s)
+        assert next_landing(rules, weights, now, np.array([left_s])) is not None
 
 
 def test_what_cannot_be_is_said():

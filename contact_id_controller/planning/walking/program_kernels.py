@@ -232,7 +232,8 @@ def _leg_rows(rules, now, first_s, A, b, n):
 def _swing_rows(rules, now, first_s, A, b, n):
     """Rows that keep u1 where the foot aloft gets in time, and stops; the number of rows so far.
 
-    From speed v to rest within T, at most a: half of v T, and as far to both sides as (a T^2 - v^2 / a) allows.
+    From speed v to rest within T, at most a: half of v T, and as far to both sides as (a T^2 - v^2 / a) allows. The
+    place to which the foot is on its way is in reach, too, in the time it has: it may brake already.
     """
     if now.both or math.isnan(now.aloft[0, 0]):
         return n
@@ -240,12 +241,18 @@ def _swing_rows(rules, now, first_s, A, b, n):
     turn, low, high, at = np.empty((2, 2)), np.empty(2), np.empty(2), np.empty(2)
     turn[0, 0] = turn[1, 1] = math.cos(now.heading)
     turn[1, 0], turn[0, 1] = math.sin(now.heading), -math.sin(now.heading)
+    on_its_way = first_s > now.left_s - INSTANT_S and not math.isnan(now.previous[0])
     for d in range(2):
         at[d] = now.aloft[0, d] + 0.5 * moves_s * now.aloft[1, d]
+    for d in range(2):
         speed = turn[0, d] * now.aloft[1, 0] + turn[1, d] * now.aloft[1, 1]
         by_peak = max(most * moves_s * moves_s - speed * speed / most, 0.0) / PEAK
-        high[d] = min(rules.foot_speed * moves_s, by_peak) + rules.slack_m
+        high[d] = min(rules.foot_speed * moves_s, by_peak)
         low[d] = -high[d]
+        if on_its_way:
+            ahead = turn[0, d] * (now.previous[0] - at[0]) + turn[1, d] * (now.previous[1] - at[1])
+            low[d], high[d] = min(low[d], ahead), max(high[d], ahead)
+        low[d], high[d] = low[d] - rules.slack_m, high[d] + rules.slack_m
     return _between(A, b, n, U1, -1, turn, at, low, high)
 
 
