@@ -19,6 +19,7 @@ from contact_id_controller.planning.gait.command import VelocityCommand, Waypoin
 from contact_id_controller.planning.walking.body import Body
 from contact_id_controller.planning.walking.feet import Swing, SwingShape
 from contact_id_controller.planning.walking.program import Landing, next_landing
+from contact_id_controller.planning.walking.program_kernels import aside
 from contact_id_controller.planning.walking.sequence import Event, Patience, Sequence
 from contact_id_controller.planning.walking.step_rules import Rules, Situation, Weights
 from contact_id_controller.planning.walking.support import region_of
@@ -283,15 +284,12 @@ class WalkingPlanner:
 
     def _in_reach(self, velocity: np.ndarray) -> np.ndarray:
         """The velocity (2,), m/s, heading frame, or what steps hold of it."""
-        rules = self.rules
-        size = float(np.linalg.norm(rules.offset))
-        aside = rules.offset / size if size > 0.0 else np.array([0.0, 1.0])
-        along = np.array([aside[1], -aside[0]])
-        share = COMMANDED / (rules.swing_s + rules.double_s)
-        wide = 0.5 * (rules.width[1] - rules.width[0]) * share
-        ahead, back = rules.reach * share
-        forwards = min(max(float(along @ velocity), -back), ahead)
-        return np.asarray(forwards * along + min(max(float(aside @ velocity), -wide), wide) * aside)
+        rules, (x, y) = self.rules, aside(self.rules.offset)
+        turn = np.array([[y, x], [-x, y]])  # its columns: along a step, and aside
+        wide = 0.5 * (rules.width[1] - rules.width[0])
+        room = np.array([[rules.reach[1], wide], [rules.reach[0], wide]])
+        room *= COMMANDED / (rules.swing_s + rules.double_s)
+        return np.asarray(turn @ np.clip(velocity @ turn, -room[0], room[1]))
 
     def _stepped(self) -> np.ndarray:
         """Velocity (2,) that steps are planned for, m/s, heading frame."""
@@ -428,10 +426,10 @@ class WalkingPlanner:
         size = float(np.linalg.norm(rules.offset))
         if size == 0.0:
             return rules
-        along = rules.offset / size
-        room = abs(float(along @ self._stepped())) * (rules.swing_s + rules.double_s) / COMMANDED
+        way = np.array(aside(rules.offset))
+        room = abs(float(way @ self._stepped())) * (rules.swing_s + rules.double_s) / COMMANDED
         wide = min(rules.width[0] + room, rules.width[1] - room)
-        return rules._replace(offset=along * wide) if wide > size else rules
+        return rules._replace(offset=way * wide) if wide > size else rules
 
     def _step(self, time_s: float) -> None:
         """Solve for the next event, and lead the feet aloft there."""

@@ -86,6 +86,18 @@ def _turned(heading, x, y, sign, out):
 
 
 @kernel
+def aside(offset):
+    """Unit vector (x, y) from group 1 to group 0 by their offset (2,): to the left where their middles are one.
+
+    Along it no leg crosses the other; across it, along (y, -x), they reach as far as they do.
+    """
+    size = math.sqrt(offset[0] ** 2 + offset[1] ** 2)
+    if size > 0.0:
+        return offset[0] / size, offset[1] / size
+    return 0.0, 1.0
+
+
+@kernel
 def _headings(rules, now, out):
     """Write the headings (4,) when u1 to u3 and the one after them land, rad."""
     cycle_s = rules.swing_s + rules.double_s
@@ -173,9 +185,7 @@ def _constraints(rules, now, headings, A, b):
         low[d] = -high[d]
     for index in (D1, D2):
         n = _between(A, b, n, index, -1, turn, nowhere, low, high)
-    # Along the offset between the groups no leg crosses the other; across it they reach as far as they do.
-    size = math.sqrt(rules.offset[0] ** 2 + rules.offset[1] ** 2)
-    x, y = (rules.offset[0] / size, rules.offset[1] / size) if size > 0.0 else (0.0, 1.0)
+    x, y = aside(rules.offset)
     lands = now.carry if now.both else 1 - now.carry  # the group that stands or lands at u1
     for k, index, minus in ((0, U1, -1), (1, U2, U1), (2, U3, U2)):
         _turned(headings[k], y, -x, 1.0, turn[:, 0])
