@@ -10,7 +10,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from contact_id_controller.diagnosis.arm_judge import JointFit, Motion, judged
-from contact_id_controller.diagnosis.hypotheses import Hypothesis, search
+from contact_id_controller.diagnosis.hypotheses import Hypothesis, gear_ratio, search, zero_offset
 from contact_id_controller.logs.log import Array
 from contact_id_controller.robot import RobotModel
 
@@ -23,8 +23,7 @@ LOAD = 0.05
 CLEAR = 8.0
 """So many times the residual a joint's model torque must vary for its gain to be known."""
 
-SEARCHED_OFFSET_RAD, SEARCHED_TILT_RAD = 0.5, 0.6
-SEARCHED_RATIO = 1.8
+SEARCHED_TILT_RAD = 0.6
 LARGEST_TILTS = (
     (np.pi, 0.0),
     (np.pi / 2, 0.0),
@@ -121,16 +120,7 @@ def offsets_and_gears(
             q[:, k] += by
             return judged(dataclasses.replace(motion, q=q), robot).cost
 
-        value, cost = search(moved, -SEARCHED_OFFSET_RAD, SEARCHED_OFFSET_RAD, fit.cost)
-        yield Hypothesis(
-            "zero offsets",
-            cost,
-            value,
-            OFFSET_RAD,
-            f"{joint} is {np.degrees(-value):+.1f} degrees off",
-            f"add {value:.3f} rad to the position of {joint}",
-            {"correct": {"position": {joint: {"plus": round(value, 4)}}}},
-        )
+        yield zero_offset(joint, moved, fit.cost, OFFSET_RAD)
 
         def geared(log_ratio: float, k: int = k) -> float:
             q, v, a = motion.q.copy(), motion.v.copy(), motion.a.copy()
@@ -138,17 +128,7 @@ def offsets_and_gears(
                 each[:, k] *= np.exp(log_ratio)
             return judged(dataclasses.replace(motion, q=q, v=v, a=a), robot).cost
 
-        value, cost = search(geared, -np.log(SEARCHED_RATIO), np.log(SEARCHED_RATIO), fit.cost)
-        ratio = float(np.exp(value))
-        yield Hypothesis(
-            "gear ratios",
-            cost,
-            value,
-            GEAR,
-            f"{joint} moves {ratio:.3f} of what the log has",
-            f"multiply position and velocity of {joint} by {ratio:.3f}",
-            {"correct": {c: {joint: {"times": round(ratio, 4)}} for c in ("position", "velocity")}},
-        )
+        yield gear_ratio(joint, geared, fit.cost, GEAR)
 
 
 def torque_constants(

@@ -21,6 +21,9 @@ PROBES = (-0.9, -0.35, -0.12, 0.12, 0.35, 0.9)
 NOTICED = 0.02
 """Gain from which a search is worth its time."""
 
+SEARCHED_OFFSET_RAD, SEARCHED_RATIO = 0.5, 1.8
+"""How far a zero is searched, and how large a gear ratio, or small its inverse."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Hypothesis:
@@ -79,3 +82,36 @@ def search(
         options={"maxiter": TRIALS, "xatol": 1e-3},
     )
     return min((float(found.fun), float(found.x)), (costs[k], probes[k]))[::-1]
+
+
+def zero_offset(
+    joint: str, moved: Callable[[float], float], before: float, tolerance: float
+) -> Hypothesis:
+    """A joint whose zero is another one; ``moved``: the cost with so much added to its position, rad."""
+    value, cost = search(moved, -SEARCHED_OFFSET_RAD, SEARCHED_OFFSET_RAD, before)
+    return Hypothesis(
+        "zero offsets",
+        cost,
+        value,
+        tolerance,
+        f"{joint} is {math.degrees(-value):+.1f} degrees off",
+        f"add {value:.3f} rad to the position of {joint}",
+        {"correct": {"position": {joint: {"plus": round(value, 4)}}}},
+    )
+
+
+def gear_ratio(
+    joint: str, geared: Callable[[float], float], before: float, tolerance: float
+) -> Hypothesis:
+    """A joint whose gear ratio is another one; ``geared``: the cost with its motion times a ratio, by its logarithm."""
+    value, cost = search(geared, -math.log(SEARCHED_RATIO), math.log(SEARCHED_RATIO), before)
+    ratio = math.exp(value)
+    return Hypothesis(
+        "gear ratios",
+        cost,
+        value,
+        tolerance,
+        f"{joint} moves {ratio:.3f} of what the log has",
+        f"multiply position and velocity of {joint} by {ratio:.3f}",
+        {"correct": {c: {joint: {"times": round(ratio, 4)}} for c in ("position", "velocity")}},
+    )

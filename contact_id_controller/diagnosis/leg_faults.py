@@ -11,7 +11,7 @@ import pinocchio as pin
 
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.even_samples import EvenSamples
-from contact_id_controller.diagnosis.hypotheses import Hypothesis, search
+from contact_id_controller.diagnosis.hypotheses import Hypothesis, gear_ratio, search, zero_offset
 from contact_id_controller.diagnosis.leg_judge import (
     Contacts,
     Stance,
@@ -28,7 +28,7 @@ DELAY_S = 0.006
 MOST_FEET = 4
 """Of which all orders are tried."""
 
-SEARCHED_OFFSET_RAD, SEARCHED_RATIO, SEARCHED_DELAY_S, SEARCHED_RADIUS_M = 0.5, 1.8, 0.08, 0.08
+SEARCHED_DELAY_S, SEARCHED_RADIUS_M = 0.08, 0.08
 DEG = np.pi / 180.0
 
 
@@ -195,31 +195,8 @@ def offsets_and_gears(
             v[:, k] *= np.exp(log_ratio)
             return cost(dataclasses.replace(stance, q=q, v=v), of)
 
-        value, least = search(moved, -SEARCHED_OFFSET_RAD, SEARCHED_OFFSET_RAD, before)
-        yield Hypothesis(
-            "zero offsets",
-            least,
-            value,
-            OFFSET_RAD,
-            f"{joints[k]} is {np.degrees(-value):+.1f} degrees off",
-            f"add {value:.3f} rad to the position of {joints[k]}",
-            {"correct": {"position": {joints[k]: {"plus": round(value, 4)}}}},
-        )
-        value, least = search(geared, -np.log(SEARCHED_RATIO), np.log(SEARCHED_RATIO), before)
-        ratio = float(np.exp(value))
-        yield Hypothesis(
-            "gear ratios",
-            least,
-            value,
-            GEAR,
-            f"{joints[k]} moves {ratio:.3f} of what the log has",
-            f"multiply position and velocity of {joints[k]} by {ratio:.3f}",
-            {
-                "correct": {
-                    c: {joints[k]: {"times": round(ratio, 4)}} for c in ("position", "velocity")
-                }
-            },
-        )
+        yield zero_offset(joints[k], moved, before, OFFSET_RAD)
+        yield gear_ratio(joints[k], geared, before, GEAR)
 
 
 def radius(stance: Stance, of: RobotOfLog) -> Hypothesis:
