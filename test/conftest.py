@@ -72,6 +72,22 @@ def bench_of():
 
 
 @pytest.fixture
+def node_of(tmp_path):
+    """Starts nodes in processes of their own (node_process.py), and kills them."""
+    from node_process import NodeProcess
+
+    made = []
+
+    def start(name, values, kind=NodeProcess):
+        made.append(kind(name, tmp_path, values))
+        return made[-1]
+
+    yield start
+    for process in made:
+        process.end()
+
+
+@pytest.fixture
 def same_random_configurations():
     """Pinocchio's random configurations are the same in every run."""
     import pinocchio

@@ -2,15 +2,13 @@
 
 import signal
 import struct
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
-import yaml
 from kinematic_walk import ROBOTS, KinematicWalk, planned_state
-from paths import QUADRUPED_URDF, ROOT
+from node_process import PATIENCE_S
+from paths import QUADRUPED_URDF
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -34,7 +32,6 @@ from contact_id_controller.ros.plan_messages import (  # noqa: E402
 )
 
 QUADRUPED = ROBOTS["quadruped"]
-PATIENCE_S = 120.0
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 PERIOD_NS, PLAN_NS, LEAD_NS = 1_000_000, 50_000_000, 20_000_000
@@ -48,35 +45,6 @@ def parameters(**changes):
         "posture": list(QUADRUPED.posture),
     }
     return {**values, **changes}
-
-
-class PlannerProcess:
-    """The node in its process."""
-
-    def __init__(self, folder, **changes):
-        file = folder / "planner.yaml"
-        file.write_text(
-            yaml.safe_dump({"gait_planner": {"ros__parameters": parameters(**changes)}})
-        )
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "contact_id_controller.ros.gait_planner",
-                "--ros-args",
-                "--params-file",
-                str(file),
-            ],
-            cwd=ROOT,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-
-    def finish(self):
-        """Exit code and what was printed."""
-        output, _ = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, output
 
 
 class Peer:
@@ -174,18 +142,8 @@ def peer():
 
 
 @pytest.fixture
-def planner(tmp_path):
-    processes = []
-
-    def start(**changes):
-        processes.append(PlannerProcess(tmp_path, **changes))
-        return processes[-1]
-
-    yield start
-    for process in processes:
-        if process.process.poll() is None:
-            process.process.kill()
-            process.process.wait()
+def planner(node_of):
+    return lambda **changes: node_of("gait_planner", parameters(**changes))
 
 
 def stamps(messages):
@@ -215,7 +173,7 @@ def test_each_period_of_the_stamps_gets_one_plan_however_slow_the_clock_on_the_w
     assert np.array_equal(plan.times_s, base.times_s)
     assert np.array_equal(plan.times_s, schedule.times_s)
     assert base.linear_velocities[-1, 0] == pytest.approx(0.2, abs=0.02)
-    process.process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
     code, output = process.finish()
     assert code == 0, output
     assert "Traceback" not in output
@@ -250,7 +208,7 @@ def test_a_gait_is_taken_by_its_name(peer, planner):
     peer.gait.publish(String(data="gallop"))
     peer.run(0.2)
     assert pairs == [{(0, 3), (1, 2)}, {(0, 2), (1, 3)}]
-    process.process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
     code, output = process.finish()
     assert code == 0 and "no gait 'gallop'" in output
 
@@ -288,7 +246,7 @@ def test_bad_states_make_no_plan_and_good_ones_make_the_next(peer, planner, spoi
     peer.run(0.06)
     peer.wait_for(lambda: peer.joints and stamps(peer.joints)[-1] >= bad_until_ns)
     assert not any(begin_ns < s < bad_until_ns + LEAD_NS for s in stamps(peer.joints))
-    process.process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
     code, output = process.finish()
     assert code == 0 and words in output
 
@@ -310,8 +268,8 @@ def test_bytes_that_are_no_message_are_told_and_end_nothing(peer, planner, topic
     peer.forget()
     peer.run(0.2)
     peer.wait_for(lambda: peer.joints)
-    assert process.process.poll() is None
-    process.process.send_signal(signal.SIGINT)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
     code, output = process.finish()
     assert code == 0 and "Traceback" not in output
 
@@ -356,8 +314,8 @@ def test_planning_begins_anew_when_time_goes_back(peer, planner):
         ({"gait_perod_s": 0.3}, "unknown parameter 'gait_perod_s', did you mean 'gait_period_s'"),
     ],
 )
-def test_bad_parameters_refuse_to_start_with_one_line(tmp_path, changes, words):
-    code, output = PlannerProcess(tmp_path, **changes).finish()
+def test_bad_parameters_refuse_to_start_with_one_line(planner, changes, words):
+    code, output = planner(**changes).finish()
     lines = [line for line in output.splitlines() if line.startswith("gait_planner:")]
     assert code == 1 and len(lines) == 1 and words in lines[0], output
     assert "Traceback" not in output

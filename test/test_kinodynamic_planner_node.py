@@ -1,16 +1,14 @@
 """The kinodynamic planner's node, run as its own process and met over real topics."""
 
 import math
-import subprocess
-import sys
 import threading
 import time
 
 import numpy as np
 import pinocchio as pin
 import pytest
-import yaml
-from paths import ROOT
+from node_process import PATIENCE_S, NodeProcess
+from paths import CONFIG
 from test_motion_planner import settings_of
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -35,8 +33,8 @@ from contact_id_controller.planning.kinodynamic.footstep_file import soles_of, s
 from contact_id_controller.planning.kinodynamic.motion_planner import LEAD_TIME_S  # noqa: E402
 from contact_id_controller.ros import conversions  # noqa: E402
 from contact_id_controller.ros.packed import stamp_ns  # noqa: E402
+from contact_id_controller.settings.parameter_file import ParameterFile  # noqa: E402
 
-PATIENCE_S = 120.0
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -45,30 +43,18 @@ FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
 STRIDE_M = 0.08
 
 
-class Process:
+class Process(NodeProcess):
     """The node in its process; its output is read while it runs."""
 
-    def __init__(self, folder, **changes):
-        values = {"footsteps": "", "stride_m": STRIDE_M, **changes}
-        settings = yaml.safe_load((ROOT / "config/plans/solo12.yaml").read_text(encoding="utf-8"))
-        settings[NAME]["ros__parameters"] |= values
-        file = folder / "planner.yaml"
-        file.write_text(yaml.safe_dump(settings))
-        module = f"contact_id_controller.ros.{NAME}"
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", module, "--ros-args", "--params-file", str(file)],
-            cwd=ROOT,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
         self.lines = []
-        threading.Thread(target=lambda: self.lines.extend(self.process.stdout), daemon=True).start()
+        threading.Thread(target=lambda: self.lines.extend(self.stdout), daemon=True).start()
 
-    def end(self):
-        self.process.terminate()
-        code = self.process.wait(PATIENCE_S)
-        return code, "".join(self.lines)
+    def finish(self):
+        """Exit code and what was printed until it was asked to end."""
+        self.terminate()
+        return self.wait(PATIENCE_S), "".join(self.lines)
 
 
 class Peer:
@@ -205,18 +191,11 @@ def peer():
 
 
 @pytest.fixture
-def node(tmp_path):
-    made = []
-
-    def start(**changes):
-        made.append(Process(tmp_path, **changes))
-        return made[-1]
-
-    yield start
-    for each in made:
-        if each.process.poll() is None:
-            each.process.kill()
-            each.process.wait()
+def node(node_of):
+    """Starts the node with what config/plans/solo12.yaml says of it, but for changes."""
+    section = ParameterFile(CONFIG / "plans/solo12.yaml").section(NAME)
+    values = {**section, "footsteps": "", "stride_m": STRIDE_M}
+    return lambda **changes: node_of(NAME, {**values, **changes}, Process)
 
 
 def test_a_plan_is_looked_at_before_it_moves(peer, node):
@@ -253,7 +232,7 @@ def test_a_plan_is_looked_at_before_it_moves(peer, node):
     assert (stance[1] == [0, 1, 1, 1]).all() and (np.abs(loads[stance == 0]) < 1e-9).all()
     np.testing.assert_allclose(loads.sum(axis=1), peer.robot.weight, rtol=0.1)
     assert peer.call("execute") == (False, "no plan to execute: call ~/plan first")
-    code, output = process.end()
+    code, output = process.finish()
     assert code == 0 and "Traceback" not in output, output
 
 
@@ -307,7 +286,7 @@ def test_what_cannot_be_done_is_said_in_one_line(peer, node):
     peer.v[0] = 0.3
     good, words = peer.call("plan")
     assert not good and "the robot moves with 0.3 m/s" in words, words
-    code, output = process.end()
+    code, output = process.finish()
     assert code == 0 and "Traceback" not in output, output
 
 
@@ -355,4 +334,4 @@ def test_bytes_that_are_no_message_end_no_planner(peer, node):
         while not answer.done() and time.monotonic() < end_s:
             peer.spin(0.05)
         assert answer.done() and not answer.result().success
-    assert process.process.poll() is None
+    assert process.poll() is None

@@ -1,4 +1,4 @@
-"""Lemke's method: the published problems, the ends it can have, warm starts and bad input."""
+"""Lemke's method, its ends, warm starts and bad input; the published problems, by principal pivoting too."""
 
 import itertools
 import os
@@ -10,7 +10,7 @@ import pytest
 
 from contact_id_controller.exceptions import LcpError
 from contact_id_controller.kernels import compile as _compile
-from contact_id_controller.lcp import lemke, lemke_friction
+from contact_id_controller.lcp import lemke, lemke_friction, ppm
 from experiments.benchmark import lcp_problems as problems
 
 
@@ -37,33 +37,40 @@ def assert_solves(M, q, result, tolerance=1e-10):
     assert (result.z * result.w == 0).all()
 
 
+BOTH = pytest.mark.parametrize("solver", [lemke, ppm])
+
+
+@BOTH
 @pytest.mark.parametrize("n", [1, 2, 5, 8, 10])
-def test_murty(n):
-    M, q = problems.murty(n)
-    expected = np.zeros(n)
-    expected[-1] = 2.0**n
-    np.testing.assert_allclose(lemke(M, q).z, expected, atol=1e-9)
+def test_murty(solver, n):
+    result = solver(*problems.murty(n))
+    assert result.status == "solved"
+    np.testing.assert_allclose(result.z, 2.0**n * np.eye(n)[-1], atol=1e-9)
 
 
+@BOTH
 @pytest.mark.parametrize("n", [1, 3, 6, 9])
-def test_fathi(n):
-    M, q = problems.fathi(n)
-    np.testing.assert_allclose(lemke(M, q).z, np.eye(n)[0], atol=1e-12)
+def test_fathi(solver, n):
+    np.testing.assert_allclose(solver(*problems.fathi(n)).z, np.eye(n)[0], atol=1e-12)
 
 
-def test_kostreva():
-    np.testing.assert_allclose(lemke(*problems.kostreva()).z, np.full(3, 1 / 3), rtol=1e-14)
+@BOTH
+def test_kostreva_does_not_cycle(solver):
+    result = solver(*problems.kostreva())
+    assert result.status == "solved" and result.pivots < 40
+    np.testing.assert_allclose(result.z, np.full(3, 1 / 3), rtol=1e-14)
 
 
-def test_cottle_pang_stone_4_4_7():
-    result = lemke(*problems.cottle_pang_stone())
-    np.testing.assert_allclose(result.z, [0, 1, 3], atol=1e-14)
-    np.testing.assert_allclose(result.w, [2, 0, 0], atol=1e-14)
+@BOTH
+def test_cottle_pang_stone_4_4_7(solver):
+    result = solver(*problems.cottle_pang_stone())
+    np.testing.assert_allclose(result.z, [0, 1, 3], atol=1e-13)
+    np.testing.assert_allclose(result.w, [2, 0, 0], atol=1e-13)
 
 
-def test_two_by_two():
-    result = lemke([[2, 1], [1, 2]], [-5, -6])
-    np.testing.assert_allclose(result.z, [4 / 3, 7 / 3], rtol=1e-15)
+@BOTH
+def test_two_by_two(solver):
+    np.testing.assert_allclose(solver([[2, 1], [1, 2]], [-5, -6]).z, [4 / 3, 7 / 3], rtol=1e-14)
 
 
 def test_empty_and_trivial_problems_need_no_pivot():
@@ -127,13 +134,14 @@ def test_nearly_singular_solution_is_refined():
     assert_solves(A, -A @ z, result, 1e-14)
 
 
-def test_warm_start_at_the_solution_takes_no_pivot_and_a_wrong_one_does_no_harm():
+@BOTH
+def test_warm_start_at_the_solution_takes_no_pivot_and_a_wrong_one_does_no_harm(solver):
     M, q = problems.fathi(6)
-    cold = lemke(M, q)
-    warm = lemke(M, q, warm_start=cold.basis)
+    cold = solver(M, q)
+    warm = solver(M, q, warm_start=cold.basis)
     assert warm.pivots == 0
     np.testing.assert_array_equal(warm.z, cold.z)
-    np.testing.assert_allclose(lemke(M, q, warm_start=~cold.basis).z, cold.z, atol=1e-12)
+    np.testing.assert_allclose(solver(M, q, warm_start=~cold.basis).z, cold.z, atol=1e-12)
 
 
 def test_covering_vector_chooses_the_path():

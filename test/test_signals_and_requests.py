@@ -2,12 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 import yaml
+from node_process import NodeProcess
 from paths import ROOT
 from robots import QUADRUPED, QUADRUPED_FEET
 from ros2_control_hosts import kill_all_of
@@ -53,17 +52,10 @@ class Peer:
 
     def __init__(self, name, folder):
         self.name, self.log = name, folder / "log"
-        file = folder / "parameters.yaml"
-        file.write_text(yaml.safe_dump({name: {"ros__parameters": NODES[name]}}))
-        module = f"contact_id_controller.ros.{name}"
+        environment = {**os.environ, "ROS_LOG_DIR": str(folder)}
         with open(self.log, "wb") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", module, "--ros-args", "--params-file", str(file)],
-                env={**os.environ, "PYTHONPATH": str(ROOT), "ROS_LOG_DIR": str(folder)},
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            options = {"stdout": output, "env": environment, "start_new_session": True}
+            self.process = NodeProcess(name, folder, NODES[name], **options)
         self.context = rclpy.Context()
         rclpy.init(context=self.context)
         self.node = Node("attacker", context=self.context)

@@ -1,13 +1,11 @@
 """The simulated robot's node, run as its own process and met over real topics."""
 
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
-import yaml
+from node_process import PATIENCE_S, NodeProcess
 from paths import QUADRUPED_URDF
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -31,7 +29,7 @@ from contact_id_controller.settings.specification import table_of  # noqa: E402
 LEGS = ("LF", "RF", "LH", "RH")
 JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
 STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
-PATIENCE_S = 120.0
+NAME = "simulated_robot"
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
@@ -48,38 +46,6 @@ def parameters(**changes):
     }
     values.update(changes)
     return values
-
-
-class Robot:
-    """The node in its process."""
-
-    def __init__(self, folder, **changes):
-        file = folder / "robot.yaml"
-        file.write_text(
-            yaml.safe_dump({"simulated_robot": {"ros__parameters": parameters(**changes)}})
-        )
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "contact_id_controller.ros.simulated_robot",
-                "--ros-args",
-                "--params-file",
-                str(file),
-            ],
-            cwd=QUADRUPED_URDF.parents[1],
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-
-    def is_running(self):
-        return self.process.poll() is None
-
-    def finish(self):
-        """Exit code and what was printed."""
-        output, _ = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, output
 
 
 class Responder:
@@ -141,7 +107,7 @@ def context():
 def standing(context, tmp_path_factory):
     """A run in lockstep in which the robot stands for half a second, seen from both sides."""
     folder = tmp_path_factory.mktemp("standing")
-    robot = Robot(folder, record_path=str(folder / "run.npz"))
+    robot = NodeProcess(NAME, folder, parameters(record_path=str(folder / "run.npz")))
     responder = Responder(context)
     responder.spin_while(robot.is_running)
     code, output = robot.finish()
@@ -164,18 +130,8 @@ def listen(context):
 
 
 @pytest.fixture
-def start(tmp_path):
-    robots = []
-
-    def start_robot(**changes):
-        robots.append(Robot(tmp_path, **changes))
-        return robots[-1]
-
-    yield start_robot
-    for robot in robots:
-        if robot.is_running():
-            robot.process.kill()
-            robot.process.wait()
+def start(node_of):
+    return lambda **changes: node_of(NAME, parameters(**changes))
 
 
 def test_lockstep_every_period_is_one_state_and_the_robot_stands(standing):
@@ -486,7 +442,7 @@ def test_an_interrupted_robot_still_writes_its_record(listen, start, tmp_path):
     responder.spin_while(
         lambda: not responder.states or stamp_ns(responder.states[-1].header.stamp) < 50_000_000
     )
-    robot.process.send_signal(signal.SIGINT)
+    robot.send_signal(signal.SIGINT)
     responder.spin_while(robot.is_running)
     code, output = robot.finish()
     assert code == 0, output

@@ -2,14 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
-import yaml
-from paths import ROOT
+from node_process import NodeProcess
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -38,55 +35,27 @@ STATES = 300
 COMPILING_S = 300.0
 
 
-class Process:
+class Process(NodeProcess):
     """The controller's process; with its output in a file."""
 
-    def __init__(self, folder, **changes):
-        file = folder / "controller.yaml"
-        file.write_text(yaml.safe_dump({"controller": {"ros__parameters": parameters(**changes)}}))
+    def __init__(self, name, folder, values):
         self.log = folder / "controller.log"
-        environment = dict(
-            os.environ,
-            PYTHONPATH=str(ROOT),
-            ROS_LOG_DIR=str(folder),
-        )
+        environment = {**os.environ, "ROS_LOG_DIR": str(folder)}
         with open(self.log, "wb") as output:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "contact_id_controller.ros.controller",
-                    "--ros-args",
-                    "--params-file",
-                    str(file),
-                ],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-            )
+            super().__init__(name, folder, values, stdout=output, env=environment)
 
-    def end(self, number=signal.SIGINT):
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        return self.process.wait(PATIENCE_S)
+    def finish(self, number=signal.SIGINT):
+        if self.is_running():
+            self.send_signal(number)
+        return self.wait(PATIENCE_S)
 
     def text(self):
         return self.log.read_text()
 
 
 @pytest.fixture
-def start(tmp_path):
-    started = []
-
-    def make(**changes):
-        started.append(Process(tmp_path, **changes))
-        return started[-1]
-
-    yield make
-    for process in started:
-        if process.process.poll() is None:
-            process.process.kill()
-            process.process.wait()
+def start(node_of):
+    return lambda **changes: node_of("controller", parameters(**changes), Process)
 
 
 @pytest.fixture
@@ -184,7 +153,7 @@ def test_lockstep_answers_every_state_once_then_ends_safely_with_its_record(star
     robot.send(0.5)
     assert robot.until(lambda: len(robot.commands) == STATES + 2)
     assert not np.allclose(robot.commands[-1], -0.5 * VELOCITY, atol=1e-3)
-    assert controller.end() == 0
+    assert controller.finish() == 0
     # The last word is the safe output, even of a process that was interrupted.
     assert robot.until(lambda: len(robot.commands) == STATES + 3)
     assert np.allclose(robot.commands[-1], -0.5 * VELOCITY)
@@ -238,12 +207,12 @@ def test_lifecycle_services_and_markers(start, robot):
     assert robot.until(lambda: robot.markers)
     assert len(robot.markers[0].markers) == 8
     assert robot.change(Transition.TRANSITION_ACTIVE_SHUTDOWN)
-    assert controller.process.wait(PATIENCE_S) == 0
+    assert controller.wait(PATIENCE_S) == 0
 
 
 def test_process_that_cannot_start_by_itself_ends_with_one_line(start):
     controller = start(autostart=True, joints=[*JOINTS, "tail"])
-    assert controller.process.wait(PATIENCE_S) == 1
+    assert controller.wait(PATIENCE_S) == 1
     lines = controller.text().strip().splitlines()
     assert len(lines) == 1
     assert "'tail'" in lines[0]
@@ -253,7 +222,7 @@ def test_process_that_cannot_start_by_itself_ends_with_one_line(start):
 def test_signals_end_an_idle_process_in_order(start, robot, number):
     controller = start()
     assert robot.lifecycle.wait_for_service(PATIENCE_S)
-    assert controller.end(number) == 0
+    assert controller.finish(number) == 0
     assert controller.text().strip() == ""
 
 
@@ -264,6 +233,6 @@ def test_a_signal_to_an_active_process_leaves_the_safe_output(start, robot, numb
     robot.send(PERIOD_S)
     assert robot.until(lambda: len(robot.commands) == 1), controller.text()
     assert not np.allclose(robot.commands[-1], -0.5 * VELOCITY, atol=1e-3)
-    assert controller.end(number) == 0
+    assert controller.finish(number) == 0
     assert robot.until(lambda: len(robot.commands) == 2), controller.text()
     assert np.allclose(robot.commands[-1], -0.5 * VELOCITY)
