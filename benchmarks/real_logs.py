@@ -46,6 +46,7 @@ JOINTS = [
 """Order of the joints in the logs."""
 SOLES, RADIUS_M, IMU = ("l_sole", "r_sole"), 1e-3, "root_link_imu_frame"
 PAPER = "matlab/resources/walking.mat", "matlab/resources/model.urdf"
+SWAYING = "matlab/resources/com-sinusoid.mat", "matlab/resources/model.urdf"
 KINDYN = (
     "src/TestData/walking/sync-walkingFrontAndBackGoodTrial.mat",
     "src/TestData/models/iCubGenova04.urdf",
@@ -250,6 +251,7 @@ def main() -> None:
           "lost | us a step |\n|" + "---|" * 11)  # fmt: skip
     for name, copy, (matlab, urdf), imu in (
         ("walking", given.paper, PAPER, IMU),
+        ("swaying", given.paper, SWAYING, IMU),
         ("front and back", given.kindyn, KINDYN, IMU),
         (
             "iCub 3 in Gazebo",

@@ -270,11 +270,11 @@ def test_a_force_that_changed_between_two_samples_makes_the_velocity_doubtful():
     for change in (0.0, 30.0):
         odometry = solo()
         Standing(odometry, noise=0.0).steps(400)
-        odometry.take(0.01, np.zeros(3), UP + [change, 0.0, 0.0], SOLO_POSTURE, np.zeros(12))
+        odometry.take(1.5 * DT, np.zeros(3), UP + [change, 0.0, 0.0], SOLO_POSTURE, np.zeros(12))
         odometry._contacts[:] = 0.0
         advance(odometry.arrays)
         grown.append(np.diag(odometry._P)[3:6].copy())
-    np.testing.assert_allclose(grown[1] - grown[0], 0.01**2 * 30.0**2 / 36.0, rtol=1e-6)
+    np.testing.assert_allclose(grown[1] - grown[0], (1.5 * DT) ** 2 * 30.0**2 / 36.0, rtol=1e-6)
 
 
 def test_pose_and_twist_covariances_are_those_of_samples():
@@ -616,6 +616,21 @@ def test_states_that_a_busy_computer_read_late_do_not_lose_the_pose(short_walk, 
     assert np.linalg.norm((run.velocity - truth)[found:], axis=1).max() < 0.1
     deviation = np.sqrt(np.diag(odometry.estimate.pose_covariance))[:3]
     assert (np.abs(run.errors[-1]) < 4.0 * deviation).all()
+
+
+def read_in_bursts(t, inputs):
+    """Who reads the states stalls for 60 ms of each 100, and stamps what has waited with the time at which it goes on."""
+    k = round(t / DT)
+    if 500 <= k < 2500 and k % 100 < 60:
+        inputs["dt"] = 1e-6 if k % 100 else 60.0 * DT - 59e-6
+
+
+def test_states_that_were_read_in_bursts_are_as_good_as_others(short_walk):
+    """A log is stamped where it is written: legs do not move by what waited in no time."""
+    run, late = Run(short_walk), Run(short_walk, change=read_in_bursts)
+    assert set(late.states) == {RUNNING}
+    assert np.linalg.norm(late.position - run.position, axis=1).max() < 5e-3
+    assert late.velocity_rms < 1.5 * run.velocity_rms
 
 
 def test_a_walk_that_was_lost_is_found_again_while_it_goes_on(short_walk):

@@ -402,9 +402,14 @@ def test_time_that_jumps_is_said(run, step_s):
         run.step()
         faults = run.estimate.faults
     if np.isfinite(step_s):
-        words = "ms without states are bridged" if step_s == 0.3 else "time advanced by"
-        assert any(words in fault for fault in faults)
         assert not run.estimate.forces_known
+    if (
+        step_s == 0.3
+    ):  # of a robot that stands still, as soon as no states follow that were read late
+        run.step()
+        assert any("ms without states are bridged" in fault for fault in run.estimate.faults)
+    elif np.isfinite(step_s):
+        assert any("time advanced by" in fault for fault in faults)
 
 
 @pytest.mark.parametrize("off_s", [-1e3, 0.3, 3600.0, np.nan, np.inf])

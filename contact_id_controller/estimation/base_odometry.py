@@ -59,6 +59,11 @@ USUAL_PERIODS = 2.0
 """Of the usual time between states; a longer one is a gap."""
 USUAL_SHARE = 0.05
 """Of a new time between states in the usual one."""
+SAME_MOTION, ENCODER_STEP = 0.5, 1e-3
+"""Share of the joints' motion, and rms of it, rad or m, by which it may differ from that of a usual period: encoders
+count in steps."""
+BURST_PERIODS = 0.5
+"""Of the usual time between states; less is between states that were read together."""
 
 COAST_S = 0.02
 """Over a longer gap, and without believable samples for longer, the base is taken to keep its velocity, which is
@@ -165,7 +170,7 @@ class BaseOdometry:
         self._still: list[np.ndarray] = []
         self._still_s = 0.0
         self._finding_s: float | None = None
-        self._usual_s = 0.0
+        self._usual_s = self._owed_s = self._late_s = 0.0
         self._set_rotation(_turned(yaw))
         if position is not None:
             self._record[filtering.O_POSITION : filtering.O_POSITION + 3] = position
@@ -225,8 +230,9 @@ class BaseOdometry:
             )
             self._gap_s = dt if 0.0 < dt < np.inf else 0.0
             dt = settings.gap_limit_s if dt > 0.0 else 0.0
-        self._inputs[filtering.I_DT] = dt
-        self._unseen_s = self._unseen(dt)
+        arrays = self.arrays
+        gap = not trouble and dt > USUAL_PERIODS * self._usual_s > 0.0
+        before = (arrays.position.copy(), arrays.velocity.copy()) if gap else None
         gyro, accel = SILENCE if gyro is None else gyro, SILENCE if accel is None else accel
         turn, felt, place, speed, _ = self._places
         try:
@@ -236,6 +242,34 @@ class BaseOdometry:
             put("accel", accel, felt)
             put("q_joints", q_joints, place)
             put("v_joints", v_joints, speed)
+        self._inputs[filtering.I_DT] = step = self._elapsed(dt, before)
+        self._late_s = max(step - dt, 0.0)
+        self._unseen_s = self._unseen(step)
+
+    def _elapsed(self, dt: float, before: tuple[np.ndarray, np.ndarray] | None) -> float:
+        """How long after the states before these were measured, s, which is not dt where they were read late.
+
+        Who stalls reads what has waited at once and stamps it so: a gap in which joints have moved no more than in a usual
+        period, and after it states between which there is next to no time. Each has a usual period, until that of the
+        gap is spent; where no such states follow, as after a gap in which a robot stood still, it is one.
+
+        Args:
+            dt: s, by the stamps.  before: positions and velocities (na,) of the states before; None: there is no gap.
+        """
+        usual_s, owed_s = self._usual_s, self._owed_s
+        if owed_s > 0.0:
+            step = min(usual_s, dt + owed_s) if dt < BURST_PERIODS * usual_s else dt + owed_s
+            self._owed_s = owed_s - (step - dt)
+            return step
+        if before is None:
+            return dt
+        moved = self.arrays.position - before[0]
+        usually = 0.5 * usual_s * (self.arrays.velocity + before[1])
+        same = max(SAME_MOTION * np.linalg.norm(moved), ENCODER_STEP * math.sqrt(len(moved)))
+        if not np.linalg.norm(moved - usually) < same:
+            return dt
+        self._owed_s = dt - usual_s
+        return usual_s
 
     def judge(self, fault: int) -> None:
         """What ``take`` does with that verdict."""
@@ -246,7 +280,8 @@ class BaseOdometry:
             trouble.append("joint positions or velocities are not finite")
         self.imu_bad_s = 0.0
         if fault != GOOD:
-            self._memory[M_BAD_S] -= self._unseen_s  # unread states are no silence of the IMU
+            # States that are unread, or were read late, are no silence of the IMU.
+            self._memory[M_BAD_S] -= self._unseen_s + self._late_s
             self.imu_bad_s = float(self._memory[M_BAD_S])
             trouble.append(f"IMU is {FAULTS[fault]} for {1e3 * self.imu_bad_s:.0f} ms")
         if fault != GOOD or self._unseen_s:
