@@ -284,6 +284,7 @@ def test_what_cannot_be_done_is_said_in_one_line(peer, node):
     good, words = peer.call("plan")
     assert not good and words.startswith("no plan: phase ") and "foot FL_FOOT" in words, words
     peer.v[0] = 0.3
+    peer.run(0.1)  # the state comes before the request
     good, words = peer.call("plan")
     assert not good and "the robot moves with 0.3 m/s" in words, words
     code, output = process.finish()
