@@ -188,11 +188,14 @@ def dense_step(odometry, state, P, does, since_s, inputs):
         G[15 + 3 * i : 18 + 3 * i] = pin.skew(feet[i]) @ R
     Phi = np.eye(n) + A * dt + A @ A * dt**2 / 2.0
     walk = np.repeat(
-        [0.0, s.accelerometer_noise, 0.0, s.gyroscope_bias_walk, s.accelerometer_bias_walk],
+        [0.0, s.accelerometer_noise, 0.0, 0.0, s.accelerometer_bias_walk],
         3,
     )
     walk = np.concatenate([walk, np.full(3 * F, s.foot_walk)])
-    P = Phi @ P @ Phi.T + (s.gyroscope_noise**2 * G @ G.T + np.diag(walk**2)) * dt
+    Q = s.gyroscope_noise**2 * G @ G.T + np.diag(walk**2)
+    level = np.eye(3) - (1.0 - filtering.VERTICAL_SHARE) * np.outer(R[2], R[2])
+    Q[9:12, 9:12] += s.gyroscope_bias_walk**2 * level
+    P = Phi @ P @ Phi.T + Q * dt
     felt = R @ a + gravity
     p, vel, R = p + vel * dt + felt * dt**2 / 2.0, vel + felt * dt, R @ pin.exp3(w * dt)
     feet = np.array(feet)

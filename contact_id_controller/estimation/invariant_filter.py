@@ -75,6 +75,9 @@ ONE_CHANGE, VIBRATION = 1.0 / 12.0, 1.0 / 2.0
 """Variance of a signal's mean over a period by the square of the change between its two samples: if it changed once, at
 any time between, as forces do where feet land; and if it vibrates faster than it is sampled, as rates of a robot do, so
 that both samples are chance."""
+VERTICAL_SHARE = 1e-4
+"""Of the variance by which the gyroscope's bias walks, about the vertical: there only feet tell it, and they slide as they
+turn, while gravity tells the rest."""
 MEAN_S = 1.0
 """Time constant of the mean acceleration."""
 RELEASE = 0.5
@@ -181,8 +184,11 @@ def _predict_covariance(x, P, facts, dt, gyro, accel, scratch):
             P[c, r] = mean
     for k in range(3):
         P[E_VELOCITY + k, E_VELOCITY + k] += accel
-        P[E_GYRO + k, E_GYRO + k] += facts[F_GYRO_WALK] * dt
         P[E_ACCEL + k, E_ACCEL + k] += facts[F_ACCEL_WALK] * dt
+        P[E_GYRO + k, E_GYRO + k] += facts[F_GYRO_WALK] * dt
+        for j in range(3):
+            upwards = (1.0 - VERTICAL_SHARE) * x[6 + k] * x[6 + j]
+            P[E_GYRO + k, E_GYRO + j] -= facts[F_GYRO_WALK] * dt * upwards
     soles = E_FEET + 3 * _feet_in(x, n)
     for k in range(E_FEET, n):
         P[k, k] += facts[F_FOOT_WALK if k < soles else F_SOLE_WALK] * dt
