@@ -9,7 +9,7 @@
 MuJoCo, one process, true state, friction 0.6. Each 2 to 4 s another velocity: at most ``--most`` forwards and aside, m/s,
 and turning, rad/s; ``--always``: this one. ``--push``: at the half of the time, to the left within 0.1 s; impulse per
 mass, m/s. ``--topics``: the processes of `contact_id demo` in lockstep, driven by cmd_vel. Landings: largest speeds of the
-middle of a sole when it first touches in a swing. Measured: results/walks.md.
+middle of a sole a period before it first touches in a swing. Measured: results/walks.md.
 """
 
 import argparse
@@ -66,18 +66,22 @@ class Commands:
 
 
 class Landings:
-    """Largest speeds down and along the ground with which soles land, m/s: the first touch of each swing."""
+    """Largest speeds down and along the ground with which soles land, m/s: the first touch of each swing.
+
+    A state with a force is one after the impact, by which one corner has turned the sole.
+    """
 
     def __init__(self, run: InProcessRun) -> None:
         self.run, self.down, self.along = run, 0.0, 0.0
+        self.last = run.state
         self.data, self.swing = run.robot.model.createData(), 0.0
         frames = [foot.frame for foot in run.settings.feet]
         self.rows = [np.flatnonzero(np.array(frames) == f) for f in run.planner.body.frames]
 
     def look(self, period: Period) -> None:
         """At one period."""
-        planner, robot, q = self.run.planner, self.run.robot, period.before.q
-        sequence = planner.sequence
+        planner, robot, sequence = self.run.planner, self.run.robot, self.run.planner.sequence
+        before, self.last = self.last, period.before
         since_s = period.before.time_s - sequence.lifted_s
         if sequence.both or self.swing == sequence.lifted_s or since_s < sequence.patience.early_s:
             return
@@ -86,7 +90,7 @@ class Landings:
             return
         self.swing = sequence.lifted_s
         frame = robot.frame_id(planner.body.frames[foot])
-        pin.forwardKinematics(robot.model, self.data, q, period.before.v)
+        pin.forwardKinematics(robot.model, self.data, before.q, before.v)
         turn = pin.updateFramePlacement(robot.model, self.data, frame).rotation
         motion = pin.getFrameVelocity(robot.model, self.data, frame, pin.LOCAL_WORLD_ALIGNED)
         middle = np.mean([self.run.settings.feet[row].center for row in self.rows[foot]], axis=0)
