@@ -155,11 +155,11 @@ def test_a_robot_that_is_elsewhere_at_once_is_planned_for_anew(walk):
 
 @pytest.mark.parametrize("degrees", [0, 45, 90, 135, 180, 225, 270, 315])
 def test_a_push_makes_it_step_and_it_stands_again(walk, degrees):
-    angle, aside = math.radians(degrees), degrees % 180 == 90
-    speed = 0.45 if aside else 0.5  # aside both feet hold almost as much as steps do
+    """Aside it fell from .55 on: the far foot stepped first, though it cannot go past the near one."""
+    angle, speed = math.radians(degrees), 0.65
     walk.go(0.3)
     walk.go(6.0, push=(speed * math.cos(angle), speed * math.sin(angle)))
-    assert walk.planner.sequence.steps >= 1 or aside
+    assert walk.planner.sequence.steps >= 1
     assert walk.planner.sequence.standing
     assert np.abs(walk.body.speed[:2]).max() < 0.02
 

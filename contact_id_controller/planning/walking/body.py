@@ -30,7 +30,7 @@ LOWEST = 0.9
 REACH = (0.65, 0.55)
 """Of a step forwards and back, in lengths of the leg."""
 
-WIDEST = 0.45
+WIDEST = 0.52
 """Of a step to the side beyond the usual one, in lengths of the leg."""
 
 CLEARANCE = 0.2

@@ -32,9 +32,9 @@ from contact_id_controller.settings.gait import MAX_YAW_RATE_RAD_S, STEP, GaitSe
 CANDIDATES = 7
 """Times of landing that are tried, beside the usual one and that of the last plan."""
 
-EARLIEST, LATEST = 0.5, 1.5
-"""Shares of the usual swing between which a landing may lie. Earlier ones hold more of a push (a pendulum of TALOS's size,
-aside: .5 m/s from .55 on, .6 from .45 on), but G1's legs do not follow from .4 on."""
+EARLIEST, LATEST = 0.45, 1.5
+"""Shares of the usual swing between which a landing may lie. Earlier ones hold more of a push, but G1's legs do not follow
+from .4 on."""
 
 FIXED_S = 0.06
 """Before a landing its time is not changed any more."""
@@ -341,15 +341,21 @@ class WalkingPlanner:
         self._marks.clear()
 
     def _first_step(self) -> tuple[int, float]:
-        """Which group shall carry first, and after how long the other one lifts: the cheapest."""
-        rules = self._widened()
-        best = (math.inf, 0, rules.double_s)
-        for carry in (0, 1):
-            situation = self._situation(carry, True, 0.0, 0.0)
-            times = np.array(FIRST_SHIFTS if rules.double_s else FIRST_SHIFTS[:1])
-            landing = next_landing(rules, self.weights, situation, times)
-            if landing is not None and landing.cost < best[0]:
-                best = (landing.cost, carry, landing.after_s)
+        """Which group shall carry first, and after how long the other one lifts: the cheapest.
+
+        Who would fall swings as fast as feet can. In the usual time only the far foot, nearly in place, would seem to
+        be quick enough, and nothing stops a fall to the side of the near one.
+        """
+        usual = self._widened()
+        best = (math.inf, 0, usual.double_s)
+        times = np.array(FIRST_SHIFTS if usual.double_s else FIRST_SHIFTS[:1])
+        for share in (1.0, EARLIEST) if self._outside() > 0.0 else (1.0,):
+            rules = usual._replace(swing_s=share * usual.swing_s)
+            for carry in (0, 1):
+                situation = self._situation(carry, True, 0.0, 0.0)
+                landing = next_landing(rules, self.weights, situation, times)
+                if landing is not None and landing.cost < best[0]:
+                    best = (landing.cost, carry, landing.after_s)
         return best[1], best[2]
 
     def _may_rest(self, touches: np.ndarray) -> bool:
