@@ -1,8 +1,11 @@
 """Contact as an estimate: MuJoCo's forces and its ground judge what the controller feels and learns."""
 
+from functools import lru_cache
+
 import numpy as np
 import pinocchio as pin
 import pytest
+from paths import ROOT
 
 pytest.importorskip("mujoco")
 
@@ -43,6 +46,22 @@ def test_ground_that_nobody_told_of_is_walked_on(robot, name, size):
     assert there.failed_s is None
     assert there.joint_error_rad < 3.0 * nominal.joint_error_rad
     assert there.limits["contact unseen"] < 0.02
+
+
+@lru_cache
+def stepped(robot, height):
+    """A biped's plan over stones, .5 s into its second step, all of the ground higher by so many m."""
+    return run(Case(str(ROOT / "config/plans" / f"{robot}.yaml"), "ground_height", height, 0, 2.4))
+
+
+@pytest.mark.parametrize(
+    "robot, height",
+    [("talos", 0.0002), ("talos", 0.003), ("talos", -0.01), ("g1", 0.0002), ("g1", 0.01)],
+)
+def test_soles_step_over_stones_that_are_elsewhere_as_if_they_were_told(robot, height):
+    there, nominal = stepped(robot, height), stepped(robot, 0.0)
+    assert there.failed_s is None
+    assert there.joint_error_rad < 1.2 * nominal.joint_error_rad
 
 
 def test_where_the_ground_is_as_believed_little_changes():

@@ -1,4 +1,4 @@
-"""Contact as an estimate: how likely each round foot stands, and how high the ground under it is.
+"""Contact as an estimate: how likely each foot stands, and how high the ground under it is.
 
 Evidence is added up as logarithms of odds: the plan, the distance to the ground as far as it is known, the force that
 the leg's joints feel, and the foot's speed, for what touches slides little. The force of a foot follows from the joints
@@ -6,7 +6,8 @@ of its own leg, by what moved the robot besides its motors (``disturbance.unexpl
 
     r_leg = J_leg^T f,
 
-low-passed: an impulse, so that a single period decides nothing.
+low-passed: an impulse, so that a single period decides nothing. A sole is felt as a whole, force and moment, for its
+corners share one leg.
 
 Where the ground is as believed, and feet stand when they are planned to, contact is as by plan and distance: what is
 felt is needed only where it contradicts.
@@ -16,7 +17,9 @@ felt is needed only where it contradicts.
 - A foot that is planned to stand, should carry and is not felt, does not stand (*late*): it comes down.
 
 The ground is the believed one and what it rises above that: under a foot as much as at its touchdown, elsewhere as much
-as the plane through the last touchdowns of all feet. Touchdowns from `SINKS_M` below to `AS_BELIEVED_M` above are as
+as the plane through the last touchdowns of all feet. A sole has one height, that of its lowest corner: the others keep
+their distances from it, for one that is in the air bears nothing. On soles the plan of the base rises with the ground;
+with round feet the legs' plan counts more. Touchdowns from `SINKS_M` below to `AS_BELIEVED_M` above are as
 believed, exactly. A foot that stands is never above the ground.
 
 Source: Bledt et al., "Contact model fusion for event-based locomotion in unstructured environments", ICRA 2018, for
@@ -41,7 +44,7 @@ from contact_id_controller.kernels.dense import (
     cholesky,
     forward_substitute,
 )
-from contact_id_controller.kernels.spatial import point_column
+from contact_id_controller.kernels.spatial import middle_of, point_column
 
 FELT_S = 0.003
 """Time constant of the felt force: some periods of a walking robot, as an impact takes."""
@@ -75,57 +78,75 @@ LEAST_ARM_M = 0.02
 def _feel(period, elapsed, lasted):
     """Low-pass into ``pressure`` (n,) N what each foot's leg feels along the normal.
 
+    A sole gives a force at its middle and a moment, which counts as forces at the distance of its corners.
     elapsed: since the last state, s; lasted: so long that what moved the robot meanwhile is known.
     Writes ``foot_speed`` (n, 2) m/s: the speed of each foot, and with which the plan of the joints takes it down.
     """
     settings, J, v, rest = period.settings, period.jacobian, period.v, period.rest
-    points, normals, reference = period.points, period.normals, period.reference
-    actuated, supports, links = settings.actuated, settings.supports, settings.links
+    normals, reference, begins = period.normals, period.reference, settings.begins
     if lasted:
         unexplained(period, elapsed)
-    gram, force, speed = np.empty((3, 3)), np.empty(3), np.empty(3)
-    for i in range(points.shape[0]):
-        moves, down = supports[links[i]], 0.0
-        gram[:], force[:], speed[:] = 0.0, 0.0, 0.0
+    gram, wrench, column = np.empty((6, 6)), np.empty(6), np.empty(6)
+    speed, middle = np.empty(3), np.empty(3)
+    for foot in range(begins.shape[0] - 1):
+        i = begins[foot]
+        reach = middle_of(period.points, i, begins[foot + 1], middle)
+        size = 6 if reach > 0.0 else 3
+        moves, down = settings.supports[settings.links[i]], 0.0
+        gram[:], wrench[:], speed[:] = 0.0, 0.0, 0.0
         for k in range(v.shape[0]):
             if moves[k]:
-                x, y, z = point_column(J, k, points[i])
+                x, y, z = point_column(J, k, middle)
                 speed[0] += x * v[k]
                 speed[1] += y * v[k]
                 speed[2] += z * v[k]
         for d in range(3):
             down -= normals[i, d] * speed[d]
-        for j in range(actuated.shape[0]):
-            k = actuated[j]
+        for j in range(settings.actuated.shape[0]):
+            k = settings.actuated[j]
             if not moves[k]:
                 continue
-            x, y, z = point_column(J, k, points[i])
-            along = normals[i, 0] * x + normals[i, 1] * y + normals[i, 2] * z
+            column[0], column[1], column[2] = point_column(J, k, middle)
+            along = 0.0
+            for d in range(3):
+                column[3 + d] = reach * J[3 + d, k]
+                along += normals[i, d] * column[d]
             down -= along * (reference[1, j] - v[k])
-            column = (x, y, z)
-            for a in range(3):
-                force[a] += column[a] * rest[k]
+            for a in range(size):
+                wrench[a] += column[a] * rest[k]
                 for b in range(a + 1):
                     gram[a, b] += column[a] * column[b]
         period.foot_speed[i, 0] = np.sqrt(speed[0] ** 2 + speed[1] ** 2 + speed[2] ** 2)
         period.foot_speed[i, 1] = down
-        if not lasted:
-            continue
-        trace = gram[0, 0] + gram[1, 1] + gram[2, 2]
-        for a in range(3):
-            gram[a, a] += LEVERLESS * trace
-        if not cholesky(gram, 3, 0.0):
-            continue
-        forward_substitute(gram, 3, force)
-        backward_substitute(gram, 3, force)
-        along = normals[i, 0] * force[0] + normals[i, 1] * force[1] + normals[i, 2] * force[2]
-        if abs(along) < np.inf:
-            period.pressure[i] += (along - period.pressure[i]) * elapsed / (elapsed + FELT_S)
+        if lasted and _carried(gram, size, wrench):
+            along = 0.0
+            for d in range(3):
+                along += normals[i, d] * wrench[d]
+            if abs(along) < np.inf:
+                period.pressure[i] += (along - period.pressure[i]) * elapsed / (elapsed + FELT_S)
+
+
+@kernel
+def _carried(gram, size, wrench):
+    """From J r to the wrench (size,) that J^T maps to r, with J J^T (size, size) overwritten; False: there is none."""
+    trace = 0.0
+    for a in range(size):
+        trace += gram[a, a]
+    for a in range(size):
+        gram[a, a] += LEVERLESS * trace
+    if not cholesky(gram, size, 0.0):
+        return False
+    forward_substitute(gram, size, wrench)
+    backward_substitute(gram, size, wrench)
+    return True
 
 
 @kernel
 def _fit(period, slope):
-    """Slopes (2,) of the plane through what the ground rises at the last touchdowns; whether it rises at all."""
+    """Slopes (2,) of the plane through what the ground rises at the last touchdowns; whether it rises at all.
+
+    None under soles: few feet on stones say nothing of a slope, and each sole has its own.
+    """
     places, n = period.touchdowns, period.touchdowns.shape[0]
     slope[:] = 0.0
     mean, known = np.zeros(3), 0
@@ -137,8 +158,8 @@ def _fit(period, slope):
         risen = risen or places[i, 2] != 0.0
         for d in range(3):
             mean[d] += places[i, d]
-    if not risen:
-        return False
+    if not risen or period.settings.soles:
+        return risen
     for d in range(3):
         mean[d] /= known
     xx = yy = known * LEAST_ARM_M**2
@@ -159,30 +180,40 @@ def _fit(period, slope):
 
 
 @kernel
-def _take_ground(period, slope):
-    """Correct gaps, normals and points by what is known of the ground; ``rise`` (n,) becomes that under each foot."""
-    points, normals, gaps, rise = period.points, period.normals, period.gaps, period.rise
-    touchdowns, radii, n = period.touchdowns, period.settings.radii, period.gaps.shape[0]
-    mean, known = np.zeros(3), 0
-    for i in range(n):
+def _mean_touchdown(touchdowns, mean):
+    """Mean (3,) of the places and rises of the last touchdowns; nothing where there is none."""
+    known = 0
+    mean[:] = 0.0
+    for i in range(touchdowns.shape[0]):
         if not np.isnan(touchdowns[i, 0]):
             known += 1
             for d in range(3):
                 mean[d] += touchdowns[i, d]
     for d in range(3):
-        mean[d] /= known
-    for i in range(n):
-        own = period.stands[i] and not np.isnan(touchdowns[i, 0])
-        x, y, z = touchdowns[i] if own else mean
-        rise[i] = z + slope[0] * (points[i, 0] - x) + slope[1] * (points[i, 1] - y)
-        up = normals[i, 2]
-        a, b = normals[i, 0] / up - slope[0], normals[i, 1] / up - slope[1]
-        size = np.sqrt(a * a + b * b + 1.0)
-        new = (a / size, b / size, 1.0 / size)
-        gaps[i] = (gaps[i] - rise[i]) * new[2] / up
-        for d in range(3):
-            points[i, d] += radii[i] * (normals[i, d] - new[d])
-            normals[i, d] = new[d]
+        mean[d] /= max(known, 1)
+
+
+@kernel
+def _take_ground(period, slope):
+    """Correct gaps, normals and points by what is known of the ground; ``rise`` (n,) becomes that under each foot."""
+    points, normals, gaps, rise = period.points, period.normals, period.gaps, period.rise
+    touchdowns, settings, mean = period.touchdowns, period.settings, np.empty(3)
+    begins, radii = settings.begins, settings.radii
+    _mean_touchdown(touchdowns, mean)
+    for foot in range(begins.shape[0] - 1):
+        first = begins[foot]
+        own = period.stands[first] and not np.isnan(touchdowns[first, 0])
+        x, y, z = touchdowns[first] if own else mean
+        for i in range(first, begins[foot + 1]):
+            rise[i] = z + slope[0] * (points[i, 0] - x) + slope[1] * (points[i, 1] - y)
+            up = normals[i, 2]
+            a, b = normals[i, 0] / up - slope[0], normals[i, 1] / up - slope[1]
+            size = np.sqrt(a * a + b * b + 1.0)
+            new = (a / size, b / size, 1.0 / size)
+            gaps[i] = (gaps[i] / up - rise[i]) * new[2]
+            for d in range(3):
+                points[i, d] += radii[i] * (normals[i, d] - new[d])
+                normals[i, d] = new[d]
 
 
 @kernel
@@ -209,48 +240,106 @@ def estimate_contacts(time_s, lands, period):
     fresh, lasted, others = period.seen_s[0] == -np.inf, 0.0 < elapsed <= LONGEST_S, False
     _feel(period, elapsed, lasted)
     believed = gaps.copy()
-    places = period.points.copy()
+    places, normals = period.points.copy(), period.normals.copy()
     slope = np.empty(2)
-    risen = _fit(period, slope)
     period.rise[:] = 0.0
-    if risen:
-        normals = period.normals.copy()
+    if _fit(period, slope):
         _take_ground(period, slope)
         if fresh and _nearest(believed) < _nearest(gaps):
             # The robot, or what it calls its place, was moved: the ground was learnt elsewhere.
             assign(gaps, believed)
             period.points[:], period.normals[:] = places, normals
             period.rise[:], period.touchdowns[:] = 0.0, np.nan
-    share = settings.share_n
     for j in range(period.decided.shape[0]):
         others = others or period.commanded[j] != period.decided[j]
-    for i in range(gaps.shape[0]):
-        _weigh(period, i, lands, fresh, others, lasted)
-        stands, pressure = period.stands[i], period.pressure[i]
-        near = max(AS_BELIEVED_M, period.foot_speed[i, 0] * elapsed if lasted else 0.0)
-        rise, known = believed[i], -SINKS_M <= believed[i] <= near
-        if known and period.rise[i] == 0.0:
-            rise = 0.0
-        loaded = pressure > LOADED * share or period.began[i]
-        if stands and loaded and not others and (rise != 0.0 or period.began[i]):
-            period.touchdowns[i, 0], period.touchdowns[i, 1] = places[i, 0], places[i, 1]
-            period.touchdowns[i, 2] = 0.0 if known else rise
-            period.rise[i] = rise
-        if stands and (period.rise[i] != 0.0 or gaps[i] > 0.0):
-            gaps[i] = 0.0
-        if period.began[i] or (period.ended[i]):
-            period.changed_s[i, 0 if stands else 1] = time_s
+    begins = settings.begins
+    for foot in range(begins.shape[0] - 1):
+        first, last = begins[foot], begins[foot + 1]
+        low = first
+        for i in range(first, last):
+            low = i if gaps[i] < gaps[low] else low
+        _weigh(period, foot, gaps[low], lands, fresh, others, lasted)
+        near = period.foot_speed[first, 0] * elapsed if lasted else 0.0
+        height, stands = believed[low] / normals[low, 2], period.stands[first]
+        loaded = period.pressure[first] > LOADED * settings.share_n or period.began[first]
+        if last - first == 1:
+            _learn_round(period, first, height, near, loaded and not others, places[first])
+        elif stands and loaded and not others:
+            # Its force is felt late.
+            near = max(AS_BELIEVED_M, period.foot_speed[first, 0] * (elapsed + FELT_S))
+            _learn_sole(period, first, last, height, near, places[low])
+        if period.began[first] or period.ended[first]:
+            period.changed_s[first, 0 if stands else 1] = time_s
+        for i in range(first + 1, last):
+            _follow(period, i, first)
 
 
 @kernel
-def _weigh(period, i, lands, fresh, others, lasted):
-    """Odds of contact i, and what follows: whether it stands, and early, or is missed.
+def _follow(period, i, first):
+    """What holds of the first contact of a sole holds of contact i, too."""
+    period.pressure[i], period.odds[i] = period.pressure[first], period.odds[first]
+    period.stands[i], period.caught[i] = period.stands[first], period.caught[first]
+    period.missed[i], period.left[i] = period.missed[first], period.left[first]
+    period.began[i], period.ended[i] = period.began[first], period.ended[first]
+    for d in range(2):
+        period.changed_s[i, d] = period.changed_s[first, d]
+        period.foot_speed[i, d] = period.foot_speed[first, d]
 
+
+@kernel
+def _learn_round(period, i, height, near, tells, place):
+    """Rise of the ground under round foot i, which is ``height`` m above the believed one at a place (3,), m.
+
+    near: so high it may be by its motion, m.  tells: it is loaded by known torques.
+    """
+    stands = period.stands[i]
+    rise, known = height, -SINKS_M <= height <= max(AS_BELIEVED_M, near)
+    if known and period.rise[i] == 0.0:
+        rise = 0.0
+    if stands and tells and (rise != 0.0 or period.began[i]):
+        period.touchdowns[i, 0], period.touchdowns[i, 1] = place[0], place[1]
+        period.touchdowns[i, 2] = 0.0 if known else rise
+        period.rise[i] = rise
+    if stands and (period.rise[i] != 0.0 or period.gaps[i] > 0.0):
+        period.gaps[i] = 0.0
+
+
+@kernel
+def _learn_sole(period, first, last, height, near, place):
+    """Rise of the ground under a sole, of which the lowest corner is ``height`` m above the believed one at a place (3,).
+
+    A corner that bears is on the ground, or sinks: the ground is there, or higher by at most ``SINKS_M``. Within that
+    it stays where it was, for what sole and ground give changes with the load. The other corners are as far from it as
+    the sole says; one that is in the air bears nothing.
+
+    first, last: its contacts, first to last - 1.  near: higher by so much, m, it may be lifting off.
+    """
+    before = period.rise[first]
+    rise = min(before, height + SINKS_M)
+    if height > before + near or (period.began[first] and rise != before):
+        rise = height
+    for i in range(first, last):
+        period.gaps[i] -= (rise - before) * period.normals[i, 2]
+        period.rise[i] = rise
+    period.touchdowns[first, 0], period.touchdowns[first, 1] = place[0], place[1]
+    period.touchdowns[first, 2] = rise
+
+
+@kernel
+def _weigh(period, foot, gap, lands, fresh, others, lasted):
+    """Odds of the contact of a foot, at its first one, and what follows: whether it stands, and early, or is missed.
+
+    gap: of its lowest contact, m.
     fresh: it is the first state.  others: other torques were sent than those that were decided.
     lasted: the force since the last state is known; otherwise no foot is missed.
     """
-    settings, gap, planned = period.settings, period.gaps[i], period.planned[i]
+    settings = period.settings
+    i, last = settings.begins[foot], settings.begins[foot + 1]
     pressure, speed, share = period.pressure[i], period.foot_speed[i, 0], settings.share_n
+    planned, force, contact = period.planned[i], 0.0, False
+    for k in range(i, last):
+        force += period.forces[k, 2]
+        contact = contact or period.contact[k]
     off = max(abs(gap) - settings.contact_gap_m, 0.0) / FAR_M
     total = PLAN if planned else -PLAN
     total += min(FORCE * pressure / share, FORCE) - NO_FORCE
@@ -274,13 +363,21 @@ def _weigh(period, i, lands, fresh, others, lasted):
     # One that should carry and does not.
     if not planned or not lasted or pressure > LOADED * share:
         period.lack[i], period.missed[i] = 0.0, False
-    elif period.contact[i] and not others:
-        lacking = min(period.forces[i, 2], share) - max(pressure, 0.0)
+    elif contact and not others:
+        lacking = min(force, share) - max(pressure, 0.0)
         period.lack[i] = max(period.lack[i] + lacking / share * settings.period_s, 0.0)
         period.missed[i] = period.missed[i] or period.lack[i] > MISSED_S
     stands = stands and not period.missed[i]
     period.began[i], period.ended[i] = stands and not stood, stood and not stands
     period.stands[i] = stands
+
+
+@kernel
+def mean_rise(touchdowns):
+    """How much higher than believed the ground is where feet touched down last, m; touchdowns (n, 3): of a ``Period``."""
+    mean = np.empty(3)
+    _mean_touchdown(touchdowns, mean)
+    return mean[2]
 
 
 def forget_contacts(period: Period) -> None:

@@ -386,25 +386,27 @@ class Controller:
         return self.robot.floating_base and not self.pid and self.row.predicts_forces
 
     def _can_estimate(self, corners: np.ndarray) -> bool:
-        """Whether contact is estimated: by settings, and of round feet whose legs feel what stops them.
+        """Whether contact is estimated: by settings, and of feet whose legs feel what stops them.
 
         Not where torques act late: the states are predicted then, and what moved them is not known; nor where
-        solutions are too far apart for it.
+        solutions are too far apart for it; nor of soles under `Balance`, which presses them on by itself.
         """
-        settings = self.settings
+        settings, feet = self.settings, self.feet
         return (
             ESTIMATE in settings.contact_sources
             and not settings.command_delay_s
             and settings.period_s * max(1, settings.solve_every) <= LONGEST_S
             and self._can_observe()
             and not self.sensed
-            and bool((corners == 1).all())
+            and bool((np.diff(feet.foot) >= 0).all())
+            and (self._balance is None or bool((corners == 1).all()))
             and not self._deadbeat
         )
 
     def _make_settings(self) -> PeriodSettings:
         """What the compiled step reads and never changes: indices, thresholds of contact, gains, limits."""
         robot, feet, settings = self.robot, self.feet, self.settings
+        begins = np.searchsorted(feet.foot, np.arange(int(feet.foot.max(initial=-1)) + 2))
         corners = np.bincount(feet.foot)[feet.foot]  # of the foot that each contact is part of
         self._part_of_foot = (1.0 / corners)[:, None]
         # Contact that stops a foot within the period foresees impacts; slower contact does not, and
@@ -430,9 +432,10 @@ class Controller:
             coordinate_joint=robot.coordinate_joint,
             links=feet.links,
             foot=feet.foot,
+            begins=begins,
             landed_m=np.where(corners > 1, sole_landed_m, LANDED_M),
             radii=np.array([foot.radius_m for foot in feet.feet], dtype=float),
-            share_n=robot.weight / max(1, len(feet)),
+            share_n=robot.weight / max(1, len(begins) - 1),
             estimates=self._can_estimate(corners),
             joint_weight=float(settings.joint_weight),
             push_n=settings.spread_over_contacts("least_normal_force_n") / corners,

@@ -25,9 +25,10 @@ class PeriodSettings(Struct):
     Attributes:
         q_index, actuated (na,), turns (na,) bool, supports (njoints, nv) bool, coordinate_joint (nv,):
             the tree as in ``RobotModel``.
-        links, foot: (n,) joints that carry the contacts, and their feet.
+        links, foot: (n,) joints that carry the contacts, and their feet.  begins (feet + 1,): first contact of each
+            foot, and n.
         landed_m: (n,) m, gap at which a contact has landed.
-        radii: (n,) m, of the contacts' balls.  share_n: even share of the weight, N.  estimates: see ``contact_estimate``.
+        radii: (n,) m, of the contacts' balls.  share_n: even share of the weight of a foot, N.  estimates: see ``contact_estimate``.
         joint_weight: as the parameter.
         push_n: (n,) N, what is asked to be pressed on with, besides the model's forces.
         sources: bits of the sources that must agree on a contact.
@@ -55,6 +56,7 @@ class PeriodSettings(Struct):
     coordinate_joint: Places
     links: Places
     foot: Places
+    begins: Places
     landed_m: Numbers
     radii: Numbers
     share_n: float
@@ -135,7 +137,8 @@ class Period(Struct):
             N, and moment about its origin, N·m, in its frame.  load* (6,): its slow part.
         rest (nv,), axes (3n, nv), gram (3n, 3n), felt (3n,): room of ``disturbance``.
         pressure* (n,) N, odds* (n,): what is felt along the normal, and how likely a contact is.  rise* (n,) m: of the
-            ground above what is believed.  touchdowns* (n, 3) m: x, y and rise of each foot's last one.
+            ground above what is believed.  touchdowns* (n, 3) m: x, y and rise of each foot's last one,
+            at its first contact.
         stands*, caught*, missed*, left* (n,) bool: felt to stand; before it was to; should and does not; has left the
             ground in swing.  lack* (n,) s: for how long force is missing.
         changed_s* (n, 2) s: last touchdown and lift-off.  foot_speed (n, 2) m/s: and as planned, downwards.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_id_controller.control.contact_estimate import estimate_contacts
+from contact_id_controller.control.contact_estimate import estimate_contacts, mean_rise
 from contact_id_controller.control.disturbance import observe
 from contact_id_controller.control.feedback import (
     BASE_WEIGHT,
@@ -88,16 +88,20 @@ def _touch(period, settings):
 
 @kernel
 def _take_estimate(period):
-    """Feet that are felt stand, those that are missed do not; where the ground is not as believed, joints weigh more."""
+    """Feet that are felt stand, those that are missed do not; where the ground is not as believed, joints weigh more.
+
+    Not under soles, whose touch is a matter of their corners, and with which the base's plan is raised.
+    """
     contact, touching, weight = period.contact, period.touching, period.settings.joint_weight
+    round_feet = not period.settings.soles
     for i in range(contact.shape[0]):
-        if period.rise[i] != 0.0:
+        if period.rise[i] != 0.0 and round_feet:
             weight = max(period.settings.joint_weight, WEIGHT_ELSEWHERE)
     fill(period.weights[6:], weight)
     for i in range(contact.shape[0]):
         if period.missed[i]:
             contact[i] = touching[i] = False
-        elif period.caught[i] or (period.stands[i] and period.rise[i] != 0.0):
+        elif period.caught[i] or (period.stands[i] and period.rise[i] != 0.0 and round_feet):
             contact[i] = touching[i] = True
 
 
@@ -202,8 +206,10 @@ def _joint_feedback(period, settings):
 
 @kernel
 def _take_base(has_goal, period, settings):
-    """What the base's feedback wants, and how much the base weighs."""
+    """What the base's feedback wants, and how much the base weighs; on soles its goal rises with the ground."""
     wanted, weights = period.wanted, period.weights
+    if has_goal and settings.estimates and settings.soles:
+        period.base_goal[2] += mean_rise(period.touchdowns)
     if has_goal:
         R, error = np.empty((3, 3)), np.empty((4, 3))
         base_error(period.q, period.v, period.base_goal, R, error)

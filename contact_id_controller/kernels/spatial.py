@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from contact_id_controller.kernels.compile import bare_kernel
 
 
@@ -32,6 +34,21 @@ def point_column(J, k, point):
         J[1, k] + J[5, k] * x - J[3, k] * z,
         J[2, k] + J[3, k] * y - J[4, k] * x,
     )
+
+
+@bare_kernel
+def middle_of(points, first, last, middle):
+    """Middle (3,) of points first to last - 1 of (n, 3); root mean square of their distances from it."""
+    for d in range(3):
+        middle[d] = 0.0
+    for i in range(first, last):
+        for d in range(3):
+            middle[d] += points[i, d] / (last - first)
+    square = 0.0
+    for i in range(first, last):
+        for d in range(3):
+            square += (points[i, d] - middle[d]) ** 2 / (last - first)
+    return math.sqrt(square)
 
 
 @bare_kernel

@@ -189,8 +189,8 @@ class ContactSettings:
     contact_sources: tuple[str, ...] = parameter(
         (ESTIMATE,),
         """Sources for a frame being in contact, one source or two that must agree. estimate: plan, distance
-        and the force that the leg's joints feel, of round feet under a floating base; touchdowns
-        correct the ground, and where it is as believed, or feet are flat, it is geometry and
+        and the force that the leg's joints feel, under a floating base; touchdowns correct the ground,
+        and where it is as believed, or soles have base_feedback center_of_mass, it is geometry and
         schedule. geometry: the frame is within contact_gap_m of the ground plane. schedule: it
         stands in the plan (without a plan: always). force: ground_reaction/<frame> (WrenchStamped,
         world frame or any frame whose force has the size of the contact force). state:
