@@ -1,5 +1,6 @@
 """The gait planner: feet that stand stand still, feet that swing swing, and plans join smoothly."""
 
+import contextlib
 import itertools
 import resource
 from pathlib import Path
@@ -600,15 +601,23 @@ def test_a_gait_that_does_not_exist_is_refused():
 
 @pytest.mark.parametrize("what", ["joint", "yaw rate"])
 def test_what_is_beyond_all_numbers_spoils_no_later_plan(what):
-    """Finite, so it is taken; the plan made of it is none, and all later ones were made of that."""
+    """Finite, so it is taken; all later plans were made of the one made of it, which is refused unless it is finite.
+
+    A joint's may be: what a sine of 1e200 is depends on the processor.
+    """
     walk = walking()
     q = walk.q.copy()
     if what == "joint":
         q[8] = 1e200
     else:
         walk.planner.set_velocity((0.1, 0.0), 1e200)
-    with pytest.raises(TrajectoryError, match="not finite"), np.errstate(all="ignore"):
-        walk.planner.plan(walk.time_s, q, walk.v)
+    refused = pytest.raises(TrajectoryError, match="not finite")
+    with (
+        refused if what != "joint" else contextlib.suppress(TrajectoryError),
+        np.errstate(all="ignore"),
+    ):
+        plan = walk.planner.plan(walk.time_s, q, walk.v)
+        assert np.isfinite(plan.joints.positions).all() and np.isfinite(plan.base.positions).all()
     walk.planner.set_velocity((0.1, 0.0))
     plan = walk.planner.plan(walk.time_s, walk.q, walk.v)
     assert np.isfinite(plan.joints.positions).all() and np.isfinite(plan.base.positions).all()

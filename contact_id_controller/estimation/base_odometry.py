@@ -166,6 +166,7 @@ class BaseOdometry:
         """Await standing still at this place; doubts: variances of position (3,) and yaw."""
         self._place, self._yaw, self._doubts = position, yaw, doubts
         self._record[:] = 0.0
+        self._record[filtering.O_SAMPLE : filtering.O_FEET] = np.nan
         self._x[:] = 0.0
         self._still: list[np.ndarray] = []
         self._still_s = 0.0

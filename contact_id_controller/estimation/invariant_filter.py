@@ -24,6 +24,8 @@ estimation; there the foot's frame stands still; rolling and soles are ours. In 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from contact_id_controller.estimation.sweep import (
@@ -136,10 +138,10 @@ def _carry(y, x, dt, gravity):
 def _between_samples(a, dt, share, before):
     """Variance an axis of what a signal (3,), m/s^2 or rad/s, adds up to that changed within dt, nobody knows how.
 
-    share: of the square of its change.  before (3,): the sample before, 0 if there was none; becomes a. At 1 kHz it is next to nothing, at 100 Hz most of what
-    the doubt grows by while feet land.
+    share: of the square of its change.  before (3,): the sample before, NaN if there was none; becomes a. At 1 kHz it is
+    next to nothing, at 100 Hz most of what the doubt grows by while feet land.
     """
-    total, none = 0.0, before[0] == 0.0 and before[1] == 0.0 and before[2] == 0.0
+    total, none = 0.0, math.isnan(before[0])
     for k in range(3):
         total += (a[k] - before[k]) ** 2
         before[k] = a[k]
