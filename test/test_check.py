@@ -100,6 +100,16 @@ def test_bad_value_of_the_controller(good, tmp_path, name, value, words):
     assert lines(check(good, tmp_path), ERROR, *words)
 
 
+@pytest.mark.parametrize(
+    "solver, mu, warned", [("qp", 3.0, True), ("qp", 2.9, False), ("ncp", 10.0, False)]
+)
+def test_friction_too_steep_for_the_law_is_warned_of(good, tmp_path, solver, mu, warned):
+    """A model that slides with several times the torque of the exact law says so where it is chosen."""
+    good["controller"]["ros__parameters"].update(solver=solver, friction_coefficient=[mu])
+    found = lines(check(good, tmp_path), WARNING, "contact model", "coulomb/ncp, or state less")
+    assert bool(found) is warned
+
+
 def test_every_bad_value_has_its_line(good, tmp_path):
     good["controller"]["ros__parameters"].update(period_s="fast", friction_edges=2, wheel=1)
     found = lines(check(good, tmp_path), ERROR, "parameter")

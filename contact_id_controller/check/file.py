@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from contact_id_controller.check.findings import Finding, error, note
+from contact_id_controller.check.findings import Finding, error, note, warning
 from contact_id_controller.exceptions import ContactIdError, choices
 from contact_id_controller.models import row_of
 from contact_id_controller.settings.base import belongs_to_ros
@@ -48,12 +49,21 @@ def check_values(values: Mapping[str, Any]) -> tuple[ControllerSettings | None, 
 
 
 def check_model(settings: ControllerSettings) -> list[Finding]:
-    """Whether there is a contact model of this friction and solver."""
+    """Whether there is a contact model of this friction and solver, and whether it suits the coefficient."""
     try:
         row = row_of(settings.friction, settings.solver)
     except ContactIdError as problem:
         return [error("contact model", problem)]
     reference = "" if row.predicts_forces else ", a reference without contact forces"
+    largest = max(settings.friction_coefficient)
+    if row.steep_friction <= largest < math.inf:
+        return [
+            warning(
+                "contact model",
+                f"{row} with a friction_coefficient of {largest:g}: from {row.steep_friction:g} on, contacts that slide "
+                "can take several times the torque of the exact law; take coulomb/ncp, or state less friction",
+            )
+        ]
     return [note("contact model", f"{row}{reference}")]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import math
 import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -137,6 +138,8 @@ class ContactModel:
         practical_contacts: with more a solve takes tenths of a second; benchmarks stop there.
         without_slip: (friction, solver) of the model that solves its problems where all
             coefficients of friction are infinite.
+        steep_friction: from this coefficient on, sliding contacts take several times the torque of the exact law in one
+            state of 20 to 50 (results/benchmarks.md); infinity: in none, or it lets nothing slide.
         iterative: approaches its solution up to ``accuracy``; others are exact to rounding.
         unique_forces: forces depend on the problem alone, not on the order of the contacts.
         accuracy: relative violation of its law up to which it calls a solution solved.
@@ -164,6 +167,7 @@ class ContactModel:
     most_contacts: int | None = None
     practical_contacts: int | None = None
     without_slip: tuple[str, str] | None = None
+    steep_friction: float = math.inf
     iterative: bool = False
     unique_forces: bool = True
     accuracy: float = 1e-6

@@ -76,6 +76,7 @@ for _row in (
         options=(EDGES, POLYGON, CONE, SLIDING, DISTRIBUTION, CONSISTENCY),
         engine=True,
         switchable=True,
+        steep_friction=3.0,
         active_set="active_set:of_coulomb_qp",
         frames="coulomb_qp:prepare_frames",
     ),
@@ -98,6 +99,7 @@ for _row in (
         options=(EDGES, POLYGON, DISTRIBUTION, CONSISTENCY),
         engine=True,
         switchable=True,
+        steep_friction=3.0,
         # The polygon of an almost unbounded coefficient would hold nearly dependent feet with
         # enormous forces.
         without_slip=("no_slip", "lcp"),
