@@ -30,9 +30,6 @@ BASE = "base"
 ALL_JOINTS = ("contacts", "base", "joints")
 """Parts of the plans of planners that lead all joints. These last, because a simulation may wait for them."""
 
-KEPT = 20
-"""Plans that a sender keeps for whoever has not got them yet, a recorder above all; who follows takes the newest."""
-
 
 class PlanSender:
     """The topics of a planner's plans, for its ``node``.
@@ -45,7 +42,7 @@ class PlanSender:
     """
 
     def __init__(self, node: Node, parts: Sequence[str] = ALL_JOINTS) -> None:
-        qos = QoSProfile(depth=KEPT, reliability=ReliabilityPolicy.RELIABLE)
+        qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         self._parts = tuple(parts)
         self._publishers = tuple(
             node.create_publisher(kind, topic, qos)
