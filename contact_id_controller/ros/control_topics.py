@@ -27,13 +27,12 @@ from contact_id_controller.ros.command_messages import messages_of
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.diagnostics import diagnostic_array
-from contact_id_controller.ros.direct_loop import take_waiting
+from contact_id_controller.ros.direct_loop import KEPT_IN_LOCKSTEP, take_waiting
 from contact_id_controller.ros.heartbeat_topics import HeartbeatInput
 from contact_id_controller.ros.journal import Journal
 from contact_id_controller.ros.markers import ARROW_M_PER_WEIGHT, contact_markers
 from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.senders import OtherSenders, Sources
-from contact_id_controller.ros.state_publisher import KEPT_IN_LOCKSTEP
 from contact_id_controller.safety.command_watchdog import WatchdogState
 from contact_id_controller.safety.incidents import Incidents
 from contact_id_controller.safety.machine import SafetyState

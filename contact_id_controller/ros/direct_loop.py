@@ -22,6 +22,10 @@ from contact_id_controller.ros.executor import GuardedExecutor
 WHOLE_TURN_S = 0.5
 """Longest time between turns in which the executor itself looks at everything."""
 
+KEPT_IN_LOCKSTEP = 1000
+"""Messages that a sender keeps for whoever has not got them yet. Only who takes part is waited for in lockstep; a
+recorder that gets no processor for some periods has as many states to catch up on."""
+
 MOST_LISTS = 8
 """Whose handles are kept: more are not in use at once."""
 

@@ -18,12 +18,9 @@ from contact_id_controller.estimation.base_estimate import BaseEstimate
 from contact_id_controller.estimation.odometry_arrays import POSE
 from contact_id_controller.estimation.pipeline import EstimationPipeline, PipelineEstimate
 from contact_id_controller.exceptions import UnknownJointError, choices
+from contact_id_controller.ros.direct_loop import KEPT_IN_LOCKSTEP
 from contact_id_controller.ros.packed import PackedMessage, markers, stamp_parts
-from contact_id_controller.ros.state_publisher import (
-    KEPT_IN_LOCKSTEP,
-    packed_odometry,
-    packed_wrench,
-)
+from contact_id_controller.ros.state_publisher import packed_odometry, packed_wrench
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 
 try:

@@ -35,7 +35,7 @@ from contact_id_controller.plans.state_feedback import LinearFeedback
 from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.command_messages import messages_of
 from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, read_settings
-from contact_id_controller.ros.direct_loop import hand_on_newest
+from contact_id_controller.ros.direct_loop import KEPT_IN_LOCKSTEP, hand_on_newest
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.goals_messages import task_goals
 from contact_id_controller.ros.lateness import Lateness
@@ -43,7 +43,7 @@ from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.robot_publisher import RobotPublisher
 from contact_id_controller.ros.sim_progress import SimulationProgress
-from contact_id_controller.ros.state_publisher import KEPT_IN_LOCKSTEP, StatePublisher
+from contact_id_controller.ros.state_publisher import StatePublisher
 from contact_id_controller.settings.shared_rows import LOCAL_GAINS
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.simulation.from_settings import build_robot, build_sensors, place

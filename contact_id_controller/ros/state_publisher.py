@@ -32,9 +32,6 @@ WORLD = "world"
 BASE = "base"
 CLOCK_PERIOD_NS = 10_000_000
 JOINT_FIELDS = "position", "velocity", "effort"
-KEPT_IN_LOCKSTEP = 1000
-"""Messages that a sender keeps for whoever has not got them yet. Only who takes part is waited for in lockstep; a
-recorder that gets no processor for some periods has as many states to catch up on."""
 
 
 class StatePublisher:
