@@ -30,7 +30,7 @@ LEGS = ("LF", "RF", "LH", "RH")
 JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
 STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 NAME = "simulated_robot"
-BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+BEST_EFFORT = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
@@ -417,13 +417,17 @@ def test_at_a_fifth_of_real_time_a_reset_puts_the_robot_back(listen, start):
     future = client.call_async(Trigger.Request())
     responder.spin_while(lambda: not future.done())
     assert future.result().success
-    responder.spin_while(lambda: not np.array_equal(responder.states[-1].position, STANDING))
+    responder.spin_while(lambda: stamp_ns(responder.states[-1].header.stamp) >= fallen_ns)
     stamps = [stamp_ns(state.header.stamp) for state in responder.states]
-    assert np.flatnonzero(np.diff(stamps) <= 0).size == 1 and stamps[-1] < 1_000_000
+    (again,) = np.flatnonzero(np.diff(stamps) <= 0) + 1
+    first = responder.states[again]  # best effort: the very first ones may be lost
+    assert np.allclose(first.position, STANDING, atol=1e-2), f"at {stamps[again]} ns"
     responder.answer = responder.pd
     responder.spin_while(robot.is_running)
-    assert robot.finish()[0] == 0
-    assert stamp_ns(responder.states[-1].header.stamp) == 300_000_000
+    code, output = robot.finish()
+    assert code == 0 and "ended by duration after 0.300 s" in output, output
+    # What the process sent last may still be on its way when the process has ended.
+    responder.spin_while(lambda: stamp_ns(responder.states[-1].header.stamp) < 290_000_000)
     assert np.allclose(responder.states[-1].position, STANDING, atol=0.1)
 
 
