@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from paths import ROOT
 
+from contact_id_controller.estimation.sensor_kinds import KINDS
 from contact_id_controller.models import ROWS
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -136,6 +137,16 @@ def test_sensors(example):
     (fell, drift, error), printed = example("sensors")
     assert not fell and drift < 0.01 and error < 0.1
     assert "good sensors: fell: False" in printed
+
+
+def test_own_sensor(example):
+    """Four cells under each foot: forces that the joints alone do not tell as well, and contact."""
+    try:
+        (alone, cells), printed = example("own_sensor")
+    finally:
+        KINDS.pop("foot_cells", None)
+    assert cells[0] < 0.8 * alone[0] and cells[1] >= alone[1]
+    assert f"with cells: forces {100 * cells[0]:.1f} % of the weight off" in printed
 
 
 def test_stones(example):

@@ -1,6 +1,8 @@
 """A new sensor is one class and one row: it is estimated with, simulated, and read through ROS."""
 
 import dataclasses
+import importlib.util
+import re
 import time
 from pathlib import Path
 from typing import ClassVar
@@ -56,9 +58,20 @@ class LoadCell(Mounted):
         return [100.0 * world.foot_forces()[world.foot_frames.index(self.name), 2]]
 
 
+def _example():
+    """The sensor that the page shows: four cells, whose message has a list and whose sum is one value."""
+    spec = importlib.util.spec_from_file_location(
+        "own_sensor", Path(ROOT) / "examples" / "own_sensor.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.FootCells
+
+
 @pytest.fixture(autouse=True)
 def _row(monkeypatch):
     monkeypatch.setitem(sensor_kinds.KINDS, "load_cell", LoadCell)
+    monkeypatch.setitem(sensor_kinds.KINDS, "foot_cells", _example())
 
 
 def z_force(pipeline, foot):
@@ -66,7 +79,12 @@ def z_force(pipeline, foot):
 
 
 @pytest.mark.parametrize(
-    "text", [f"load_cell {FOOT}", f"foot_pressure {FOOT} area_m2=0.0002 noise_pa=100"]
+    "text",
+    [
+        f"load_cell {FOOT}",
+        f"foot_pressure {FOOT} area_m2=0.0002 noise_pa=100",
+        f"foot_cells {FOOT} noise_n=0.01",
+    ],
 )
 def test_it_is_simulated_and_estimated_with(text):
     """A walk in one process; without what it reads, a motor's current is off by its gain."""
@@ -77,16 +95,17 @@ def test_it_is_simulated_and_estimated_with(text):
     q = world.place_on_ground(world.robot.configuration([0, 0, 0, 0, 0, 0, 1], SOLO_POSTURE))
     state = world.reset(q)
     sensors = SimulatedSensors(world, "perfect", mounted=pipeline.settings.mounted)
-    (true,) = sensors.read(state).mounted
-    assert np.isfinite(true)
+    (mounted,) = pipeline.settings.mounted
+    true = sensors.read(state).mounted
+    assert true.shape == (len(mounted.numbers),) and np.isfinite(true).all()
+    given = 3.0 * np.linalg.pinv(mounted.gains(1))[:, 0]
     for k in range(300):
         readings = told._sensors.read(state)
-        pipeline.step(
-            1e-3 * k, *readings[1:6], readings=np.array([3.0 / pipeline.settings.mounted[0].gain])
-        )
+        pipeline.step(1e-3 * k, *readings[1:6], readings=given)
     assert z_force(pipeline, FOOT) == pytest.approx(3.0, abs=0.1)
     assert label in pipeline.estimator.latest.residuals
-    pipeline.step(0.3, *readings[1:6], readings=np.array([np.nan]))
+    given[-1] = np.nan
+    pipeline.step(0.3, *readings[1:6], readings=given)
     assert f"reading is missing of {label}" in pipeline.estimate.faults
 
 
@@ -122,7 +141,11 @@ def test_it_is_sent_and_read_through_ros():
     context = rclpy.Context()
     rclpy.init(context=context)
     names = {"context": context, "namespace": f"/mounted_{time.monotonic_ns()}"}
-    texts = [f"load_cell {FOOT}", f"foot_pressure {SOLO_FEET[1]} noise_pa=100"]
+    texts = [
+        f"load_cell {FOOT}",
+        f"foot_cells {SOLO_FEET[2]} noise_n=0.01",
+        f"foot_pressure {SOLO_FEET[1]} noise_pa=100",
+    ]
     values = {
         "urdf": SOLO12,
         "contact_frames": list(SOLO_FEET),
@@ -151,7 +174,7 @@ def test_it_is_sent_and_read_through_ros():
             assert time.monotonic() < deadline, "joint states were not used"
             stamp_ns += 1_000_000
             sample = standing.sample()
-            given = np.array([300.0 + node.steps, 3.0 / 4e-4])
+            given = np.array([300.0 + node.steps, 1.5, 0.5, 0.25, 0.25, 3.0 / 4e-4])
             numbers = [sample[n] for n in ("gyro", "accel", "position", "velocity", "effort")]
             state = RobotState(1e-9 * stamp_ns, q, np.zeros(robot.nv))
             readings = Readings(1e-9 * stamp_ns, *numbers, given)
@@ -162,6 +185,7 @@ def test_it_is_sent_and_read_through_ros():
         period = node.pipeline.period
         np.testing.assert_array_equal(period.readings, given)
         assert z_force(node.pipeline, SOLO_FEET[1]) == pytest.approx(3.0, abs=0.2)
+        assert z_force(node.pipeline, SOLO_FEET[2]) == pytest.approx(2.5, abs=0.2)
         assert "age of load/FL_FOOT, s" in node._figures()
     finally:
         executor.shutdown()
@@ -189,10 +213,55 @@ def test_texts_that_are_no_sensor_are_refused(text, words):
 def test_a_sensor_where_it_cannot_be_is_refused():
     robot = RobotModel.from_urdf(SOLO12)
     mounted = (sensor_kinds.mounted("foot_pressure FL_KFE"),)
-    with pytest.raises(ConfigurationError, match="no pressure sensor at 'FL_KFE'"):
+    with pytest.raises(ConfigurationError, match="no sensor 'pressure/FL_KFE': .* is no foot"):
         EstimationPipeline(robot, SOLO_FEET, RADIUS_M, PipelineSettings(mounted=mounted))
     with pytest.raises(ConfigurationError, match=f"two of .* on topic 'load/{FOOT}'"):
         sensor_kinds.all_mounted([f"load_cell {FOOT}"] * 2)
+
+
+def test_a_gain_of_another_shape_is_refused():
+    cells = sensor_kinds.mounted(f"foot_cells {FOOT}")
+    np.testing.assert_array_equal(cells.gains(1), np.ones((1, 4)))
+    with pytest.raises(
+        ConfigurationError, match=r"gain of sensor .* must be a number or have \(2, 4\)"
+    ):
+        cells.gains(2)
+    load = sensor_kinds.mounted(f"load_cell {FOOT}")
+    with pytest.raises(ConfigurationError, match=r"must be a number or have \(2, 1\)"):
+        load.gains(2)
+
+
+def test_numbers_of_a_message_are_read_wherever_its_lists_end():
+    """Lists of a message before and behind those that are wanted change their length; what is not there is refused."""
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    from rclpy.serialization import serialize_message
+    from sensor_msgs.msg import Imu, JointState
+
+    from contact_id_controller.exceptions import StateError
+    from contact_id_controller.ros.packed import stamped
+    from contact_id_controller.ros.samples import SampleReader
+
+    reader = SampleReader(stamped(JointState, ["position[1]", "effort[0]", "effort[2]"]))
+    random = np.random.default_rng(3)
+    for names, positions, velocities, efforts in ((4, 2, 0, 3), (4, 2, 0, 3), (0, 5, 7, 4)):
+        message = JointState(name=["cell"] * names, position=random.normal(size=positions).tolist())
+        message.velocity = random.normal(size=velocities).tolist()
+        message.effort = random.normal(size=efforts).tolist()
+        message.header.stamp.sec = 7
+        stamp_ns, numbers = reader.read(serialize_message(message))
+        assert stamp_ns == 7_000_000_000
+        given = message.position[1], message.effort[0], message.effort[2]
+        np.testing.assert_array_equal(numbers, given)
+    message.effort = [0.0, 1.0]
+    with pytest.raises(StateError, match="2 of effort, must have at least 3"):
+        reader.read(serialize_message(message))
+    fixed = SampleReader(stamped(Imu, ["orientation_covariance[4]"]))
+    message = Imu(orientation_covariance=random.normal(size=9))
+    numbers = fixed.read(serialize_message(message))[1]
+    np.testing.assert_array_equal(numbers, message.orientation_covariance[4:5])
+    for kind, name in ((Imu, "orientation_covariance[9]"), (JointState, "effort"), (Imu, "mass")):
+        with pytest.raises(ConfigurationError, match=f"lacks the double {re.escape(name)}; it has"):
+            stamped(kind, [name])
 
 
 @pytest.mark.parametrize(

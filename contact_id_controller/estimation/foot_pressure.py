@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from contact_id_controller.estimation.mounted import Mounted, model_data
-from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.estimation.mounted import Mounted, force_on_foot
 
 if TYPE_CHECKING:
     from contact_id_controller.estimation.sensors import Sensor
@@ -51,22 +50,10 @@ class FootPressure(Mounted):
         """One row: the component f_z itself."""
         from contact_id_controller.estimation.sensors import ContactComponent
 
-        if self.name not in feet:
-            raise ConfigurationError(
-                f"no pressure sensor at {self.name!r}: the feet are {choices(feet)}"
-            )
+        self.refuse_elsewhere(feet)
         return ContactComponent(self.name, 2, self.area_m2 * self.noise_pa, self.label)
 
     def true(self, world: Any, state: RobotState) -> np.ndarray:
-        """Of the force on the foot over the period, in the foot's axes at its end."""
-        import pinocchio as pin
-
-        if self.name not in world.foot_frames:
-            raise ConfigurationError(
-                f"no pressure sensor at {self.name!r}: the feet are {choices(world.foot_frames)}"
-            )
-        model, force = world.robot.model, world.foot_forces()[world.foot_frames.index(self.name)]
-        data = model_data(model)
-        pin.forwardKinematics(model, data, state.q)
-        placement = pin.updateFramePlacement(model, data, world.robot.frame_id(self.name))
-        return np.array([placement.rotation[:, 2] @ force / self.area_m2])
+        """Of the mean force on the foot over the period."""
+        self.refuse_elsewhere(world.foot_frames)
+        return force_on_foot(world, state, self.name)[2:] / self.area_m2

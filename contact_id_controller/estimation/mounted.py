@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError, choices
 
 if TYPE_CHECKING:
     from contact_id_controller.estimation.sensors import Sensor
@@ -28,7 +30,8 @@ class Mounted:
         name: of the joint or foot that it is at.
         topic_prefix: it is read on ``<topic_prefix>/<name>``.
         message: type of its message there, which begins with a header, such as ``sensor_msgs/FluidPressure``.
-        numbers: the doubles of that message that it measures, in the message's order, as ``wrench.force.x``.
+        numbers: the doubles of that message that it measures, in the message's order, as ``wrench.force.x``, or
+            ``effort[2]`` of a list.
         of_engine: the simulator itself measures there: its robot is built with a wrench sensor of this name.
     """
 
@@ -49,12 +52,32 @@ class Mounted:
         return self.topic
 
     @property
-    def gain(self) -> float:
-        """By which the numbers of its message are multiplied to be the values of ``sensor``."""
+    def gain(self) -> ArrayLike:
+        """G of values = G numbers, between the values of ``sensor`` and the numbers of its message.
+
+        (values, numbers), such as a row of ones for the sum of some cells; or one factor, where each value is one
+        number, in this order: the first of them, if ``sensor`` has fewer.
+        """
         return 1.0
 
+    def gains(self, count: int) -> np.ndarray:
+        """G (count, numbers), where ``sensor`` has ``count`` values.
+
+        Raises:
+            ConfigurationError: a ``gain`` of another shape.
+        """
+        shape, gain = (count, len(self.numbers)), np.asarray(self.gain, dtype=float)
+        if gain.ndim == 0 and shape[0] <= shape[1]:
+            return gain * np.eye(*shape)
+        if gain.shape != shape:
+            raise ConfigurationError(
+                f"gain of sensor {self.topic!r} has shape {gain.shape}, must be a number or have {shape}: "
+                "values of its sensor, numbers of its message"
+            )
+        return gain
+
     def sensor(self, robot: RobotModel, feet: tuple[str, ...]) -> Sensor:
-        """Its rows and noise; the numbers of the message are their values, in this order, or begin with them.
+        """Its rows, and the noise of their values, which are ``gain`` times the numbers of the message.
 
         Raises:
             ConfigurationError: it cannot be on this robot.
@@ -79,6 +102,25 @@ class Mounted:
                 raise ConfigurationError(
                     f"{name} of sensor {self.topic!r} is {getattr(self, name)}, must be above 0 and finite"
                 )
+
+    def refuse_elsewhere(self, feet: Sequence[str]) -> None:
+        """Raise ConfigurationError unless it is at one of these feet."""
+        if self.name not in feet:
+            raise ConfigurationError(
+                f"no sensor {self.topic!r}: {self.name!r} is no foot, the feet are {choices(feet)}"
+            )
+
+
+def force_on_foot(world: Any, state: RobotState, foot: str) -> np.ndarray:
+    """What the ground does to a foot of a simulated robot, (3,) N: mean of the period, in the foot's axes at its end."""
+    import pinocchio as pin
+
+    model, force = world.robot.model, world.foot_forces()[world.foot_frames.index(foot)]
+    data = model_data(model)
+    pin.forwardKinematics(model, data, state.q)
+    placement = pin.updateFramePlacement(model, data, world.robot.frame_id(foot))
+    found: np.ndarray = placement.rotation.T @ force
+    return found
 
 
 @functools.lru_cache(maxsize=8)

@@ -66,9 +66,9 @@ class EstimationPeriod(Struct):
         debounce_s, timeout_s: of the contact.
         effort (na,), readings (r,), stands (f,) bool: as given.
         rubbing (3, na): of the joints' friction: dry, N·m, viscous, N·m·s/rad, and the speed of the first, rad/s.
-        reading_place (measured - 6 - 2 na,): in ``readings``, of each signal after the efforts.
-        reading_sensor (r,), signal_sensor: number of the sensor that each reading and such signal is of;
-            signal_gain: times which the reading is the signal.
+        reading_sensor (r,), signal_sensor (m,), m = measured - 6 - 2 na: number of the sensor that each reading, and
+            each signal after the efforts, is of.
+        signal_gain (m, r): such signals are this times the readings; 0 between different sensors.
         position, velocity (na,): of the joints, the last that were finite, without whole turns.
         signals, smoothed (s,), lost (s,) bool: before and after the low-pass, and which are missing.
         beginning (s,) bool: signals whose filter begins anew.
@@ -96,7 +96,6 @@ class EstimationPeriod(Struct):
     rubbing: Numbers
     readings: Numbers
     stands: Flags
-    reading_place: Places
     reading_sensor: Places
     signal_sensor: Places
     signal_gain: Numbers
@@ -183,10 +182,13 @@ def take_readings(period):
     for k in range(readings.shape[0]):
         whole[sensor[k]] &= abs(readings[k]) < GREATEST
     at += effort.shape[0]
-    place, sensor, gain = period.reading_place, period.signal_sensor, period.signal_gain
-    for k in range(place.shape[0]):
-        gone = not whole[sensor[k]]
-        signals[at + k] = 0.0 if gone else gain[k] * readings[place[k]]
+    sensor, gain = period.signal_sensor, period.signal_gain
+    for k in range(sensor.shape[0]):
+        gone, value = not whole[sensor[k]], 0.0
+        for i in range(0 if gone else readings.shape[0]):
+            if gain[k, i] != 0.0:  # another sensor's may be missing
+                value += gain[k, i] * readings[i]
+        signals[at + k] = value
         changed |= gone != lost[at + k]
         lost[at + k] = gone
     return changed

@@ -17,6 +17,7 @@ from contact_id_controller.estimation.base_odometry import BaseOdometry
 from contact_id_controller.estimation.checked import ALL, put
 from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
 from contact_id_controller.estimation.filters import LowPass
+from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.period import (
     CHANGED,
     FIRST,
@@ -402,11 +403,9 @@ class EstimationPipeline:
         settings, robot, estimator, feet = self.settings, self.robot, self.estimator, len(self.feet)
         slices, n, motors = estimator.slices, robot.na, robot.motors
         labels = [each.label for each in settings.mounted]
-        # How many numbers come from each sensor, and how many of them are used.
+        # How many numbers come from each sensor, and how many values they make.
         counts = [len(each.numbers) for each in settings.mounted]
         sizes = [slices[label].stop - slices[label].start for label in labels]
-        first = np.cumsum([0, *counts[:-1]])
-        gains = [each.gain for each in settings.mounted]
         measured = 6 + 2 * n + sum(sizes)
         low_pass = LowPass(measured + 2 * n + 3, settings.cutoff_hz, settings.period_s)
         axes = estimator.mechanism.frame(self._imu_frame())[1]
@@ -433,12 +432,9 @@ class EstimationPipeline:
             ),
             readings=np.zeros(sum(counts)),
             stands=np.ones(feet, dtype=bool),
-            reading_place=np.array(
-                [at + i for at, size in zip(first, sizes) for i in range(size)], dtype=np.int64
-            ),
             reading_sensor=np.repeat(np.arange(len(sizes)), counts),
             signal_sensor=np.repeat(np.arange(len(sizes)), sizes),
-            signal_gain=np.repeat(np.array(gains), sizes),
+            signal_gain=_gains(settings.mounted, sizes),
             position=np.zeros(n),
             velocity=np.zeros(n),
             signals=np.zeros(len(low_pass.value)),
@@ -505,3 +501,13 @@ class EstimationPipeline:
         return DynamicsEstimator(
             self.robot, sensors, contacts, model_force_noise_n=settings.model_force_noise_n
         )
+
+
+def _gains(mounted: Sequence[Mounted], sizes: Sequence[int]) -> np.ndarray:
+    """G (values, numbers) of all mounted sensors, which have these ``sizes`` values; 0 between different ones."""
+    parts = [each.gains(size) for each, size in zip(mounted, sizes)]
+    found, row, column = np.zeros((sum(sizes), sum(len(each.numbers) for each in mounted))), 0, 0
+    for part in parts:
+        found[row : row + len(part), column : column + part.shape[1]] = part
+        row, column = row + len(part), column + part.shape[1]
+    return found

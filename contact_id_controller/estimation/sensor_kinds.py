@@ -27,7 +27,11 @@ def mounted(text: str) -> Mounted:
     kind, _, rest = text.strip().partition(" ")
     if kind not in KINDS:
         raise ConfigurationError(f"sensor {text!r} is of no kind, choose one of {choices(KINDS)}")
-    known = {field.name: str(field.type) for field in dataclasses.fields(KINDS[kind])[1:]}
+    # A type is its name in a file that postpones annotations, else itself.
+    known = {
+        field.name: getattr(field.type, "__name__", str(field.type))
+        for field in dataclasses.fields(KINDS[kind])[1:]
+    }
     try:
         name, given = named_settings(rest, known)
     except ConfigurationError as error:

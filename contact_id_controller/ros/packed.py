@@ -13,7 +13,7 @@ import importlib
 import operator
 import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState
 
-from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.exceptions import ConfigurationError, StateError, choices
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
 """Plain CDR, little-endian. Alignment counts from its end."""
@@ -40,6 +40,7 @@ FARTHEST_S = 2**31
 """Seconds beyond any real stamp."""
 
 _SEVERAL = re.compile(r"sequence<(.+?)(?:, \d+)?>|(.+?)\[(\d+)\]")
+_ELEMENT = re.compile(r"(.+)\[(\d+)\]")
 _SIZES = {f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _SIZES |= {"octet": 1, "byte": 1, "char": 1, "boolean": 1}
 _SIZES |= {"float": 4, "float32": 4, "double": 8, "float64": 8}
@@ -234,27 +235,47 @@ def read_message(
 
 def _walk(kind: type, cursor: Cursor, most: int) -> None:
     """Step over the fields of a message."""
-    for part, size, several, fixed in _fields(kind):
-        count = fixed if fixed else cursor.count() if several else 1
-        if size and count:
-            cursor.align(size)
-            cursor.skip(size * count)
-        elif not size:
-            if count > most:
-                raise StateError(f"a message has {count} of a part, must have at most {most}")
-            for _ in range(count):
-                if part is None:
-                    cursor.text()
-                else:
-                    _walk(part, cursor, most)
+    for field in _fields(kind):
+        _step_over(field, cursor, most)
+
+
+def _step_over(field: _Field, cursor: Cursor, most: int) -> None:
+    """Step over one field, in which at most so many texts or messages are in a row."""
+    count = field.count_in(cursor)
+    if field.size and count:
+        cursor.align(field.size)
+        cursor.skip(field.size * count)
+    elif not field.size:
+        if count > most:
+            raise StateError(f"a message has {count} of a part, must have at most {most}")
+        for _ in range(count):
+            if field.part is None:
+                cursor.text()
+            else:
+                _walk(field.part, cursor, most)
+
+
+class _Field(NamedTuple):
+    """A field of a message.
+
+    part: class of the messages in it; None: numbers, or texts.  size: bytes of a number, 0 of all else.
+    several: whether it is a list.  fixed: how many it always has, 0: the message has the count.
+    """
+
+    part: type | None
+    size: int
+    several: bool
+    fixed: int
+    is_double: bool
+
+    def count_in(self, cursor: Cursor) -> int:
+        """How many of it the message has."""
+        return self.fixed if self.fixed else cursor.count() if self.several else 1
 
 
 @functools.cache
-def _fields(kind: type) -> tuple[tuple[type | None, int, bool, int], ...]:
-    """Of each field: class of its parts, bytes of a number, whether there are several, how many.
-
-    No class: numbers, or texts where there are no bytes. 0 of several: the message has the count.
-    """
+def _fields(kind: type) -> tuple[_Field, ...]:
+    """The fields of a kind of message, in their order."""
     fields = []
     for name in kind.get_fields_and_field_types().values():
         found = _SEVERAL.fullmatch(name)
@@ -263,7 +284,9 @@ def _fields(kind: type) -> tuple[tuple[type | None, int, bool, int], ...]:
         if not size and not each.startswith("string"):
             package, _, words = each.partition("/")
             part = getattr(importlib.import_module(f"{package}.msg"), words)
-        fields.append((part, size, found is not None, int(found[3] or 0) if found else 0))
+        fixed = int(found[3] or 0) if found else 0
+        is_double = each in ("double", "float64")
+        fields.append(_Field(part, size, found is not None, fixed, is_double))
     return tuple(fields)
 
 
@@ -377,50 +400,83 @@ IMU = Packable(Imu, _imu_fields, (2, 4), _turn_and_felt)
 
 
 def stamped(kind: type, numbers: Sequence[str]) -> Packable:
-    """A message that begins with a header, of which some doubles are wanted, named as ``wrench.force.x``.
+    """A message that begins with a header, of which some doubles are wanted.
 
-    In the message's order. It has no lists, and no double in its header.
+    Named as ``wrench.force.x``, those of a list as ``effort[2]``, in the message's order.
 
     Raises:
-        ConfigurationError: another message, or numbers that it lacks.
+        ConfigurationError: a message without a header, or that lacks these doubles.
     """
-    leaves = list(_leaves(kind))
-    doubles = [path for path, size, is_double in leaves if is_double]
-    lists = [path for path, size, _ in leaves if size is None]
+    leaves, wanted_of = list(_leaves(kind)), _wanted_of_lists(numbers)
+    doubles = [name for path, field in leaves for name in _doubles_of(path, field, wanted_of)]
     missing = [name for name in numbers if name not in doubles]
-    if lists or missing or not leaves[0][0].startswith("header.stamp"):
+    if missing or not leaves[0][0].startswith("header.stamp"):
+        known = (f"{path}[k]" if each.several else path for path, each in leaves if each.is_double)
         raise ConfigurationError(
-            f"message {kind.__name__} cannot be a sensor's: it begins with no header, has lists "
-            f"({', '.join(lists) or 'none'}), or lacks {', '.join(missing) or 'nothing'}"
+            f"message {kind.__name__} cannot be a sensor's: it begins with no header, or lacks the double "
+            f"{', '.join(missing) or 'nothing'}; it has {choices(known) or 'none'}"
         )
 
     def fields(cursor: Cursor) -> list[tuple[int, int]]:
         places = []
-        for _, size, is_double in leaves[2:]:  # the stamp has gone by
-            if is_double:
+        for path, field in leaves[2:]:  # the stamp has gone by
+            if not field.is_double:
+                _step_over(field, cursor, MOST_NAMES)
+            elif not field.several:
                 places.append(cursor.doubles(1))
-            elif size:
-                cursor.align(size)
-                cursor.skip(size)
             else:
-                cursor.text()
+                count, least = field.count_in(cursor), wanted_of.get(path, 0)
+                if count < least:
+                    raise StateError(f"a message has {count} of {path}, must have at least {least}")
+                at, _ = cursor.doubles(count)
+                places += [(at + 8 * k, 1) for k in range(least)]
+                places.append((at + 8 * least, count - least))
         return places
 
-    get = [operator.attrgetter(name) for name in numbers]
+    get = [_getter(name) for name in numbers]
     wanted = tuple(doubles.index(name) for name in numbers)
     return Packable(kind, fields, wanted, lambda message: tuple((each(message),) for each in get))
 
 
-def _leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, int | None, bool]]:
-    """Path, bytes (0: a text, None: a list) of each field within a message, and whether it is a double."""
-    for name, (part, size, several, fixed) in zip(kind.get_fields_and_field_types(), _fields(kind)):
-        if several or fixed:
-            yield prefix + name, None, False
-        elif part is not None:
-            yield from _leaves(part, f"{prefix}{name}.")
+def _element(name: str) -> tuple[str, int | None]:
+    """Path of a number within a message, and its place where that is a list."""
+    found = _ELEMENT.fullmatch(name)
+    return (found[1], int(found[2])) if found else (name, None)
+
+
+def _wanted_of_lists(numbers: Sequence[str]) -> dict[str, int]:
+    """Path of each list -> how many of it, from its first on, hold the numbers of these names."""
+    found: dict[str, int] = {}
+    for path, place in map(_element, numbers):
+        if place is not None:
+            found[path] = max(found.get(path, 0), place + 1)
+    return found
+
+
+def _doubles_of(path: str, field: _Field, wanted_of: Mapping[str, int]) -> list[str]:
+    """Names of the doubles of a field, each a place of its own: of a list those wanted, then all others together."""
+    if not field.is_double:
+        return []
+    if not field.several:
+        return [path]
+    most = wanted_of.get(path, 0)
+    return [f"{path}[{k}]" for k in range(min(most, field.fixed or most))] + [f"{path}[]"]
+
+
+def _getter(name: str) -> Callable[[Any], float]:
+    """Takes a number out of a message."""
+    path, place = _element(name)
+    get = operator.attrgetter(path)
+    return get if place is None else lambda message: get(message)[place]
+
+
+def _leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, _Field]]:
+    """Path of each field within a message, those of messages in it instead of these."""
+    for name, field in zip(kind.get_fields_and_field_types(), _fields(kind)):
+        if field.part is not None and not field.several:
+            yield from _leaves(field.part, f"{prefix}{name}.")
         else:
-            words = kind.get_fields_and_field_types()[name]
-            yield prefix + name, size, words in ("double", "float64")
+            yield prefix + name, field
 
 
 def packed_numbers(
@@ -429,11 +485,25 @@ def packed_numbers(
     """A stamped message; views (1,) of the doubles of these names, to be written."""
     message, marks = kind(), [markers(1, k) for k in range(len(numbers))]
     message.header.frame_id = frame
+    for path, count in _wanted_of_lists(numbers).items():
+        owner, last = _owner(message, path)
+        if not len(getattr(owner, last)):  # one of a fixed length has its numbers already
+            setattr(owner, last, [0.0] * count)
     for name, mark in zip(numbers, marks):
-        *path, last = name.split(".")
-        setattr(functools.reduce(getattr, path, message), last, float(mark[0]))
+        path, place = _element(name)
+        owner, last = _owner(message, path)
+        if place is None:
+            setattr(owner, last, float(mark[0]))
+        else:
+            getattr(owner, last)[place] = mark[0]
     packed = PackedMessage(message)
     return packed, [packed.doubles(mark) for mark in marks]
+
+
+def _owner(message: Any, path: str) -> tuple[Any, str]:
+    """The message within a message that a field belongs to, and the field's name there."""
+    *above, last = path.split(".")
+    return functools.reduce(getattr, above, message), last
 
 
 def message_class(name: str) -> type:
