@@ -177,7 +177,7 @@ class Host:
         )
         self.description = self.node.create_publisher(String, "/robot_description", LATCHED)
         self.description.publish(String(data=self.urdf))
-        self.processes = []
+        self.processes, self.timers = [], []
 
     def _on_states(self, message):
         effort = dict(zip(message.name, message.effort))
@@ -221,6 +221,10 @@ class Host:
         assert self.until(self.commands.get_subscription_count), self.log()
         self.commands.publish(Float64MultiArray(data=[float(value) for value in values]))
 
+    def every(self, period_s, call):
+        """A timer that ends with the host: its node goes on, and would command the next test's robot."""
+        self.timers.append(self.node.create_timer(period_s, call))
+
     def kill(self):
         """kill -9 of ros2_control."""
         self.process.send_signal(signal.SIGKILL)
@@ -235,6 +239,8 @@ class Host:
         return future.result()
 
     def close(self):
+        for timer in self.timers:
+            self.node.destroy_timer(timer)
         for process in self.processes:
             kill_all_of(process)
             process.wait()

@@ -274,7 +274,7 @@ def test_odometry_of_a_steady_clock_is_told_from_late_odometry(host):
     """As a hardware component stamps it that takes the time of `read` for that of ROS."""
     publisher = host.node.create_publisher(Odometry, "/odometry", 1)
     clock = [time.monotonic]
-    host.node.create_timer(PERIOD_S, lambda: publisher.publish(odometry(clock[0]())))
+    host.every(PERIOD_S, lambda: publisher.publish(odometry(clock[0]())))
     controller(
         host,
         floating_base=True,
