@@ -23,12 +23,12 @@ def posture(hip: float) -> np.ndarray:
     return np.array(front * 2 + hind * 2)
 
 
-def squat(joint_names, height: float) -> Plan:
-    """Down by DOWN_M from a base height, m, and up again; at rest at each point."""
+def squat(joint_names, height: float, down_m: float = DOWN_M) -> Plan:
+    """Down by so much from a base height, m, and up again; at rest at each point."""
     hip = 0.8
-    bent = np.arccos(np.cos(hip) - DOWN_M / (2.0 * LINK_M))
+    bent = np.arccos(np.cos(hip) - down_m / (2.0 * LINK_M))
     rows = np.array([posture(hip), posture(bent), posture(hip)])
-    places = np.array([[0.0, 0.0, height - down] for down in (0.0, DOWN_M, 0.0)])
+    places = np.array([[0.0, 0.0, height - down] for down in (0.0, down_m, 0.0)])
     at_rest = np.zeros((3, 3))
     return Plan(
         joints=JointTrajectory(joint_names, TIMES_S, rows, 0.0 * rows, 0.0 * rows),

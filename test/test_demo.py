@@ -24,6 +24,7 @@ from contact_id_controller.runs.progress import ProgressBar
 from contact_id_controller.runs.record import RunRecord
 from contact_id_controller.runs.setup import NODE_RECORDS, RECORD, make_setup
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
+from contact_id_controller.settings.robot_files import file_of
 
 
 def _arguments(*words):
@@ -187,6 +188,31 @@ def test_command_of_a_report_does_the_same_run_again(tmp_path):
     assert make_setup(tmp_path, **choice).parameters == setup.parameters
 
 
+def test_a_planner_of_ones_own_stands_in_place_of_the_files(tmp_path):
+    """Its section, if there is one, and what is set on the command line are its parameters."""
+    script, config = tmp_path / "mine.py", tmp_path / "robot.yaml"
+    script.touch()
+    sections = yaml.safe_load(file_of("solo12").read_text("utf-8"))
+    config.write_text(
+        yaml.safe_dump({**sections, "mine": {"ros__parameters": {"down_m": 0.1, "up_m": 0.2}}})
+    )
+    ((folder, choice),) = _planned(
+        *("--config", str(config), "--planner", str(script), "--set", "mine.down_m=0.3"),
+        *("--rt-priority", "0", "--output", str(tmp_path / "run")),
+    )
+    setup = make_setup(folder, **choice)
+    assert setup.nodes == ("controller", "simulated_robot", "mine")
+    assert setup.parameters["mine"] == {"down_m": 0.3, "up_m": 0.2, "use_sim_time": True}
+    assert "planner_required" not in setup.parameters["controller"]
+    assert setup.parameters["simulated_robot"]["wait_for_plan_s"] == setup.duration_s
+    assert f"--planner {script}" in setup.command(folder) and "mine" not in setup.scheduling
+    assert make_setup(folder, robot="solo12", planner=script).nodes == setup.nodes
+    taken = tmp_path / "controller.py"
+    taken.touch()
+    with pytest.raises(ConfigurationError, match="has the name of a node of the package"):
+        make_setup(folder, robot="solo12", planner=taken)
+
+
 def test_sweep_is_one_walk_for_each_value(tmp_path):
     runs = _planned(
         "--robot",
@@ -225,6 +251,8 @@ def test_sweep_is_one_walk_for_each_value(tmp_path):
         (["--mu", "0.5"], "--robot"),
         (["--sweep", "period_s=1,2"], "--sweep needs --robot"),
         (["--robot", "solo12", "--sweep", "period_s"], "NAME=V1,V2"),
+        (["--robot", "solo12", "--planner", "/nowhere/mine.py"], "'/nowhere/mine.py' is no file"),
+        (["--robot", "solo12", "--planner", demo.__file__, "--teleop"], "nothing can be driven"),
     ],
 )
 def test_wrong_choices_are_one_clear_line(capsys, tmp_path, words, message):

@@ -1,6 +1,8 @@
 """Each example runs, prints a number, and the number is right."""
 
 import importlib.util
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from paths import ROOT
 
 from contact_id_controller.estimation.sensor_kinds import KINDS
 from contact_id_controller.models import ROWS
+from contact_id_controller.runs.record import RunRecord
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 LINES = 100
@@ -32,7 +35,8 @@ def test_every_example_is_short_listed_and_tested(file):
     assert len(text.splitlines()) < LINES
     assert f"python examples/{file.name}" in text
     assert f"(../examples/{file.name})" in (ROOT / "docs" / "examples.md").read_text("utf-8")
-    assert f'example("{file.stem}"' in (ROOT / "test" / "test_examples.py").read_text("utf-8")
+    tests = (ROOT / "test" / "test_examples.py").read_text("utf-8")
+    assert f'example("{file.stem}"' in tests or f"examples/{file.name}" in tests
 
 
 def test_stand(example):
@@ -101,6 +105,20 @@ def test_squat(example):
     (down, error), printed = example("squat")
     assert down == pytest.approx(0.04, abs=1e-3) and error < 0.005
     assert f"squatted {1e3 * down:.1f} mm" in printed and "fell: False" in printed
+
+
+def test_squat_planner_moves_the_robot_over_topics(tmp_path):
+    """The same plan sent by a node of the reader's own, with a parameter from the command line, as the page shows it."""
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    pytest.importorskip("mujoco", reason="needs the simulated robot")
+    words = "demo --robot solo12 --duration 3.2 --planner examples/squat_planner.py"
+    words += f" --set squat_planner.down_m=0.03 --output {tmp_path / 'report'}"
+    command = [sys.executable, "-m", "contact_id_controller", *words.split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    height = RunRecord.load(tmp_path / "report" / "record.npz").q[:, 2]
+    assert height[0] - height.min() == pytest.approx(0.03, abs=1e-3)
+    assert height[-1] == pytest.approx(height[0], abs=1e-3)
 
 
 def test_leg_ik(example):

@@ -81,6 +81,13 @@ def _add_walk(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="parameter file of your own robot"
     )
+    parser.add_argument(
+        "--planner",
+        type=Path,
+        metavar="FILE.py",
+        help="a planner node of your own, named as this Python script, in place of the file's; the section of that "
+        "name has its parameters (docs/examples.md)",
+    )
     add_changes(parser, "change a parameter of the controller, or with NODE.NAME=VALUE of any node")
 
 
@@ -227,6 +234,7 @@ def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict[str, Any]]]:
         state=arguments.state,
         sensors=arguments.sensors,
         ground=arguments.ground,
+        planner=arguments.planner,
         changes=arguments.changes,
         rt_priority=arguments.rt_priority or _usual_priority(arguments.mode),
         cpus=arguments.cpus,

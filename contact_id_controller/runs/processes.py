@@ -206,15 +206,17 @@ def node_command(name: str, parameters: Path, options: Sequence[str] = ()) -> li
 
     options: words before the ROS arguments, see ``ros.scheduling``.
     """
-    return [
-        sys.executable,
-        "-m",
-        f"contact_id_controller.ros.{name}",
-        *options,
-        "--ros-args",
-        "--params-file",
-        str(parameters),
-    ]
+    module = "-m", f"contact_id_controller.ros.{name}"
+    return [sys.executable, *module, *options, *_ros_arguments(parameters)]
+
+
+def script_command(script: Path, parameters: Path) -> list[str]:
+    """Command line of a node of the user's own, a Python script, with the same file."""
+    return [sys.executable, str(script.resolve()), *_ros_arguments(parameters)]
+
+
+def _ros_arguments(parameters: Path) -> tuple[str, ...]:
+    return "--ros-args", "--params-file", str(parameters)
 
 
 def ros_environment(domain: int, logs: Path) -> dict[str, str]:

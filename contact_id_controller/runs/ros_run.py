@@ -14,6 +14,7 @@ from contact_id_controller.runs.processes import (
     free_domain,
     node_command,
     ros_environment,
+    script_command,
 )
 from contact_id_controller.runs.progress import ProgressBar
 from contact_id_controller.runs.setup import (
@@ -84,8 +85,11 @@ def run_nodes(
     environment = ros_environment(domain, logs)
     side_processes = side_processes or {}
     commands = {
-        name: node_command(name, parameters, setup.scheduling[name].words()) for name in setup.nodes
+        name: node_command(name, parameters, each.words())
+        for name, each in setup.scheduling.items()
     }
+    if setup.planner is not None:
+        commands[setup.planner.stem] = script_command(setup.planner, parameters)
     bar = ProgressBar(setup.title, setup.duration_s)
     try:
         with NodeGroup({**commands, **side_processes}, logs, environment) as nodes:

@@ -77,7 +77,8 @@ class RunSetup:
         settings: those of the controller, checked.
         changes: the options ``--set`` that were given.
         state: one of ``STATES``.
-        scheduling: how each node's process is run.
+        scheduling: how the process of each node of the package is run.
+        planner: script of a node of the user's own that plans; None: a section moves the robot.
     """
 
     robot: str
@@ -89,6 +90,7 @@ class RunSetup:
     changes: tuple[str, ...]
     state: str = "oracle"
     scheduling: dict[str, Scheduling] = field(default_factory=dict)
+    planner: Path | None = None
 
     @property
     def sensors(self) -> str:
@@ -161,6 +163,8 @@ class RunSetup:
             words += ["--sensors", self.sensors]
         if self.settings.ground_file:
             words += ["--ground", self.settings.ground_file]
+        if self.planner is not None:
+            words += ["--planner", str(self.planner)]
         priority = max((each.priority for each in self.scheduling.values()), default=0)
         words += Scheduling(priority).words()
         for name, each in self.scheduling.items():
@@ -205,6 +209,7 @@ def make_setup(
     state: str = "oracle",
     sensors: str | None = None,
     ground: Path | None = None,
+    planner: Path | None = None,
     changes: Sequence[str] = (),
     rt_priority: str | int = 0,
     cpus: Sequence[str] = (),
@@ -221,6 +226,8 @@ def make_setup(
         state: ``estimated``: controller and planner know IMU, encoders and efforts only.
         sensors: preset of the simulated sensors; None: as in the file, ``SENSORS`` for an estimate.
         ground: file of uneven ground for all nodes; None: as in the file.
+        planner: script of a node of the user's own, named as the script, that plans in place of the file's planner or
+            motion; the section of that name has its parameters, if there is one.
         driven: it follows `cmd_vel` instead of way-points.
         switchable: other contact models may be chosen while it runs, the file's ``live_models``; by default only its
             own is compiled, in half the time, where the file names none.
@@ -235,11 +242,14 @@ def make_setup(
         if value not in known:
             raise ConfigurationError(f"{name} is {value!r}, must be one of {choices(known)}")
     config = file_of(robot) if config is None else config
-    parameters = _read(config)
+    parameters = _read(config, planner)
     _choose(parameters, friction, solver, mu, sensors)
     if ground is not None:
         _lay(ground, parameters)
     _prepare(parameters, folder, mode, float(duration_s), state)
+    if planner is not None and mode == "lockstep":
+        # Its first plan is waited for, and perhaps its only one.
+        parameters["simulated_robot"].setdefault("wait_for_plan_s", float(duration_s))
     if driven:
         if PLANNER not in parameters:
             raise ConfigurationError(f"{str(config)!r} has no {PLANNER!r}: nothing can be driven")
@@ -261,7 +271,8 @@ def make_setup(
         settings,
         tuple(changes),
         state,
-        _scheduling(parameters, rt_priority, cpus),
+        _scheduling(parameters, rt_priority, cpus, planner),
+        planner,
     )
     _ = setup.motion  # refused now, not when the nodes are up
     return setup
@@ -325,10 +336,11 @@ def _agreed(parameters: dict, switchable: bool) -> ControllerSettings:
 
 
 def _scheduling(
-    parameters: dict[str, Any], rt_priority: str | int, cpus: Sequence[str]
+    parameters: dict[str, Any], rt_priority: str | int, cpus: Sequence[str], planner: Path | None
 ) -> dict[str, Scheduling]:
-    """How each node's process is run."""
-    nodes = [name for name in parameters if name != MOTION]
+    """How the process of each node of the package is run."""
+    others = (MOTION, *([planner.stem] if planner else ()))
+    nodes = [name for name in parameters if name not in others]
     kept: dict[str, tuple[int, ...]] = {}
     for text in cpus:
         name, equals, numbers = text.rpartition("=")
@@ -387,16 +399,36 @@ def _estimate(parameters: dict[str, Any], file: ParameterFile, mode: str, folder
         controller.setdefault("joint_velocity_filter_s", FILTER_S)
 
 
-def _read(config: Path) -> dict[str, dict[str, Any]]:
+def _read(config: Path, planner: Path | None) -> dict[str, dict[str, Any]]:
     """The sections of a parameter file that a run needs; ConfigurationError unless exactly one moves the robot."""
     file = ParameterFile(config)
+    if planner is not None:
+        return _read_for_own(file, planner)
     parameters = {name: file.section(name) for name in SECTIONS if name in NEEDED or name in file}
     if MOTION in parameters:
         parameters[MOTION] = file.own_section(MOTION)
     if sum(name in parameters for name in MOVERS) != 1:
         which = ", ".join(f"{name!r} ({whom})" for name, whom in MOVERS.items())
-        raise ConfigurationError(f"{str(config)!r} must have one of the sections {which}")
+        raise ConfigurationError(
+            f"{str(config)!r} must have one of the sections {which}, or --planner name your own node"
+        )
     return parameters
+
+
+def _read_for_own(file: ParameterFile, planner: Path) -> dict[str, dict[str, Any]]:
+    """The sections of a run that a planner of the user's own moves; ConfigurationError unless it can be started."""
+    name = planner.stem
+    if not planner.is_file():
+        raise ConfigurationError(f"--planner {str(planner)!r} is no file")
+    if name in (*TABLES, MOTION):
+        raise ConfigurationError(
+            f"--planner {str(planner)!r} has the name of a node of the package"
+        )
+    own = file.section(name) if name in file else {}
+    return {
+        **{needed: file.section(needed) for needed in NEEDED},
+        name: {**own, "use_sim_time": True},
+    }
 
 
 def _plan_at_once(parameters: dict[str, Any], config: Path, folder: Path, mode: str) -> None:
