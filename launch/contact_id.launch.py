@@ -137,7 +137,7 @@ ARGUMENTS = {
 ONLY_COMMANDER = {"commanders": ["/controller"]}
 """Of the watchdog: the controller that is started here, whoever else sends commands."""
 
-TOPICS = ("commands", "joint_states", "odometry")
+STATES = ("joint_states", "odometry")
 
 RESPAWN_S = 1.0
 """A watchdog with a mistake in its parameters ends at once, and says so each time."""
@@ -163,9 +163,7 @@ def make_nodes(context):
     group = value["ros2_control"].strip("/")
     if group:
         _check_ros2_control(value, yes["simulate"])
-        value["commands"] = f"/{group}/commands"
     interface = {name: value[name] for name in ("command_interface",) if value[name]}
-    trajectories = f"/{group}/joint_trajectory" if group else "joint_commands"
     order = [{"group_controller": f"/{group}"}] if group else []
     mode = _mode(value["mode"], yes["watchdog"])
     config = value["config"] or str(file_of(value["robot"]))
@@ -174,22 +172,20 @@ def make_nodes(context):
     simulated_time = {"use_sim_time": yes["simulate"]}
     estimated = value["state"] == "estimated"
     chosen = _chosen(value, mode if yes["simulate"] else None, planner, estimated) | interface
+    states = [(topic, value[topic]) for topic in STATES]
     common = {
         "package": PACKAGE,
         "output": "screen",
         "additional_env": {
             DISCOVERY: value["discovery"] or os.environ.get(DISCOVERY) or "LOCALHOST"
         },
-        "remappings": [
-            *((topic, value[topic]) for topic in TOPICS),
-            ("joint_commands", trajectories),
-        ],
+        "remappings": [*states, *_command_topics(group, value["commands"]).items()],
     }
     guarded = yes["watchdog"]
     if guarded:
         chosen["second_commander"] = "report"  # the watchdog passes on the commands of one only
     inner = [(topic, f"{topic}_in") for topic in COMMANDS]
-    unguarded = {**common, "remappings": [*inner, *common["remappings"][1:-1]]}
+    unguarded = {**common, "remappings": [*inner, *states]}
     nodes = [
         LifecycleNode(
             executable="controller",
@@ -231,6 +227,12 @@ def make_nodes(context):
         pace = _pace(value, mode, planner, estimated, shows_itself) | interface
         nodes += _simulated_robot(config, pace, value["duration_s"], common)
     return nodes
+
+
+def _command_topics(group, commands):
+    """Topic of each command interface -> where its commands go: to the group controller, where there is one."""
+    there = {row.topic: f"/{group}/{row.host.topic}" for row in INTERFACES.values() if row.host}
+    return dict(zip(COMMANDS, COMMANDS)) | (there if group else {"commands": commands})
 
 
 def _watchdog(parameters, common):

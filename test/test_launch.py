@@ -19,6 +19,7 @@ from contact_id_controller.ros.command_watchdog import CommandWatchdogNode
 from contact_id_controller.ros.controller import ControllerNode
 from contact_id_controller.runs.estimated_state import CONTROLLER
 from contact_id_controller.runs.setup import ESTIMATE_PATIENCE_S, WAIT_FOR_PLAN_S
+from contact_id_controller.settings.command_interfaces import INTERFACES
 from contact_id_controller.settings.controller import ControllerSettings
 
 FILE = ROOT / "launch" / "contact_id.launch.py"
@@ -302,6 +303,18 @@ def test_ros2_control_is_one_argument_topic_and_order_follow(launch_file, watchd
     for wrong in ({"simulate": "true"}, {"simulate": "false", "commands": "elsewhere"}):
         with pytest.raises(ValueError, match="ros2_control"):
             _start(launch_file, ros2_control="effort_controller", **wrong)
+
+
+@pytest.mark.parametrize("watchdog", ["false", "true"])
+def test_the_commands_of_every_interface_go_to_the_group_controller(launch_file, watchdog):
+    nodes = _start(launch_file, simulate="false", ros2_control="legs", watchdog=watchdog)
+    last = nodes["command_watchdog" if watchdog == "true" else "controller"]
+    found = dict(last["remappings"])
+    rows = {row.topic: row.host for row in INTERFACES.values()}
+    for topic, host in rows.items():
+        assert found[topic] == (f"/legs/{host.topic}" if host else topic)
+    assert found["robot_side_trajectory"] == "/legs/commands"
+    assert found["control"] == "/legs/control"
 
 
 def test_the_command_interface_is_one_argument_for_all_nodes(launch_file):
