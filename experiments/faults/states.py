@@ -27,6 +27,7 @@ GAP_S, LONG_GAP_S = 0.003, 0.025
 NAMELESS_STATES, EACH = 10, 20
 ALTERNATING_RAD, ALTERNATING_S = 0.5, 0.05
 LATE_STATES = 20
+REPEATED_S = 0.05
 JUMP_M = JUMP_RAD = 1.0
 CLOCK_JUMP_S, CLOCK_LAG_S, CLOCK_FAULT_S = 1.0, 0.2, 0.5
 
@@ -75,11 +76,8 @@ def states_stop(world: FaultWorld) -> Observed:
 
 
 def states_pause(world: FaultWorld, simulated_s: float = GAP_S) -> Observed:
-    relay = world.relay
-    begun_s, begun_stamp_s = time.monotonic(), relay.stamp_s
-    relay.spoil_joint_states = lambda message: None
-    world.need(lambda: relay.stamp_s >= begun_stamp_s + simulated_s, "states of the robot")
-    relay.heal()
+    begun_s = time.monotonic()
+    world.spoil(simulated_s, spoil_joint_states=lambda message: None)
     world.spin(world.period_s)
     return Observed(world.until_safe(begun_s, 0.0), ending(world))
 
@@ -174,8 +172,8 @@ def alternating(world: FaultWorld) -> Observed:
 
     With so little torque the robot falls: it is put back before.
     """
-    relay, name = world.relay, "refused joint_jump"
-    before, odd, begun_s = int(world.figures(CONTROLLER).get(name, 0)), False, relay.stamp_s
+    name, odd = "refused joint_jump", False
+    before = int(world.figures(CONTROLLER).get(name, 0))
 
     def alternate(message):
         nonlocal odd
@@ -183,9 +181,7 @@ def alternating(world: FaultWorld) -> Observed:
         message.position[4] += ALTERNATING_RAD * odd
         return message
 
-    relay.spoil_joint_states = alternate
-    world.need(lambda: relay.stamp_s > begun_s + ALTERNATING_S, "states of the robot")
-    relay.heal()
+    world.spoil(ALTERNATING_S, spoil_joint_states=alternate)
     refused = int(world.figures(CONTROLLER).get(name, 0)) - before
     world.begin()
     few = refused < 0.2 * ALTERNATING_S / world.simulated_period_s
@@ -226,6 +222,18 @@ def reversed_order(world: FaultWorld) -> Observed:
     world.need(lambda: relay.states > count + 200, "states of the robot")
     relay.heal()
     return Observed(None, ending(world), "200 states")
+
+
+def odometry_repeats(world: FaultWorld) -> Observed:
+    """The same sample again and again, its stamp included, as from a driver that hangs."""
+    samples = []
+
+    def repeat(message):
+        samples.append(message)
+        return samples[0]
+
+    world.spoil(REPEATED_S, spoil_odometry=repeat)
+    return Observed(None, ending(world), f"{len(samples)} times")
 
 
 def _jump(world: FaultWorld, change) -> Observed:
@@ -331,11 +339,7 @@ def clock_late(world: FaultWorld) -> Observed:
 
 
 def _with_clock(world: FaultWorld, spoil) -> Observed:
-    relay = world.relay
-    begun_s = relay.stamp_s
-    relay.spoil_clock = spoil
-    world.need(lambda: relay.stamp_s > begun_s + CLOCK_FAULT_S, "states of the robot", 60.0)
-    relay.heal()
+    world.spoil(CLOCK_FAULT_S, spoil_clock=spoil)
     return Observed(None, ending(world))
 
 
@@ -373,6 +377,13 @@ FAULTS = (
         None,
         WALKS_ON,
         jump_1_rad,
+    ),
+    Fault(
+        "odometry repeats one sample for 50 ms",
+        "none: the base is predicted",
+        None,
+        WALKS_ON,
+        odometry_repeats,
     ),
     Fault(
         "joint states stop",

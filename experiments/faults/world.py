@@ -214,6 +214,18 @@ class FaultWorld:
         reason = f"{', '.join(dead)} ended" if dead else f"not within {patience_s:g} s"
         raise RunError(f"{what}: {reason}; see {self.folder / 'log'}")
 
+    def spoil(self, simulated_s: float, **spoilers: Any) -> None:
+        """Set attributes of the relay, such as ``spoil_odometry``, for so long; then all passes again.
+
+        Raises:
+            RunError: the robot's time does not go on.
+        """
+        relay, begun_s = self.relay, self.relay.stamp_s
+        for name, value in spoilers.items():
+            setattr(relay, name, value)
+        self.need(lambda: relay.stamp_s >= begun_s + simulated_s, "states of the robot", 60.0)
+        relay.heal()
+
     @property
     def state_timeout_s(self) -> float:
         """The controller's time-out by the wall clock: it goes by the time of the states."""
