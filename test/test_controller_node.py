@@ -301,10 +301,11 @@ def test_silence_counts_from_the_last_good_state(bench_of):
     bench = bench_of(state_timeout_s=0.5)
     bench.start()
     topics, guard = bench.node._topics, bench.node.loop.guard
+    now_s, left_s = [guard.clock()], []
+    guard.clock = lambda: now_s[0]
     bench.answer(1.001)
     good_s = guard.good.last_s
-    now_s, left_s = [good_s], []
-    guard.clock = lambda: now_s[0]
+    assert good_s == now_s[0]
     timer = topics._watchdog = SimpleNamespace(timer_period_ns=0, cancel=lambda: None)
     timer.reset = lambda: left_s.append(1e-9 * timer.timer_period_ns)
     for _ in range(4):
@@ -362,10 +363,13 @@ def test_in_lockstep_a_lost_estimator_does_not_hold_up_each_state(bench_of):
     bench = bench_of(mode="lockstep", state_timeout_s=0.5)
     bench.start()
     bench.answer(1.001)
-    begun_s = time.monotonic()
+    took_s = []
     for k in range(2, 22):
+        begun_s = time.monotonic()
         assert bench.answer(1.0 + 0.001 * k, base=False) is not None
-    assert 0.5 < time.monotonic() - begun_s < 5.0
+        took_s.append(time.monotonic() - begun_s)
+    # Whatever the computer does beside, a state that waits takes the whole time-out.
+    assert max(took_s) > 0.45 and sorted(took_s)[4] < 0.45
     bench.answer(1.022)
     begun_s = time.monotonic()
     assert bench.answer(1.023, base=False) is not None

@@ -68,11 +68,14 @@ class Door:
         )
         self.time_s = START_S
         self.log, self.trace = [], []
-        self._open()
         # Silence and overruns by a clock that only this test moves.
         self.steady_s = 0.0
-        self.guard.clock = lambda: self.steady_s
+        self._open()
+        self.guard.clock = self._clock
         self.healthy_step = self.guard.controller.step
+
+    def _clock(self):
+        return self.steady_s
 
     @property
     def state(self):
@@ -122,6 +125,7 @@ class NodeDoor(Door):
         latch = EmergencyLatch(state_folder(), "/robot/controller")
         self.loop = ControlLoop(Controller(robot, self.settings), self.log.append, latch)
         self.guard = self.loop.guard
+        self.guard.clock = self._clock
         self._forces = None
         self.loop.contact_input = SimpleNamespace(pass_on=self._pass_on)
         if self.settings.measured:
