@@ -7,7 +7,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
 from contact_id_controller.exceptions import ConfigurationError, RecordError
-from contact_id_controller.logs.column_map import channel_of
+from contact_id_controller.logs.column_map import channel_of, unit_of
 from contact_id_controller.logs.reader import read_log
 
 N = 40
@@ -28,6 +28,17 @@ Q = np.column_stack([np.sin(TIME), np.cos(TIME)])
         ("linkBasePos", ("base.position", "")),
         ("header.stamp", ("time", "")),
         ("comment", None),
+        ("actual_q_0", ("position", "0")),
+        ("target_qd_3", ("commands.velocity", "3")),
+        ("actual_TCP_pose_0", None),
+        ("field.position0", ("position", "0")),
+        ("field.header.stamp", ("time", "")),
+        ("data.t", ("time", "")),
+        ("run.cmd.t", None),
+        ("knee velocity [°/s]", ("velocity", "knee")),
+        ("position_knee_deg", ("position", "knee")),
+        ("time_ms", ("time", "")),
+        ("I_2 (mA)", ("current", "2")),
     ],
 )
 def test_names_say_what_a_column_is(name, meant):
@@ -46,6 +57,125 @@ def test_a_table_of_named_columns(tmp_path):
     np.testing.assert_allclose(log.effort, 2 * Q)
     np.testing.assert_allclose(log.velocity, Q)
     assert log.current is None and log.imu is None and not log.feet
+
+
+@pytest.mark.parametrize(
+    "name, channel, unit",
+    [
+        ("knee [deg]", "position", "deg"),
+        ("knee velocity (deg/s)", "velocity", "deg/s"),
+        ("qd_1 [°/s]", "velocity", "deg/s"),
+        ("qd_1 [deg]", "velocity", "deg/s"),
+        ("motor speed [rpm]", "velocity", "rpm"),
+        ("time_ms", "time", "ms"),
+        ("t [µs]", "time", "us"),
+        ("velocity_ms", "velocity", ""),
+        ("I_2 (mA)", "current", "mA"),
+        ("current_mA", "current", "mA"),
+        ("tau [Nm]", "effort", ""),
+        ("tau [N·mm]", "effort", "mNm"),
+        ("acc_x [g]", "imu.acceleration", "g"),
+        ("left_force_z [kgf]", "feet.left", "kgf"),
+        ("q_1 [rad]", "position", ""),
+        ("q_1", "position", ""),
+    ],
+)
+def test_names_say_units(name, channel, unit):
+    assert unit_of(name, channel) == unit
+
+
+def test_units_of_headers_are_applied_and_a_map_overrides_them(tmp_path):
+    head = "time_ms,hip_pos_deg,knee_pos [rad],I_hip (mA),I_knee (mA)"
+    table = np.column_stack([1e3 * TIME, np.degrees(Q[:, 0]), Q[:, 1], 1e3 * Q])
+    path, names = tmp_path / "log.csv", tmp_path / "map.yaml"
+    np.savetxt(path, table, delimiter=",", header=head, comments="")
+    log = read_log(path)
+    assert log.joints == ("hip", "knee")
+    np.testing.assert_allclose(log.time, TIME - 5.0, atol=1e-9)
+    np.testing.assert_allclose(log.position, Q)
+    np.testing.assert_allclose(log.current, Q)
+    names.write_text("units: {current: 1.0}\n")
+    np.testing.assert_allclose(read_log(path, names).current, 1e3 * Q)
+
+
+def test_a_table_of_a_spreadsheet_with_decimal_commas(tmp_path):
+    """As a German one writes it: semicolons between, code page 1252."""
+    rows = [
+        ";".join(f"{x:.6f}".replace(".", ",") for x in row) for row in np.column_stack([TIME, Q])
+    ]
+    text = "\n".join(["sep=;", "Zeit;q_hip [°];q_knee [°]", *rows])
+    (tmp_path / "log.csv").write_bytes(text.encode("cp1252"))
+    log = read_log(tmp_path / "log.csv")
+    assert log.joints == ("hip", "knee")
+    np.testing.assert_allclose(log.position, np.radians(Q), atol=1e-6)
+    (tmp_path / "log.csv").write_bytes(text.encode("utf-8"))
+    np.testing.assert_allclose(read_log(tmp_path / "log.csv").position, np.radians(Q), atol=1e-6)
+    bare = "\n".join(rows)
+    (tmp_path / "log.csv").write_text(bare)
+    (tmp_path / "map.yaml").write_text("channels: {time: 1, position: '2:3'}\n")
+    log = read_log(tmp_path / "log.csv", tmp_path / "map.yaml")
+    assert len(log.time) == N
+    np.testing.assert_allclose(log.position, Q, atol=1e-6)
+
+
+def test_the_table_of_a_robots_own_interface(tmp_path):
+    """Columns of a UR's RTDE, of which the robot's current and the tool's are of no joint."""
+    head = ["timestamp", *(f"{what}_{k}" for what in ("target_q", "actual_q") for k in range(2))]
+    head += ["actual_current_1", "actual_current_0", "actual_robot_current", "actual_TCP_pose_0"]
+    head += ["target_moment_0", "target_moment_1", "actual_execution_time", "tool_output_current"]
+    table = np.column_stack([TIME, 3 * Q, Q, 2 * Q[:, ::-1], TIME, TIME, 4 * Q, TIME, TIME])
+    np.savetxt(tmp_path / "log.csv", table, header=" ".join(head), comments="")
+    log = read_log(tmp_path / "log.csv")
+    np.testing.assert_allclose(log.time, TIME - 5.0, atol=1e-9)
+    np.testing.assert_allclose(log.position, Q)
+    np.testing.assert_allclose(log.current, 2 * Q)
+    np.testing.assert_allclose(log.commands.position, 3 * Q)
+    np.testing.assert_allclose(log.commands.effort, 4 * Q)
+
+
+def test_the_table_of_a_topic(tmp_path):
+    """``rostopic echo -p``: stamps in ns since 1970, names in each row; the time of the recorder is another one."""
+    lines = ["%time,field.header.seq,field.header.stamp,field.header.frame_id,field.name0,field.name1,"
+             "field.position0,field.position1,field.effort0,field.effort1"]  # fmt: skip
+    for k, (a, b) in enumerate(Q):
+        stamp = 1_600_000_000_000_000_000 + 10_000_000 * k
+        lines.append(
+            f"{stamp + 3_000_000 * (k % 2)},{k},{stamp},,hip,knee,{a:.9f},{b:.9f},{b:.9f},{a:.9f}"
+        )
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
+    log = read_log(tmp_path / "log.csv")
+    assert log.joints == ("hip", "knee")
+    np.testing.assert_allclose(log.time, TIME - 5.0, atol=1e-6)
+    np.testing.assert_allclose(log.position, Q, atol=1e-8)
+    np.testing.assert_allclose(log.effort, Q[:, ::-1], atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz", "mat"])
+def test_joints_without_names_are_those_of_the_robot_in_its_order(tmp_path, capsys, kind):
+    path = tmp_path / f"log.{kind}"
+    if kind == "csv":
+        table = np.column_stack([TIME, Q])
+        np.savetxt(path, table, delimiter=",", header="time,q1,q2", comments="")
+    else:
+        save = np.savez if kind == "npz" else lambda file, **arrays: scipy.io.savemat(file, arrays)
+        save(path, t=TIME, q=Q)
+    assert read_log(path, joints=("hip", "knee")).joints == ("hip", "knee")
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "in the order of the URDF: hip, knee" in said
+    assert read_log(path, joints=("hip", "knee", "ankle")).joints == ("joint_1", "joint_2")
+    if kind == "csv":  # whose names these are
+        assert read_log(path, joints=("joint_2", "joint_1")).joints == ("joint_1", "joint_2")
+    assert capsys.readouterr().err == ""
+
+
+def test_arrays_of_a_matlab_structure(tmp_path):
+    data = {"t": TIME, "q": Q, "tau": 2 * Q, "names": np.array(["hip", "knee"], dtype=object)}
+    scipy.io.savemat(tmp_path / "log.mat", {"data": data, "Ts": 0.01})
+    log = read_log(tmp_path / "log.mat")
+    assert log.joints == ("hip", "knee")
+    np.testing.assert_allclose(log.time, TIME - 5.0, atol=1e-12)
+    np.testing.assert_allclose(log.position, Q)
+    np.testing.assert_allclose(log.effort, 2 * Q)
 
 
 def test_a_folder_of_tables(tmp_path):
@@ -228,3 +358,26 @@ def test_a_bag_with_an_imu_that_has_stamps_of_its_own(tmp_path):
     np.testing.assert_allclose(log.arrival - log.time, 3e-3, atol=1e-9)
     np.testing.assert_allclose(log.imu.time[:2], [1e-3, 6e-3], atol=1e-9)
     np.testing.assert_allclose(log.feet["left"][:, 2], np.arange(N), atol=1e-9)
+    check_map_of_bag(tmp_path, log)
+
+
+def check_map_of_bag(tmp_path, log):
+    """A map renames joints and channels of a bag, too: its efforts are currents."""
+    names = tmp_path / "map.yaml"
+    names.write_text("joints: [a, b]\nchannels: {velocity: position, feet.right: feet.left}\n")
+    new = read_log(tmp_path / "bag", names)
+    assert new.joints == ("a", "b") and new.position is None and new.imu.frame == "chip"
+    assert sorted(new.feet) == ["left", "right"]
+    for mine, same in (
+        (new.velocity, log.position),
+        (new.time, log.time),
+        (new.arrival, log.arrival),
+    ):
+        np.testing.assert_array_equal(mine, same)
+    assert new.start == log.start
+    names.write_text("channels: {effort: torque}\n")
+    with pytest.raises(
+        ConfigurationError,
+        match="'effort' shall be 'torque', which the log lacks; it has .*'position'",
+    ):
+        read_log(tmp_path / "bag", names)

@@ -29,12 +29,15 @@ CHANNELS = (
     "base.orientation",
     "base.rpy",
 )
+_OF_JOINTS = {*JOINT_CHANNELS, *(f"commands.{name}" for name in COMMANDED)}
 FEET, FOOT = "feet", "feet."
 UNITS = {
     "deg": 0.017453292519943295,
     "deg/s": 0.017453292519943295,
+    "rpm": 0.10471975511965978,
     "mA": 1e-3,
     "g": 9.80665,
+    "mg": 9.80665e-3,
     "mm": 1e-3,
     "mNm": 1e-3,
     "kgf": 9.80665,
@@ -43,6 +46,36 @@ UNITS = {
     "ns": 1e-9,
 }
 """What a number in this unit is multiplied by to be in SI units."""
+
+_SPELLINGS = {
+    "deg": "deg degree degrees ° \ufffd",
+    "deg/s": "deg/s deg_s degs degps dps degree/s degrees/s °/s \ufffd/s",
+    "rpm": "rpm 1/min",
+    "mNm": "mnm nmm",
+    "us": "us µs μs",
+    **{unit: unit.lower() for unit in ("mA", "g", "mg", "mm", "kgf", "ms", "ns")},
+}
+"""Unit and how headers spell it, in small letters without dots, spaces and stars; U+FFFD is a degree sign of another
+code page."""
+
+_SPELT = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
+_BRACKETS = re.compile(
+    r"\s*[(\[]([a-zA-Z0-9/^°\ufffd²µμ·*.-]*[a-zA-Z°\ufffd][a-zA-Z0-9/^°\ufffd²µμ·*.-]*)[)\]]\s*$"
+)
+_ENDS = re.compile(
+    r"[_ ./](degrees?|deg_s|degs|degps|dps|deg|rpm|mA|mNm|Nmm|kgf|ms|us|ns|rad_s|rads|radps|rad|Nm|sec)$"
+)
+_UNITS_OF = {
+    "time": ("ms", "us", "ns"),
+    "position": ("deg", "mm"),
+    "velocity": ("deg/s", "rpm", "mm"),
+    "acceleration": ("deg/s", "mm", "g", "mg"),
+    "angular_velocity": ("deg/s", "rpm"),
+    "effort": ("mNm", "kgf"),
+    "current": ("mA",),
+    "rpy": ("deg",),
+}
+"""Units that a channel may have; of a foot's force those of an effort."""
 
 _COMMANDED = re.compile(
     r"(?:^|_)(?:cmd|command|commanded|commands|target|desired|des|wanted|ref|reference|setpoint|goal)(?=_|$)"
@@ -57,14 +90,20 @@ _WORDS = (
     ("imu.angular_velocity", r"(?:imu_)?(?:gyro|gyroscope|omega|angular_velocity|ang_vel)"),
     ("imu.acceleration", r"imu_acc|imu_accel|imu_acceleration"),
     ("imu.acceleration", r"acc|accel|accelerometer|linear_acceleration|lin_acc"),
-    ("time", r"(?:.*_)?(?:time|times|timestamp|stamp)(?:_s|_ns|_ms|_us|_sec)?|t|t_s"),
+    ("time", r"(?:.*_)?(?:time|times|timestamp|stamp|zeit)(?:_s|_ns|_ms|_us|_sec)?|t|t_s"),
     ("acceleration", r"a|ddq|qdd|qacc|accelerations?|joint_acc|joint_accelerations?"),
     ("velocity", r"v|dq|qd|qvel|vel|velocity|velocities|joints?_vel|joint_velocity"),
-    ("effort", r"tau|torque|torques|effort|efforts|trq|joint_torques?"),
+    ("effort", r"tau|torque|torques|effort|efforts|trq|joint_torques?|current_as_torque"),
     ("current", r"i|current|currents|motor_currents?|joint_currents?|amps?"),
     ("position", r"q|qpos|pos|position|positions|angles?|joints?_pos|joint_positions?"),
 )
 """Channel and what its name looks like; the first that fits counts."""
+
+_MOMENT = re.compile(r"^target_moments?(?=_|$)")
+"""What Universal Robots call a torque."""
+
+_MEASURED = r"(?:estimator_|measured_|actual_|joint_states_)?"
+"""What may stand before it."""
 
 _FOOT = re.compile(r"(?:^|_)(?:wrench|wrenches|force|forces|grf|ft)(?=_|$)")
 _FOOT_SIDE = re.compile(
@@ -80,7 +119,7 @@ class ColumnMap:
     Attributes:
         channels: channel -> array, or columns, of the file.
         joints: names of the joints in the order of the columns; empty: not known.
-        units: channel -> unit of `UNITS`, or the factor itself.
+        units: channel -> unit of `UNITS`, or the factor itself; of a proposal also a list with one for each column.
         correct: channel -> joint -> (times, plus): the values are times * raw + plus.
         delay_s: ``imu`` -> how late its stamps are, s.
         rotation_rpy: of the IMU: what turns its measurements into the frame that the description states, rad.
@@ -97,9 +136,27 @@ class ColumnMap:
 _KEYS = ("channels", "joints", "units", "correct", "delay_s", "rotation_rpy")
 
 
+def split_unit(name: str) -> tuple[str, str]:
+    """A name without its unit, and the unit as it is spelt, in small letters: ``knee [deg/s]``, ``current_mA``."""
+    found = _BRACKETS.search(name) or _ENDS.search(name)
+    if found is None:
+        return name, ""
+    return name[: found.start()], re.sub(r"[\s·*.]", "", found.group(1)).lower()
+
+
+def unit_of(name: str, channel: str) -> str:
+    """The unit of `UNITS` that a name says a channel has; empty: SI units, or none that is known."""
+    kind = "effort" if channel.startswith(FOOT) else channel.rpartition(".")[2]
+    unit = _SPELT.get(split_unit(name)[1], "")
+    allowed = _UNITS_OF.get(kind, ())
+    if unit == "deg" and unit not in allowed:  # of a velocity
+        unit = "deg/s"
+    return unit if unit in allowed else ""
+
+
 def words_of(name: str) -> str:
     """A name as lower-case words with underlines: ``imuOmega`` is ``imu_omega``."""
-    name = re.sub(r"\s*[(\[][a-zA-Z/^0-9·*]*[a-zA-Z][a-zA-Z/^0-9·*]*[)\]]$", "", name)  # a unit
+    name, _ = split_unit(name)
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return re.sub(r"[^a-z0-9]+", "_", apart.lower()).strip("_")
 
@@ -107,9 +164,21 @@ def words_of(name: str) -> str:
 def channel_of(name: str) -> tuple[str, str] | None:
     """The channel that a name means, and what is left of it: a joint, an axis, or nothing.
 
-    ``left_wrench`` is foot ``left``; ``target_positions`` a commanded position.
+    ``left_wrench`` is foot ``left``; ``target_positions`` a commanded position. Where the whole name says nothing, its
+    last parts may, which a structure or a topic holds: ``data.t``, ``field.position0``.
     """
-    word = words_of(name)
+    holder = ""
+    while not _COMMANDED.search(words_of(holder)):
+        found = _meant(words_of(name))
+        if found is not None or "." not in name:
+            return found
+        holder, _, name = name.partition(".")
+    return None
+
+
+def _meant(word: str) -> tuple[str, str] | None:
+    """The channel that words mean, and what is left of them."""
+    word = _MOMENT.sub("target_torque", word)
     found = _COMMANDED.search(word)
     commanded = found is not None
     if found is not None:
@@ -121,7 +190,7 @@ def channel_of(name: str) -> tuple[str, str] | None:
         return FOOT + (rest or "foot"), axis.group(1) if axis else ""
     for channel, pattern in _WORDS:
         if not commanded or channel in COMMANDED:
-            if re.fullmatch(rf"(?:estimator_|measured_|joint_states_)?(?:{pattern})", word):
+            if re.fullmatch(rf"{_MEASURED}(?:{pattern})", word):
                 return prefix + channel, ""
     # Words tell more than letters: ``a_position`` is one of a joint a.
     for letters in (False, True):
@@ -133,8 +202,8 @@ def channel_of(name: str) -> tuple[str, str] | None:
             each = "|".join(w for w in pattern.split("|") if (len(w) == 1) == letters)
             if not each:
                 continue
-            start = re.match(rf"(?:joint_states_|imu_)?(?:{each})(?=_|[0-9])_?(.+)$", word)
-            found_in = start or re.fullmatch(rf"(?:joint_states_)?(.+)_(?:{each})", word)
+            start = re.match(rf"(?:imu_)?{_MEASURED}(?:{each})(?=_|[0-9])_?(.+)$", word)
+            found_in = start or re.fullmatch(rf"{_MEASURED}(.+)_(?:{each})", word)
             if found_in:
                 return prefix + channel, found_in.group(1)
     return None
@@ -167,6 +236,7 @@ def propose(
                 wide[channel] = (name,)
         elif not channel.startswith(FOOT):
             columns.setdefault(channel, {}).setdefault(rest, name)
+    columns = _of_joints(columns)
     for channel, named in columns.items():
         if channel in wide:
             continue
@@ -178,14 +248,46 @@ def propose(
         wide[channel] = tuple(named[rest] for rest in order)
     first = next((wide[name] for name in ("position", *JOINT_CHANNELS) if name in wide), ())
     if times:
-        fits = [t for t in times if first and max(shapes[t]) in shapes[first[0]]]
-        wide["time"] = (min(fits or times, key=len),)
+        fits = [t for t in times if first and max(shapes[t]) in shapes[first[0]]] or times
+        stamps = [
+            t for t in fits if words_of(t).endswith("header_stamp")
+        ]  # rather than the recorder's
+        wide["time"] = (min(stamps or fits, key=len),)
     _leave_out_others(wide, shapes, first)
-    joints = next((words[name] for name in _JOINT_LISTS if name in words), ())
+    lists = {name.rpartition(".")[2]: found for name, found in words.items()}
+    joints = next((lists[name] for name in _JOINT_LISTS if name in lists), ())
     named = columns.get("position", columns.get("velocity", {}))
     if not joints and len(named) > 0 and "position" in wide and len(wide["position"]) == len(named):
         joints = tuple(_joint_name(rest, k) for k, rest in enumerate(named))
-    return ColumnMap(wide, joints)
+    return ColumnMap(wide, joints, _proposed_units(wide))
+
+
+def _of_joints(columns: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """The columns of each channel without those of the same word that are of no joint, such as the whole robot's current.
+
+    Where joints are numbered they are in the order of their numbers, and what is not numbered is none.
+    """
+    found = dict(columns)
+    for channel in _OF_JOINTS & set(columns):
+        numbered = sorted((rest for rest in columns[channel] if rest.isdigit()), key=int)
+        if len(numbered) > 1:
+            found[channel] = {rest: columns[channel][rest] for rest in numbered}
+    own = found.get("position", found.get("velocity", {}))
+    for channel in _OF_JOINTS & set(found):
+        if own and set(own) <= set(found[channel]):
+            found[channel] = {rest: found[channel][rest] for rest in own}
+    return found
+
+
+def _proposed_units(wide: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """The units that names say: one of a channel, or one of each of its columns."""
+    found: dict[str, Any] = {}
+    for channel, names in wide.items():
+        units = [unit_of(name, channel) for name in names]
+        if any(units):
+            alike = len(set(units)) == 1
+            found[channel] = units[0] if alike else [each or 1.0 for each in units]
+    return found
 
 
 def _leave_out_others(
@@ -226,6 +328,7 @@ def read_map(path: Path, proposed: ColumnMap) -> ColumnMap:
             f"{unknown[0]!r} in '{path}' is unknown; there are {choices(_KEYS)}"
         )
     channels = dict(proposed.channels)
+    taken: set[str] = set()
     for channel, where in _section(content, "channels", path).items():
         if channel not in CHANNELS and not channel.startswith(FOOT):
             raise ConfigurationError(
@@ -235,8 +338,15 @@ def read_map(path: Path, proposed: ColumnMap) -> ColumnMap:
             channels.pop(channel, None)
         else:
             channels[channel] = tuple(map(str, where if isinstance(where, list) else [where]))
-    units = dict(_section(content, "units", path))
-    for channel, unit in units.items():
+            taken |= set(channels[channel])
+    for channel in set(channels) & _OF_JOINTS - set(content.get("channels") or {}):
+        if taken & set(
+            channels[channel]
+        ):  # what is said to be something else is not what its name looks like
+            del channels[channel]
+    stated = _section(content, "units", path)
+    units = _proposed_units(channels) | stated
+    for channel, unit in stated.items():
         if not (isinstance(unit, str) and unit in UNITS) and not _is_number(unit):
             raise ConfigurationError(
                 f"unit {unit!r} of {channel!r} in '{path}' is unknown; there are {choices(UNITS)}, or a factor"

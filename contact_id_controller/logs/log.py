@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contact_id_controller.exceptions import RecordError
+from contact_id_controller.exceptions import RecordError, UnknownJointError, choices
 
 Array = NDArray[np.float64]
 JOINT_CHANNELS = ("position", "velocity", "acceleration", "effort", "current")
@@ -150,6 +150,22 @@ class Log:
     @property
     def _shares_time(self) -> bool:
         return self.imu is not None and np.array_equal(self.imu.time, self.time)
+
+
+def common_joints(joints: Sequence[str], robot: Iterable[str], urdf: str) -> tuple[str, ...]:
+    """The joints of a log, in its order, that a robot has, too; a log may have others, such as those of a gripper.
+
+    Raises:
+        UnknownJointError: there are none.
+    """
+    robot = tuple(robot)
+    common = tuple(name for name in joints if name in robot)
+    if not common:
+        raise UnknownJointError(
+            f"no joint of the log ({', '.join(joints)}) is in {urdf!r}, which has {choices(robot)}; "
+            "name the log's columns with --map"
+        )
+    return common
 
 
 def _rows(part: _Part, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> _Part:

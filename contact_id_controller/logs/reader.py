@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,10 @@ from contact_id_controller.logs.tables import CSV, MAT, NPZ, Tables, need, read_
 
 BAGS = (".mcap", ".db3", ".bag")
 STAMPS = ("time", "imu.time")
+EPOCH_UNITS = {"ns": 1e17, "us": 1e14, "ms": 1e11}
+"""Of stamps that are larger, which seconds since 1970 are not before the year 5138."""
+
+_NUMBERED = re.compile(r"joint_[0-9]+")
 
 
 def read_log(
@@ -45,7 +51,7 @@ def read_log(
     Args:
         path: .csv, .npz or .mat file, folder of .csv files, rosbag2 folder, .mcap, .db3 or .bag.
         map_file: YAML that says which array is what, where the names of the file do not (`column_map`).
-        joints: their names, where the file has none and as many columns.
+        joints: of the robot, in its order: their names where the file has none, or numbers, and as many columns.
         namespace: of the topics, where a bag has several robots.
 
     Raises:
@@ -58,8 +64,7 @@ def read_log(
         from contact_id_controller.logs.bag_log import read_bag_log
 
         log = read_bag_log(path, namespace)
-        columns = ColumnMap({}) if map_file is None else read_map(map_file, ColumnMap({}))
-        return _usable(corrected(log, columns))
+        return _usable(log if map_file is None else _remapped(log, path, map_file))
     if not path.is_dir() and path.suffix not in (*CSV, NPZ, MAT):
         raise RecordError(
             f"{str(path)!r} is no log: a name must end with {choices([*CSV, NPZ, MAT, *BAGS])}, or be "
@@ -69,7 +74,33 @@ def read_log(
     columns = proposed_map(tables)
     if map_file is not None:
         columns = read_map(map_file, columns)
-    return _usable(corrected(_assembled(tables, columns, tuple(joints)), columns))
+    log = _assembled(tables, columns, tuple(joints))
+    return _usable(corrected(log, _without_units(columns)))
+
+
+def _remapped(log: Log, path: Path, map_file: Path) -> Log:
+    """The log of a bag as a map has it: its channels are the arrays, by their own names."""
+    arrays = {name: getattr(log, name) for name in JOINT_CHANNELS}
+    arrays |= {f"{FOOT}{name}": values for name, values in log.feet.items()}
+    for part in (log.imu, log.base):
+        if part is not None:
+            where = "imu" if part is log.imu else "base"
+            values = {each.name: getattr(part, each.name) for each in dataclasses.fields(part)}
+            arrays |= {f"{where}.{name}": v for name, v in values.items() if not isinstance(v, str)}
+    arrays = {"time": log.time} | {name: v for name, v in arrays.items() if v is not None}
+    own = ColumnMap({name: (name,) for name in arrays}, log.joints)
+    columns = read_map(map_file, own)
+    new = _assembled(Tables(path, arrays, {}), columns, ())
+    if new.imu is not None and log.imu is not None:
+        new = dataclasses.replace(new, imu=dataclasses.replace(new.imu, frame=log.imu.frame))
+    new = dataclasses.replace(new, arrival=log.arrival, start=log.start)
+    return corrected(new, _without_units(columns))
+
+
+def _without_units(columns: ColumnMap) -> ColumnMap:
+    """The map without the units of arrays, which are in SI units once they are read."""
+    units = {each: unit for each, unit in columns.units.items() if each not in columns.channels}
+    return dataclasses.replace(columns, units=units)
 
 
 def _usable(log: Log) -> Log:
@@ -120,8 +151,14 @@ def _assembled(tables: Tables, columns: ColumnMap, joints: tuple[str, ...]) -> L
         )
     widths = {name: values.shape[1] for name, values in found.items()}
     na = widths.get("position", next(iter(widths.values())))
-    names = columns.joints or (joints if len(joints) == na else ())
-    names = names or tuple(f"joint_{k + 1}" for k in range(na))
+    names = columns.joints or tuple(f"joint_{k + 1}" for k in range(na))
+    if len(joints) == na and all(_NUMBERED.fullmatch(each) for each in names):
+        if not set(names) & set(joints):
+            names = joints
+            print(
+                f"{tables.path}: no names of joints, taken in the order of the URDF: {', '.join(names)}",
+                file=sys.stderr,
+            )
     if len(names) != na:
         raise RecordError(f"{what} has {na} columns of joints and {len(names)} names of joints")
     for name in [name for name, width in widths.items() if width != na]:
@@ -212,11 +249,16 @@ def _array(tables: Tables, columns: ColumnMap, channel: str, n: int | None) -> A
         raise RecordError(
             f"{channel!r} of {str(tables.path)!r} has {sorted(lengths)} rows, must have {n}"
         )
-    scale = (
-        factor(columns.units[channel]) if channel in STAMPS and channel in columns.units else 1.0
-    )
-    values = np.hstack(parts) * scale
+    values = np.hstack(parts)
+    unit = columns.units.get(channel, _epoch_unit(values) if channel in STAMPS else 1.0)
+    values = values * factor(unit)
     return np.where(np.isfinite(values), values, np.nan)  # what is infinite was not measured
+
+
+def _epoch_unit(stamps: Array) -> str | float:
+    """The unit of stamps that count from 1970 on, where no unit is named."""
+    since = float(np.nanmedian(stamps)) if np.isfinite(stamps).any() else 0.0
+    return next((unit for unit, least in EPOCH_UNITS.items() if since > least), 1.0)
 
 
 def _columns(names: Sequence[str]) -> list[str]:
@@ -236,13 +278,15 @@ def _short(tables: Tables) -> str:
     return choices(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
 
 
-def factor(unit: str | float) -> float:
-    """What a number in a unit is multiplied by to be in SI units."""
+def factor(unit: Any) -> Any:
+    """What a number in a unit is multiplied by to be in SI units; of a list of units an array."""
+    if isinstance(unit, list):
+        return np.array([factor(each) for each in unit])
     return UNITS[unit] if isinstance(unit, str) else float(unit)
 
 
 def rescaled(log: Log, units: Mapping[str, Any]) -> Log:
-    """The log with channels in SI units that were in others; stamps are so as they are read.
+    """The log with channels in SI units that were in others.
 
     Raises:
         ConfigurationError: a channel that the log lacks.

@@ -8,9 +8,9 @@ import importlib.util
 import re
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -18,8 +18,14 @@ from contact_id_controller.exceptions import MissingExtraError, RecordError
 from contact_id_controller.files import BROKEN
 
 CSV, NPZ, MAT = (".csv", ".txt", ".tsv"), ".npz", ".mat"
-SNIFFED = 4096
+SNIFFED = 65536
 """Characters of a text of which the delimiter is found."""
+
+MOST = 0.8
+"""Part of the lines that have as many cells as the header: the last may be cut off."""
+
+_DECIMAL_COMMA = re.compile(r"[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
+_NAME = re.compile(r"(?:.*[./_])?name[\[_]?([0-9]+)\]?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +82,7 @@ def _folder(path: Path) -> dict[str, np.ndarray]:
     for file in files:
         for name, values in _text(file).items():
             found.setdefault(name, values)
-    lengths = {len(values) for values in found.values()}
+    lengths = {len(values) for values in found.values() if values.dtype.kind != "U"}
     if len(lengths) > 1:
         raise RecordError(
             f"the .csv files of {str(path)!r} have {sorted(lengths)} rows, must agree"
@@ -86,49 +92,93 @@ def _folder(path: Path) -> dict[str, np.ndarray]:
 
 def _text(path: Path) -> dict[str, np.ndarray]:
     """The columns of a text; named 1, 2, ... where it has no header."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        first = file.readline()
-        sample = first + file.read(SNIFFED)
-    try:
-        delimiter: str | None = csv.Sniffer().sniff(sample, delimiters=",;\t ").delimiter
-    except csv.Error:
-        delimiter = ","
-    cells = next(csv.reader([first.lstrip("#% ")], delimiter=delimiter or ","))
-    header = not all(_is_number(cell) for cell in cells if cell.strip())
-    if delimiter == " ":
-        delimiter = None
-        cells = first.lstrip("#% ").split()
-    options: dict[str, Any] = {"delimiter": delimiter, "skiprows": int(header), "ndmin": 2}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a text without rows
-            values = np.loadtxt(path, encoding="utf-8-sig", comments=None, **options)
-    except ValueError:  # empty cells, or words: not a number; or rows of another length
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            values = np.atleast_2d(
-                np.genfromtxt(
-                    path,
-                    delimiter=delimiter,
-                    skip_header=int(header),
-                    encoding="utf-8-sig",
-                    invalid_raise=False,
-                )
-            )
-        ragged = [line for each in told for line in re.findall(r"Line #(\d+)", str(each.message))]
-        if ragged:
-            rows = "row" if len(ragged) == 1 else "rows"
-            print(
-                f"{path}: {len(ragged)} {rows} of another length left out, the first in line {ragged[0]}",
-                file=sys.stderr,
-            )
+    with _opened(path) as file:
+        sample = file.read(SNIFFED).split("\n")
+    sample = sample[:-1] or sample
+    skipped = int(sample[0].startswith("sep="))  # of a spreadsheet
+    first, *rest = sample[skipped:] or [""]
+    delimiter = _delimiter([first, *rest])
+    comma = delimiter != "," and any(
+        _DECIMAL_COMMA.fullmatch(cell.strip())
+        for line in (first, *rest)
+        for cell in line.split(delimiter)
+    )
+    cells = _cells(first.lstrip("#% "), delimiter)
+    header = not all(
+        _is_number(cell.replace(",", ".") if comma else cell) for cell in cells if cell.strip()
+    )
+    values = _numbers(path, delimiter, skipped + int(header), comma)
     names = [cell.strip() for cell in cells] if header else []
     twins = [name for k, name in enumerate(names) if name and name in names[:k]]
     if twins:
         raise RecordError(f"the log {str(path)!r} has two columns {twins[0]!r}")
     if len(names) < values.shape[1]:
         names += [str(k + 1) for k in range(len(names), values.shape[1])]
-    return dict(zip(names, values.T))
+    found: dict[str, np.ndarray] = dict(zip(names, values.T))
+    joints = _names_in(names, _cells(rest[0], delimiter)) if header and rest else []
+    return found | ({"names": np.array(joints)} if joints else {})
+
+
+def _opened(path: Path) -> TextIO:
+    return path.open(encoding="utf-8-sig", errors="replace")
+
+
+def _delimiter(lines: list[str]) -> str | None:
+    """What stands between cells: the first that most lines have as often as the header does; None: spaces."""
+    for each in (";", "\t", ","):
+        counts = [line.count(each) for line in lines if line.strip()]
+        if counts and counts[0] and counts.count(counts[0]) > MOST * len(counts):
+            return each
+    try:
+        found = csv.Sniffer().sniff("\n".join(lines), delimiters=",;\t ").delimiter
+    except csv.Error:
+        return ","
+    return None if found == " " else found
+
+
+def _cells(line: str, delimiter: str | None) -> list[str]:
+    return line.split() if delimiter is None else next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _names_in(header: list[str], row: list[str]) -> list[str]:
+    """The words of a row under ``name0``, ``field.name1`` and so on, as a table of a ROS message has its joints."""
+    found = {
+        int(number.group(1)): cell.strip()
+        for name, cell in zip(header, row)
+        if (number := _NAME.fullmatch(name)) and cell.strip() and not _is_number(cell)
+    }
+    return [found[number] for number in sorted(found)]
+
+
+def _numbers(path: Path, delimiter: str | None, skipped: int, comma: bool) -> np.ndarray:
+    """The rows of a text (n, k) below its header; what is no number is not a number, rows of another length are told."""
+
+    def rows() -> Iterator[str]:
+        with _opened(path) as file:
+            for line in file:
+                yield line.replace(",", ".") if comma else line
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a text without rows
+            values: np.ndarray = np.loadtxt(
+                rows(), delimiter=delimiter, skiprows=skipped, ndmin=2, comments=None
+            )
+            return values
+    except ValueError:  # empty cells, or words: not a number; or rows of another length
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            values = np.atleast_2d(
+                np.genfromtxt(rows(), delimiter=delimiter, skip_header=skipped, invalid_raise=False)
+            )
+    ragged = [line for each in told for line in re.findall(r"Line #(\d+)", str(each.message))]
+    if ragged:
+        what = "row" if len(ragged) == 1 else "rows"
+        print(
+            f"{path}: {len(ragged)} {what} of another length left out, the first in line {ragged[0]}",
+            file=sys.stderr,
+        )
+    return values
 
 
 def _is_number(cell: str) -> bool:
