@@ -55,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print one line for each finding, the likeliest fault first; 3 where there is one."""
     from contact_id_controller.diagnosis.diagnose import diagnose
     from contact_id_controller.diagnosis.finding import WRONG
+    from contact_id_controller.diagnosis.robot_of_log import joints_of
     from contact_id_controller.files import check_free, make_folder, write_text
     from contact_id_controller.logs.column_map import map_text
     from contact_id_controller.logs.reader import read_log
@@ -63,10 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
     check_free(*written)
     for path in written:
         make_folder(path.parent)
-    log = read_log(arguments.log, arguments.map, namespace=arguments.namespace)
-    free = None
-    if arguments.free is not None:
-        free = read_log(arguments.free, arguments.map, namespace=arguments.namespace)
+    joints = joints_of(arguments.urdf, arguments.config)
+    log, free = (
+        None if path is None else read_log(path, arguments.map, joints, arguments.namespace)
+        for path in (arguments.log, arguments.free)
+    )
+    assert log is not None
     diagnosis = diagnose(log, arguments.urdf, arguments.config, free)
     for finding in diagnosis.findings:
         if finding.verdict == WRONG or not arguments.quiet:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from contact_id_controller.diagnosis.arm_judge import JointFit, Motion, judged
 from contact_id_controller.diagnosis.hypotheses import Hypothesis, gear_ratio, search, zero_offset
@@ -20,8 +20,11 @@ OFFSET_RAD, GEAR, TILT_RAD, MASS, CONSTANT = 0.03, 0.1, 0.06, 0.075, 0.15
 LOAD = 0.05
 """Part of the robot's mass that a load at the flange may be without being noticed."""
 
-CLEAR = 8.0
-"""So many times the residual a joint's model torque must vary for its gain to be known."""
+REACH_M, LOAD_ROUNDS = 0.1, 3
+"""How far from the end of the last link the centre of a load usually is; rounds in which joints' residuals weigh it."""
+
+CENTRE_M = 0.03
+"""How far centres of mass of good models are off; also a torque that goes with a joint's angle for another reason."""
 
 SEARCHED_TILT_RAD = 0.6
 LARGEST_TILTS = (
@@ -34,28 +37,54 @@ LARGEST_TILTS = (
 """Roll and pitch, rad, of a base that hangs, or is on a wall."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Trials:
+    """What a change of the motion, or of the torques of the bodies (n, na), makes of the agreement.
+
+    Attributes:
+        fit: without a change.
+    """
+
+    motion: Motion
+    robot: RobotModel
+    fit: JointFit
+
+    def cost(self, changed: Motion, torques: Array | None = None) -> float:
+        """How badly they agree then."""
+        return judged(changed, self.robot, torques=torques).cost_instead_of(self.fit)
+
+    @cached_property
+    def _tolerant(self) -> JointFit:
+        return judged(self.motion, self.robot, torques=self.fit.model_torque, centre_m=CENTRE_M)
+
+    def confirmed(self, changed: Motion, torques: Array | None = None) -> float:
+        """What they gain where centres of mass may be off by `CENTRE_M`, before and after."""
+        after = judged(changed, self.robot, torques=torques, centre_m=CENTRE_M)
+        return self._tolerant.cost - after.cost_instead_of(self._tolerant)
+
+
 def hypotheses(
     motion: Motion, robot: RobotModel, joints: tuple[str, ...], fit: JointFit
 ) -> Iterator[Hypothesis]:
     """Everything that is put to the test, of one log."""
-    yield from signs(motion, robot, joints)
-    yield from exchanges(motion, robot, joints)
-    yield from offsets_and_gears(motion, robot, joints, fit)
-    free = judged(motion, robot, free_gains=True)
-    # Of a joint that mostly rubs, or whose model is wrong, the gain tells nothing.
-    clear = free.gain * np.std(fit.model_torque, axis=0) > CLEAR * free.residual
-    yield from torque_constants(motion, joints, fit, free, clear)
-    yield from gravity(motion, robot)
-    yield from masses(motion, robot, free.gain[clear])
+    trials = Trials(motion, robot, fit)
+    yield from signs(trials, joints)
+    yield from exchanges(trials, joints)
+    yield from offsets_and_gears(trials, joints)
+    free = judged(motion, robot, free_gains=True, torques=fit.model_torque)
+    yield from torque_constants(trials, joints, free)
+    yield from gravity(trials)
+    yield from masses(trials, free.gain[free.clear])
 
 
-def signs(motion: Motion, robot: RobotModel, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
+def signs(trials: Trials, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
     """A joint whose motion, effort, or both count the other way."""
+    motion = trials.motion
     channel = "current" if motion.currents else "effort"
     for k, joint in enumerate(joints):
         turn = np.ones(len(joints))
         turn[k] = -1.0
-        moved = dataclasses.replace(motion, q=motion.q * turn, v=motion.v * turn, a=motion.a * turn)
+        moved = motion.moved_by(turn)
         pushed = dataclasses.replace(motion, effort=motion.effort * turn)
         both = dataclasses.replace(moved, effort=motion.effort * turn)
         for what, changed, channels in (
@@ -65,82 +94,106 @@ def signs(motion: Motion, robot: RobotModel, joints: tuple[str, ...]) -> Iterato
         ):
             yield Hypothesis(
                 "sign of joints",
-                judged(changed, robot).cost,
+                trials.cost(changed),
                 1.0,
                 0.0,
                 f"{what} of {joint}: the other sign than in the URDF",
                 f"turn the sign of {what} of {joint}",
                 {"correct": {each: {joint: {"times": -1.0}} for each in channels}},
+                partial(trials.confirmed, changed),
             )
 
 
-def exchanges(motion: Motion, robot: RobotModel, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
-    """Two joints whose columns are exchanged, in all channels or in the efforts alone."""
+def exchanges(trials: Trials, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
+    """Two joints whose columns are exchanged, in all channels, in the efforts or in the motion alone."""
+    motion = trials.motion
+    channel = "current" if motion.currents else "effort"
     for i in range(len(joints)):
         for j in range(i):
             order = list(range(len(joints)))
             order[i], order[j] = j, i
             names = tuple(joints[k] for k in order)
-            efforts = motion.effort[:, order]
-            whole = dataclasses.replace(
-                motion,
-                q=motion.q[:, order],
-                v=motion.v[:, order],
-                a=motion.a[:, order],
-                effort=efforts,
-            )
+            moved, pushed = motion.moved_as(order), motion.effort[:, order]
+            both = judged(moved, trials.robot).clear[[i, j]].all()
+            columns = "the list of columns of {} in 'channels', not in 'joints'"
             for what, where, changed, fragment in (
-                ("all channels", "'joints'", whole, {"joints": list(names)}),
                 (
-                    "the efforts",
-                    "the list of columns of the efforts in 'channels', not in 'joints'",
-                    dataclasses.replace(motion, effort=efforts),
+                    f"position, velocity and {channel}",
+                    "'joints'",
+                    dataclasses.replace(moved, effort=pushed),
+                    {"joints": list(names)},
+                ),
+                (
+                    f"the {channel}s",
+                    columns.format(f"the {channel}s"),
+                    dataclasses.replace(motion, effort=pushed),
                     {},
                 ),
-            ):
+                (
+                    "position and velocity",
+                    columns.format("position and velocity"),
+                    moved,
+                    {},
+                ),
+            )[: 3 if both else 2]:  # of a joint that mostly rubs another motion tells as much
                 yield Hypothesis(
                     "order of joints",
-                    judged(changed, robot).cost,
+                    trials.cost(changed),
                     1.0,
                     0.0,
                     f"{joints[j]} and {joints[i]} are exchanged in {what}",
                     f"exchange {joints[j]} and {joints[i]} in {where}",
                     fragment,
+                    partial(trials.confirmed, changed),
                 )
 
 
-def offsets_and_gears(
-    motion: Motion, robot: RobotModel, joints: tuple[str, ...], fit: JointFit
-) -> Iterator[Hypothesis]:
+def offsets_and_gears(trials: Trials, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
     """A joint whose zero, or whose gear ratio, is another one."""
+    motion, before = trials.motion, trials.fit.cost
     for k, joint in enumerate(joints):
 
-        def moved(by: float, k: int = k) -> float:
+        def moved(by: float, k: int = k) -> Motion:
             q = motion.q.copy()
             q[:, k] += by
-            return judged(dataclasses.replace(motion, q=q), robot).cost
+            return dataclasses.replace(motion, q=q)
 
-        yield zero_offset(joint, moved, fit.cost, OFFSET_RAD)
+        def geared(log_ratio: float, k: int = k) -> Motion:
+            times = np.ones(len(joints))
+            times[k] = np.exp(log_ratio)
+            return motion.moved_by(times)
 
-        def geared(log_ratio: float, k: int = k) -> float:
-            q, v, a = motion.q.copy(), motion.v.copy(), motion.a.copy()
-            for each in (q, v, a):
-                each[:, k] *= np.exp(log_ratio)
-            return judged(dataclasses.replace(motion, q=q, v=v, a=a), robot).cost
+        for kind, changed, tolerance in (
+            (zero_offset, moved, OFFSET_RAD),
+            (gear_ratio, geared, GEAR),
+        ):
+            yield kind(
+                joint,
+                _after(trials.cost, changed),
+                before,
+                tolerance,
+                _after(trials.confirmed, changed),
+            )
 
-        yield gear_ratio(joint, geared, fit.cost, GEAR)
+
+def _after(
+    judge: Callable[[Motion], float], changed: Callable[[float], Motion]
+) -> Callable[[float], float]:
+    return lambda value: judge(changed(value))
 
 
 def torque_constants(
-    motion: Motion, joints: tuple[str, ...], fit: JointFit, free: JointFit, clear: NDArray[np.bool_]
+    trials: Trials, joints: tuple[str, ...], free: JointFit
 ) -> Iterator[Hypothesis]:
     """A joint whose efforts are too large or small, measured by those of the others.
 
     Args:
-        fit, free: as the model says, and with a gain for each joint.  clear: (na,) whose gain is known.
+        free: with a gain for each joint.
     """
+    motion, fit = trials.motion, trials.fit
     if motion.currents:
         return
+    clear = free.clear
     for k, joint in enumerate(joints):
         others = clear & (np.arange(len(joints)) != k)
         if not clear[k] or not others.any():
@@ -149,6 +202,7 @@ def torque_constants(
         weight = (np.std(fit.model_torque, axis=0) / free.residual)[others]
         usual = float(np.average(free.gain[others], weights=weight))
         ratio = float(free.gain[k] / usual)
+        factor = np.where(np.arange(len(joints)) == k, free.gain[k], 1.0)
         yield Hypothesis(
             "torque constants",
             fit.cost - float(np.log(fit.residual[k] / free.residual[k])),
@@ -157,93 +211,128 @@ def torque_constants(
             f"efforts of {joint} are {ratio:.2f} of what the model and the other joints say",
             f"divide the efforts of {joint} by {ratio:.2f}, or its torque constant",
             {"correct": {"effort": {joint: {"times": round(1.0 / ratio, 4)}}}},
+            partial(trials.confirmed, motion, fit.model_torque * factor),
         )
 
 
-def gravity(motion: Motion, robot: RobotModel) -> Iterator[Hypothesis]:
+def gravity(trials: Trials) -> Iterator[Hypothesis]:
     """A base that is mounted otherwise than the description says."""
+    motion = trials.motion
 
-    def cost_of(roll: float, pitch: float) -> float:
+    def turned(roll: float, pitch: float) -> Motion:
         model = motion.model.copy()
         model.gravity.linear = pin.rpy.rpyToMatrix(roll, pitch, 0.0) @ motion.model.gravity.linear
-        return judged(dataclasses.replace(motion, model=model), robot).cost
+        return dataclasses.replace(motion, model=model)
+
+    def cost_of(roll: float, pitch: float) -> float:
+        return trials.cost(turned(roll, pitch))
 
     found = [(cost_of(*turn), *turn) for turn in LARGEST_TILTS]
     roll, _ = search(lambda x: cost_of(x, 0.0), -SEARCHED_TILT_RAD, SEARCHED_TILT_RAD)
-    pitch, cost = search(lambda x: cost_of(roll, x), -SEARCHED_TILT_RAD, SEARCHED_TILT_RAD)
-    found.append((cost, roll, pitch))
-    cost, roll, pitch = min(found)
+    pitch, least = search(lambda x: cost_of(roll, x), -SEARCHED_TILT_RAD, SEARCHED_TILT_RAD)
+    found.append((least, roll, pitch))
+    least, roll, pitch = min(found)
     yield Hypothesis(
         "gravity",
-        cost,
+        least,
         float(np.hypot(roll, pitch)),
         TILT_RAD,
         f"the base is tilted by {np.degrees(roll):.0f} degrees about x and {np.degrees(pitch):.0f} about y",
         "state how the base is mounted in the URDF",
+        confirmed=lambda: trials.confirmed(turned(roll, pitch)),
     )
 
 
-def masses(motion: Motion, robot: RobotModel, gains: Array) -> Iterator[Hypothesis]:
+def masses(trials: Trials, gains: Array) -> Iterator[Hypothesis]:
     """All masses too large or small, or a load at the flange that the URDF lacks.
 
     Args:
         gains: of the joints whose gain is known. The middle one must say the same: what one joint says is no mass.
     """
-
-    def scaled(log_ratio: float) -> float:
-        model = motion.model.copy()
-        for k in range(1, model.njoints):
-            model.inertias[k] = _times(motion.model.inertias[k], float(np.exp(log_ratio)))
-        return judged(dataclasses.replace(motion, model=model), robot).cost
-
-    def loaded(mass: float) -> float:
-        model = motion.model.copy()
-        last = model.njoints - 1
-        load = pin.Inertia(abs(mass), np.zeros(3), np.zeros((3, 3)))
-        own = model.inertias[last]
-        if mass < 0.0:  # Pinocchio refuses what weighs nothing
-            own = _times(own, max(1e-3, 1.0 + mass / max(own.mass, 1e-6)))
-            model.inertias[last] = own
-            _lighten(model, last, mass + (motion.model.inertias[last].mass - own.mass))
-        else:
-            model.inertias[last] = own + load
-        return judged(dataclasses.replace(motion, model=model), robot).cost
-
+    motion, fit = trials.motion, trials.fit
     total = float(sum(body.mass for body in motion.model.inertias))
     if not motion.currents:
-        value, cost = search(scaled, -0.4, 0.4)
+        value, least = search(
+            lambda x: trials.cost(motion, np.exp(x) * fit.model_torque), -0.4, 0.4
+        )
         ratio = float(np.exp(value))
         yield Hypothesis(
             "mass and payload",
-            cost,
+            least,
             _nearer_none(ratio - 1.0, float(np.median(gains)) - 1.0 if gains.size else 0.0),
             MASS,
             f"the robot weighs {ratio:.3f} of its URDF ({ratio * total:.1f} instead of {total:.1f} kg), or efforts are scaled so",
             f"multiply the masses of the URDF by {ratio:.3f}, or check the scale of the efforts",
+            confirmed=partial(trials.confirmed, motion, ratio * fit.model_torque),
         )
-    value, cost = search(loaded, -0.2 * total, 0.3 * total)
+    mass, centre, torques = load(motion, trials.robot, fit)
+    link = motion.model.names[_last(motion.model)]
+    at = " ".join(f"{x:.2f}" for x in centre)
     yield Hypothesis(
         "mass and payload",
-        cost,
-        value / total,
+        trials.cost(motion, torques),
+        mass / total,
         LOAD,
-        f"{value:+.2f} kg at the flange beside the URDF",
-        f"add a load of {value:.2f} kg to the last link",
+        f"{mass:+.2f} kg at the flange beside the URDF (centre of mass at {at} m in the frame of {link})",
+        f"add a load of {mass:.2f} kg there to the last link",
+        confirmed=partial(trials.confirmed, motion, torques),
     )
 
 
-def _times(body: pin.Inertia, factor: float) -> pin.Inertia:
-    return pin.Inertia(body.mass * factor, body.lever, np.array(body.inertia) * factor)
+def load(motion: Motion, robot: RobotModel, fit: JointFit) -> tuple[float, Array, Array]:
+    """Mass, kg, and centre (3,), m in the frame of the last joint, of what explains the efforts best; torques (n, na) with it.
+
+    Torques are linear in mass and first moment; what friction, offset and rotor explain of them is left out. The centre
+    is where links end, give or take `REACH_M`, where the log does not tell it.
+    """
+    raw, last = _columns_of_a_point(motion, robot), _last(motion.model)
+    ends = [
+        frame.placement.translation
+        for frame in motion.model.frames
+        if frame.parentJoint == last
+        and frame.type in (pin.FrameType.BODY, pin.FrameType.FIXED_JOINT)
+    ]
+    end = max([np.zeros(3), *ends], key=lambda each: float(np.linalg.norm(each)))
+    columns = raw.copy()
+    columns[:, :, 0] += columns[:, :, 1:] @ end
+    na = columns.shape[1]
+    for j in range(na):
+        rest = np.column_stack(
+            [np.ones(len(motion.v)), motion.a[:, j], motion.rubbing[:, j], motion.v[:, j]]
+        )
+        if motion.currents:
+            rest = np.column_stack([fit.model_torque[:, j], rest])
+        own = fit.gain[j] * columns[:, j]
+        columns[:, j] = own - rest @ np.linalg.lstsq(rest, own, rcond=None)[0]
+    residual, found, torques = fit.residual, np.array([1.0, 0.0, 0.0, 0.0]), fit.model_torque
+    for _ in range(LOAD_ROUNDS):
+        belief = np.diag([0.0, *[1.0 / (REACH_M * max(abs(found[0]), 1e-3))] * 3])
+        system = np.vstack([*(columns[:, j] / residual[j] for j in range(na)), belief])
+        wanted = np.concatenate(
+            [*(fit.unexplained[:, j] / residual[j] for j in range(na)), np.zeros(4)]
+        )
+        found = np.linalg.lstsq(system, wanted, rcond=None)[0]
+        torques = fit.model_torque + raw @ np.append(found[0], found[1:] + found[0] * end)
+        residual = judged(motion, robot, torques=torques).residual
+    return float(found[0]), end + found[1:] / (found[0] or 1.0), torques
 
 
-def _lighten(model: pin.Model, joint: int, mass: float) -> None:
-    """Take what the last link is too light for from those before it."""
-    while mass < 0.0 and joint > 1:
-        joint -= 1
-        body = model.inertias[joint]
-        taken = min(-mass, 0.9 * body.mass)
-        model.inertias[joint] = _times(body, 1.0 - taken / body.mass)
-        mass += taken
+def _last(model: pin.Model) -> int:
+    """The joint at the end of the longest chain."""
+    return max(range(1, model.njoints), key=lambda k: (len(model.supports[k]), k))
+
+
+def _columns_of_a_point(motion: Motion, robot: RobotModel) -> Array:
+    """Torques (n, na, 4) of 1 kg in the origin of the last joint's frame, and of a first moment of 1 kg m along each axis."""
+    model, k = motion.model, _last(motion.model)
+    data, whole, v, a = model.createData(), robot.neutral(), np.zeros(model.nv), np.zeros(model.nv)
+    found = np.zeros((*motion.q.shape, 4))
+    for row, q in enumerate(motion.q):
+        robot.put_joints(whole, q)
+        v[robot.actuated], a[robot.actuated] = motion.v[row], motion.a[row]
+        table = pin.computeJointTorqueRegressor(model, data, whole, v, a)
+        found[row] = table[robot.actuated, 10 * (k - 1) : 10 * (k - 1) + 4]
+    return found
 
 
 def _nearer_none(first: float, second: float) -> float:

@@ -6,8 +6,10 @@ import dataclasses
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
 
-from contact_id_controller.diagnosis.even_samples import EvenSamples
+from contact_id_controller.diagnosis.even_samples import EvenSamples, interpolated
 from contact_id_controller.logs.log import Array
 from contact_id_controller.robot import FRICTION_SPEED, RobotModel
 
@@ -22,12 +24,24 @@ ROUNDS = 3
 MOVES_RAD = 0.05
 """Range from which a joint counts as one that moves."""
 
+SMOOTH_S, LEAST_SAMPLES, TRUNCATED = 0.03, 1.5, 6.0
+"""Standard deviation of the filter of all channels, s, and in samples at least; of these it ends after so many:
+what is cut off of a second derivative counts with the position itself."""
+
+CLEAR = 8.0
+"""So many times the residual a joint's model torque must vary for its efforts to tell of the model."""
+
+RUBS = FRICTION_SPEED * np.array([0.1, 1.0, 10.0])
+"""Speeds, rad/s, over which dry friction turns round: together they follow any friction that depends on the speed."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Motion:
     """What is judged: positions, velocities, accelerations and measured efforts (n, na), and the model.
 
     Attributes:
+        rubbing: (n, na, len(RUBS)), dry friction of each speed of `RUBS`, between -1 and 1. It is that of the measured
+            velocity also where a hypothesis scales that: friction is no evidence of a gear ratio.
         currents: whether ``effort`` has currents, A, whose torque constants are not known.
         time: (n,) s.
     """
@@ -36,9 +50,30 @@ class Motion:
     v: Array
     a: Array
     effort: Array
+    rubbing: Array
     model: pin.Model
     currents: bool
     time: Array
+
+    def moved_by(self, times: Array) -> Motion:
+        """The motion of each joint times a factor (na,); friction keeps its size."""
+        return dataclasses.replace(
+            self,
+            q=self.q * times,
+            v=self.v * times,
+            a=self.a * times,
+            rubbing=self.rubbing * np.sign(times)[:, None],
+        )
+
+    def moved_as(self, order: list[int]) -> Motion:
+        """The motion of joints in another order, under the efforts as they are."""
+        return dataclasses.replace(
+            self,
+            q=self.q[:, order],
+            v=self.v[:, order],
+            a=self.a[:, order],
+            rubbing=self.rubbing[:, order],
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +82,7 @@ class JointFit:
 
     Attributes:
         residual: rms (na,), outliers counted less.  gain: (na,) effort per torque of the model.
-        friction: (na, 2) dry and viscous, in units of the effort.  offset: (na,).  inertia: (na,) of the rotors.
+        friction: (na, len(RUBS) + 1) dry and viscous, in units of the effort.  offset: (na,).  inertia: (na,) of rotors.
         model_torque: (n, na).  unexplained: (n, na).
     """
 
@@ -64,9 +99,36 @@ class JointFit:
         """Sum of the logarithms of the residuals: what halves one of them is worth .7."""
         return float(np.sum(np.log(self.residual)))
 
+    @property
+    def clear(self) -> NDArray[np.bool_]:
+        """Joints (na,) whose efforts the model explains: of one that mostly rubs, or whose model is wrong, they tell nothing."""
+        return np.asarray(self.gain * np.std(self.model_torque, axis=0) > CLEAR * self.residual)
+
+    def cost_instead_of(self, before: JointFit) -> float:
+        """The cost of a change: residuals that fall count where the model then explains the joint's efforts.
+
+        Others fall by whatever bends the model's torques towards what is none of its faults.
+        """
+        counts = self.clear | (self.residual > before.residual)
+        return float(np.sum(np.log(np.where(counts, self.residual, before.residual))))
+
+    def friction_at(self, speed: Array) -> Array:
+        """Friction (na,) at a speed of each joint (na,), rad/s, in units of the effort."""
+        return np.array(rubbed(np.tanh(speed[None, :, None] / RUBS), speed[None], self.friction)[0])
+
+
+def rubbed(rubbing: Array, v: Array, friction: Array) -> Array:
+    """Friction (n, na) of a motion: ``rubbing`` as in `Motion`, ``friction`` as in `JointFit`."""
+    dry: Array = np.einsum("njw,jw->nj", rubbing, friction[:, :-1])
+    return dry + v * friction[:, -1]
+
 
 def motion_of(samples: EvenSamples, robot: RobotModel, rows: int = ROWS) -> Motion | None:
-    """The samples to judge by; None where nothing measures what the joints exert."""
+    """The samples to judge by; None where nothing measures what the joints exert.
+
+    One filter, without delay, for all channels: what is faster is left out of motion and efforts alike, whatever its
+    frequency.
+    """
     measured = samples.effort if samples.effort is not None else samples.current
     good = np.flatnonzero(samples.good)
     if measured is None or len(good) < rows // 4:
@@ -74,11 +136,25 @@ def motion_of(samples: EvenSamples, robot: RobotModel, rows: int = ROWS) -> Moti
     if not np.any(np.ptp(measured, axis=0) > 0.0):
         return None
     chosen = good[np.unique(np.linspace(0, len(good) - 1, rows).astype(int))]
+    wide = max(SMOOTH_S / samples.period, LEAST_SAMPLES)
+
+    def filtered(values: Array, derivative: int = 0) -> Array:
+        some: Array = gaussian_filter1d(
+            values, wide, axis=0, order=derivative, truncate=TRUNCATED, mode="nearest"
+        )[chosen]
+        return some / samples.period**derivative
+
+    log = samples.log
+    effort = log.effort if samples.effort is not None else log.current
+    assert log.position is not None and effort is not None
+    position = interpolated(samples, log.position)
+    rubbing = [filtered(np.tanh(samples.velocity / speed)) for speed in RUBS]
     return Motion(
-        samples.position[chosen],
-        samples.velocity[chosen],
-        samples.acceleration[chosen],
-        measured[chosen],
+        filtered(position),
+        filtered(position, 1),
+        filtered(position, 2),
+        filtered(interpolated(samples, effort)),
+        np.stack(rubbing, axis=2),
         robot.model,
         samples.effort is None,
         samples.time[chosen],
@@ -108,39 +184,74 @@ def model_torques(motion: Motion, robot: RobotModel) -> Array:
     return torques
 
 
-def judged(motion: Motion, robot: RobotModel, free_gains: bool = False) -> JointFit:
+def judged(
+    motion: Motion,
+    robot: RobotModel,
+    free_gains: bool = False,
+    torques: Array | None = None,
+    centre_m: float = 0.0,
+) -> JointFit:
     """Fit friction, offset and rotor inertia of each joint, robustly.
 
     A joint's friction opposes its motion: one that would drive it is left out, so that a wrong sign is not explained by it.
 
     Args:
         free_gains: whether also a torque constant is fitted where efforts are torques.
+        torques: (n, na) of the rigid bodies, N·m; None: `model_torques`.
+        centre_m: how far the centre of what moves with a joint may be from where the URDF has it: the torque that goes
+            with sine and cosine of the joint's own angle is fitted, too, as far as that.
     """
-    torques = model_torques(motion, robot)
+    if torques is None:
+        torques = model_torques(motion, robot)
     na = motion.q.shape[1]
     found = {name: np.zeros(na) for name in ("residual", "gain", "offset", "inertia")}
-    friction, unexplained = np.zeros((na, 2)), np.zeros(motion.q.shape)
+    friction, unexplained = np.zeros((na, len(RUBS) + 1)), np.zeros(motion.q.shape)
+    limits = centre_m * weights(motion.model, robot)
     for j in range(na):
-        v, speed = motion.v[:, j], float(np.sqrt(np.mean(motion.v[:, j] ** 2)))
-        columns = [np.ones(len(v)), motion.a[:, j]]
-        rubbing = [np.tanh(v / FRICTION_SPEED), v]
-        free = motion.currents or free_gains
+        v, free = motion.v[:, j], motion.currents or free_gains
         wanted = motion.effort[:, j] - (0.0 if free else torques[:, j])
+        columns = [np.ones(len(v)), motion.a[:, j]]
         columns = [torques[:, j], *columns] if free else columns
-        values, residual, size = _robust(np.column_stack([*columns, *rubbing]), wanted)
-        taken = values[-2] * np.tanh(speed / FRICTION_SPEED) + values[-1] * speed
-        if taken < 0.0:
-            values, residual, size = _robust(np.column_stack(columns), wanted)
-            values = np.append(values, [0.0, 0.0])
+        rubbing = np.column_stack([motion.rubbing[:, j], v])
+        waves = np.column_stack([np.sin(motion.q[:, j]), np.cos(motion.q[:, j])])
+        several = len(columns), rubbing.shape[1]
+
+        def fitted(
+            columns: list[Array],
+            rubbing: Array = rubbing,
+            waves: Array = waves,
+            wanted: Array = wanted,
+            limit: float = float(limits[j]),
+        ) -> tuple[Array, Array, float]:
+            table = np.column_stack([*columns, rubbing])
+            if limit == 0.0:
+                return _robust(table, wanted)
+            values, _, _ = _robust(np.column_stack([table, waves]), wanted)
+            wave, limit = values[-2:], limit * (abs(values[0]) if free else 1.0)
+            wave = wave * min(1.0, limit / max(float(np.hypot(*wave)), 1e-12))
+            return _robust(table, wanted - waves @ wave)
+
+        values, residual, size = fitted(columns)
+        if np.sum(rubbing @ values[-several[1] :] * v) < 0.0:
+            values, residual, size = fitted(columns, np.zeros((len(v), 0)))
+            values = np.append(values, np.zeros(several[1]))
         if free and values[0] < 0.0:  # a torque constant is positive
-            columns = columns[1:]
-            values, residual, size = _robust(np.column_stack([*columns, *rubbing]), wanted)
+            values, residual, size = fitted(columns[1:])
             values = np.append(0.0, values)
         found["residual"][j] = size
         found["gain"][j] = values[0] if free else 1.0
-        found["offset"][j], found["inertia"][j] = values[-4], values[-3]
-        friction[j], unexplained[:, j] = values[-2:], residual
+        found["offset"][j], found["inertia"][j] = values[several[0] - 2 : several[0]]
+        friction[j], unexplained[:, j] = values[-several[1] :], residual
     return JointFit(friction=friction, model_torque=torques, unexplained=unexplained, **found)
+
+
+def weights(model: pin.Model, robot: RobotModel) -> Array:
+    """What moves with each joint (na,) weighs, N."""
+    found, size = np.zeros(model.nv), float(np.linalg.norm(model.gravity.linear))
+    for k in range(1, model.njoints):
+        moved = sum(model.inertias[each].mass for each in model.subtrees[k])
+        found[model.idx_vs[k] : model.idx_vs[k] + model.nvs[k]] = size * moved
+    return found[robot.actuated]
 
 
 def _robust(columns: Array, wanted: Array) -> tuple[Array, Array, float]:

@@ -14,6 +14,7 @@ from contact_id_controller.diagnosis.arm_judge import JointFit, Motion
 from contact_id_controller.diagnosis.even_samples import EvenSamples, even
 from contact_id_controller.diagnosis.leg_judge import Stance
 from contact_id_controller.diagnosis.robot_of_log import RobotOfLog
+from contact_id_controller.exceptions import RecordError, choices
 from contact_id_controller.logs.column_map import ColumnMap
 from contact_id_controller.logs.log import Log
 from contact_id_controller.logs.reader import corrected
@@ -111,7 +112,16 @@ def _with_correction(log: Log, fragment: Mapping[str, Any]) -> Log:
 
 
 def in_order_of(log: Log, joints: tuple[str, ...]) -> Log:
-    """The log with its columns in another order of the same joints."""
+    """The log with its columns in another order of its joints, or of some of them.
+
+    Raises:
+        RecordError: it lacks one.
+    """
+    for name in joints:
+        if name not in log.joints:
+            raise RecordError(
+                f"the log {log.source!r} lacks joint {name!r}; it has {choices(log.joints)}"
+            )
     order = [log.joints.index(name) for name in joints]
     changed: dict[str, Any] = {
         name: None if values is None else values[:, order]

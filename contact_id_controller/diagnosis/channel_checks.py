@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -15,7 +16,6 @@ from contact_id_controller.diagnosis.even_samples import (
 )
 from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
 from contact_id_controller.logs.log import Array
-from contact_id_controller.robot import FRICTION_SPEED
 
 ALIKE = 0.9
 """Correlation of a joint's two velocities from which one can be measured by the other."""
@@ -39,6 +39,9 @@ MOST_AMPERES = 300.0
 LEAST_NM_PER_A = 0.05
 """A joint with gears gives more, 50 times and more; in mA a thousandth."""
 
+
+LOADED = 0.05
+"""Part of the largest torque of the model, below which a joint tells nothing of it."""
 
 SCALE, CLEAR = 3.0, 1.5
 """Factor by which no model is wrong in most joints; times the rest that a model's torque must vary to be known."""
@@ -103,6 +106,34 @@ def angle_unit(case: Case) -> Finding:
 DEG = math.pi / 180.0
 
 
+def channel_order(case: Case) -> Finding:
+    """Positions under the name of velocities and the other way round: each joint's velocity has the position for its rate."""
+    name, samples, log = "order of channels", case.samples, case.log
+    if log.position is None or log.velocity is None:
+        return unknown(name, "no velocities beside the positions", "measured velocities")
+    wide = odd_width(SMOOTH_S, samples.period)
+    rate = smooth(interpolated(samples, log.velocity), wide, 1, samples.period)[samples.good]
+    y = smooth(interpolated(samples, log.position), wide)[samples.good]
+    x, y = rate - rate.mean(axis=0), y - y.mean(axis=0)
+    squares = np.sum(x * x, axis=0)
+    slope = np.divide(
+        np.sum(x * y, axis=0), squares, out=np.zeros_like(squares), where=squares > 1e-12
+    )
+    alike = np.diag(correlations(x, y)) > ALIKE
+    crossed = alike & (slope > 1.0 / NEAR) & (slope < NEAR)
+    moving = int(np.sum(np.ptp(y, axis=0) > 0.0))
+    if 2 * int(crossed.sum()) <= moving:
+        return fine(name, "velocities are not what positions are the rate of")
+    return Finding(
+        name,
+        WRONG,
+        f"position and velocity are exchanged: the position is the rate of the velocity in {int(crossed.sum())} joints, certain",
+        "exchange 'position' and 'velocity' in 'channels' of --map",
+        gain=6.0,
+        ends=True,
+    )
+
+
 def _degrees(name: str, channels: tuple[str, ...], why: str) -> Finding:
     """Channels that count in degrees, and why that is known."""
     return Finding(
@@ -130,14 +161,21 @@ def velocity_order(case: Case) -> Finding:
 
 
 def _swapped(case: Case, name: str, i: int, j: int, crossed: float) -> Finding:
-    """Joints i and j, whose velocities are each the rate of the other one."""
+    """Joints i and j, whose velocities are each the rate of the other one; the model tells in which channel."""
     a, b = case.log.joints[j], case.log.joints[i]
-    text = f"{a} and {b} are exchanged in position or velocity: the rate of one is the other's velocity (correlation {crossed:.2f}), certain"
+    which, order = "position or velocity", list(range(len(case.log.joints)))
+    order[i], order[j] = j, i
+    if case.cost is not None and case.log.position is not None:
+        moved = dataclasses.replace(case.log, position=case.log.position[:, order])
+        cost = dataclasses.replace(case, log=moved).cost
+        which = "position" if cost is not None and cost < case.cost else "velocity"
+    where = "one of both channels" if " or " in which else f"'{which}'"
+    text = f"{a} and {b} are exchanged in {which}: the rate of one is the other's velocity (correlation {crossed:.2f}), certain"
     return Finding(
         name,
         WRONG,
         text,
-        f"exchange the columns of {a} and {b} in one of both channels in --map",
+        f"exchange the columns of {a} and {b} in {where} in --map",
         gain=5.0 * crossed,
         ends=True,
     )
@@ -258,8 +296,9 @@ def current_unit(case: Case) -> Finding:
     if log.current is None:
         return unknown(name, "no currents", "motor currents in the log")
     if log.commands.current is not None:
-        moving = np.nanstd(log.commands.current, axis=0) > 0.0
         measured, wanted = np.nanstd(log.current, axis=0), np.nanstd(log.commands.current, axis=0)
+        follows = _alike(log.commands.current, log.current)
+        moving = (wanted > 0.0) & (follows > ALIKE)  # of an arm that stands both are noise
         ratio = float(np.median(measured[moving] / wanted[moving])) if moving.any() else 1.0
         if 1e3 / 2.0 < ratio < 1e3 * 2.0:
             return _milliamperes(name, f"they are {ratio:.4g} of the commanded ones")
@@ -274,6 +313,15 @@ def current_unit(case: Case) -> Finding:
     if largest > MOST_AMPERES:
         return _milliamperes(name, f"up to {largest:.4g}")
     return fine(name, f"up to {largest:.3g} A")
+
+
+def _alike(first: Array, second: Array) -> Array:
+    """Correlation (na,) of each column of one channel (n, na) with that of another, where both are numbers."""
+    known = np.isfinite(first) & np.isfinite(second)
+    x, y = (np.where(known, each, np.nan) for each in (first, second))
+    x, y = (np.nan_to_num(each - np.nanmean(each, axis=0)) for each in (x, y))
+    sizes = np.linalg.norm(x, axis=0) * np.linalg.norm(y, axis=0)
+    return np.divide(np.sum(x * y, axis=0), sizes, out=np.zeros_like(sizes), where=sizes > 0.0)
 
 
 def _milliamperes(name: str, why: str) -> Finding:
@@ -300,14 +348,17 @@ def effort_unit(case: Case) -> Finding:
             "a log in which the base is held and nothing is touched",
         )
     gains = np.full(len(case.log.joints), np.nan)
+    sizes = np.std(fit.model_torque, axis=0)
     for j, torque in enumerate(fit.model_torque.T):
+        if sizes[j] < LOADED * np.max(sizes):
+            continue
         v = motion.v[:, j]
         columns = np.column_stack(
-            [torque, np.tanh(v / FRICTION_SPEED), v, np.ones(len(v)), motion.a[:, j]]
+            [torque, motion.rubbing[:, j], v, np.ones(len(v)), motion.a[:, j]]
         )
         values = np.linalg.lstsq(columns, motion.effort[:, j], rcond=None)[0]
         left = motion.effort[:, j] - columns @ values
-        if abs(values[0]) * np.std(torque) > CLEAR * np.std(left):
+        if abs(values[0]) * sizes[j] > CLEAR * np.std(left):
             gains[j] = values[0]
     clear = np.isfinite(gains)
     if not clear.any():

@@ -16,10 +16,11 @@ from contact_id_controller.diagnosis import (
     model_checks,
     pushes,
     stamp_checks,
+    trembling_check,
     value_checks,
 )
-from contact_id_controller.diagnosis.case import Case
-from contact_id_controller.diagnosis.finding import FINE, UNKNOWN, WRONG, Finding
+from contact_id_controller.diagnosis.case import Case, in_order_of
+from contact_id_controller.diagnosis.finding import FINE, UNKNOWN, WRONG, Finding, unknown
 from contact_id_controller.diagnosis.robot_of_log import robot_of
 from contact_id_controller.logs.log import Log
 
@@ -44,12 +45,14 @@ CHECKS = (
         "limits of sensors and drives", "efforts, currents or an IMU", value_checks.saturation, 1
     ),
     Check("steps of positions", "positions", value_checks.quantisation, 2),
+    Check("positions named velocities", "velocities", channel_checks.channel_order, 1),
     Check("degrees", "velocities or a URDF", channel_checks.angle_unit, 1),
     Check("g", "an IMU", channel_checks.gravity_unit, 2),
     Check("mA", "currents", channel_checks.current_unit, 2),
     Check("columns of velocities", "velocities", channel_checks.velocity_order, 3),
     Check("signs and ratios of velocities", "velocities", channel_checks.velocity_scale, 3),
     Check("unit of efforts", "efforts of a fixed base, a URDF", channel_checks.effort_unit, 4),
+    Check("trembling", "positions", trembling_check.trembling, 4),
     Check("delay of commands", "commands", command_checks.loop_delay, 5),
     Check("scale of drives", "commands", command_checks.drive_scale, 4),
     Check("friction", "efforts or currents, a URDF", friction_check.friction, 6),
@@ -61,6 +64,7 @@ CHECKS = (
     ),
     Check("tracking error by cause", "commanded positions", command_checks.tracking, 7),
 )
+NAMED = "a URDF that has them, or its names for them in 'joints' of --map"
 MODEL_FLOOR = 5
 """Of the faults that compete for the best agreement with the model."""
 
@@ -103,11 +107,18 @@ def diagnose(
     Raises:
         ContactIdError: a URDF or file that cannot be read, or a log without positions or of other joints.
     """
-    case = Case(log, robot_of(log, urdf, config), free)
+    of, columns = robot_of(log, urdf, config), log.joints
+    found: list[tuple[int, Finding]] = []
+    if of is not None and (known := tuple(of.robot.joint_names)) != columns:
+        others = ", ".join(name for name in columns if name not in known)
+        log, free = in_order_of(log, known), None if free is None else in_order_of(free, known)
+        found.append(
+            (0, unknown("joints of the log", f"left out, not in the URDF: {others}", NAMED))
+        )
+    case = Case(log, of, free)
     if case.of is not None and log.feet and not case.of.feet_named:
         if case.stance is not None and len(case.of.feet) <= leg_faults.MOST_FEET:
             case = case.of_feet(leg_faults.best_feet(case.stance, case.of)[1])
-    found: list[tuple[int, Finding]] = []
     fragment: dict[str, Any] = {}
     for floor in sorted({each.floor for each in CHECKS} | {MODEL_FLOOR}):
         if floor == MODEL_FLOOR:
@@ -123,6 +134,9 @@ def diagnose(
                 fragment = merged(fragment, finding.fragment)
         if any(each.ends for _, each in found):
             break
+    if "joints" in fragment:  # of all columns
+        own_order = iter(fragment["joints"])
+        fragment["joints"] = [next(own_order) if name in log.joints else name for name in columns]
     return Diagnosis(_ranked(found), fragment)
 
 

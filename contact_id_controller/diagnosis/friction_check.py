@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from contact_id_controller.diagnosis.arm_judge import rubbed
 from contact_id_controller.diagnosis.case import Case
+from contact_id_controller.diagnosis.channel_checks import LOADED
 from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
 
 FACTOR = 1.5
@@ -22,20 +24,22 @@ def friction(case: Case) -> Finding:
         return unknown(name, "the model does not explain the efforts", "a log of a free motion")
     speed = np.sqrt(np.mean(motion.v**2, axis=0))
     scale = np.where(fit.gain > 0.0, fit.gain, np.nan) if motion.currents else np.ones(len(speed))
-    found = (fit.friction[:, 0] * np.tanh(speed / 0.03) + fit.friction[:, 1] * speed) / scale
+    found = fit.friction_at(speed) / scale
     stated = case.of.robot.motors.friction(speed)
     clear = np.isfinite(found) & (
         found * np.where(np.isfinite(scale), scale, 0.0) > 0.5 * fit.residual
     )
-    clear &= np.std(fit.model_torque, axis=0) > 0.05 * np.max(np.std(fit.model_torque, axis=0))
+    sizes = np.std(fit.model_torque, axis=0)
+    clear &= sizes > LOADED * np.max(sizes)
     values = ", ".join(
         f"{joint} {value:.2g}" for joint, value in zip(case.log.joints, found) if np.isfinite(value)
     )
     both = clear & (stated > 0.0)
     k = int(np.argmax(np.where(clear, found, 0.0)))
     lines = {
-        "unexplained and friction": fit.unexplained[:, k]
-        + fit.friction[k, 0] * np.tanh(motion.v[:, k] / 0.03)
+        "unexplained and friction": (
+            fit.unexplained + rubbed(motion.rubbing, motion.v, fit.friction)
+        )[:, k]
     }
     order = np.argsort(motion.v[:, k])
     picture = Picture(

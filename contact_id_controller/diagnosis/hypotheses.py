@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from scipy.optimize import minimize_scalar
@@ -36,6 +37,7 @@ class Hypothesis:
         tolerance: what a good robot's model may be off by: below it nothing is wrong.
         text: the value in words.  change: what to do.
         fragment: of a map that mends it.
+        confirmed: computes what the agreement gains where a good model may be off, too; None: as much.
     """
 
     check: str
@@ -45,6 +47,7 @@ class Hypothesis:
     text: str
     change: str
     fragment: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    confirmed: Callable[[], float] | None = None
 
     def gain(self, before: float) -> float:
         """How much the agreement gains; nothing where the value is within its tolerance."""
@@ -54,12 +57,14 @@ class Hypothesis:
 
 
 def best_of(hypotheses: Sequence[Hypothesis], before: float) -> tuple[Hypothesis, float] | None:
-    """That with the largest gain, with it; None where none convinces."""
-    ranked = sorted(((each.gain(before), k) for k, each in enumerate(hypotheses)), reverse=True)
-    if not ranked or ranked[0][0] < CONVINCING:
-        return None
-    gain, k = ranked[0]
-    return hypotheses[k], gain
+    """That with the largest gain that is confirmed, with it; None where none convinces."""
+    convincing = [each for each in hypotheses if each.gain(before) >= CONVINCING]
+    gains = [
+        min(each.gain(before), math.inf if each.confirmed is None else each.confirmed())
+        for each in convincing
+    ]
+    k = max(range(len(gains)), key=lambda each: gains[each], default=-1)
+    return (convincing[k], gains[k]) if k >= 0 and gains[k] >= CONVINCING else None
 
 
 def search(
@@ -85,7 +90,11 @@ def search(
 
 
 def zero_offset(
-    joint: str, moved: Callable[[float], float], before: float, tolerance: float
+    joint: str,
+    moved: Callable[[float], float],
+    before: float,
+    tolerance: float,
+    confirmed: Callable[[float], float] | None = None,
 ) -> Hypothesis:
     """A joint whose zero is another one; ``moved``: the cost with so much added to its position, rad."""
     value, cost = search(moved, -SEARCHED_OFFSET_RAD, SEARCHED_OFFSET_RAD, before)
@@ -97,11 +106,16 @@ def zero_offset(
         f"{joint} is {math.degrees(-value):+.1f} degrees off",
         f"add {value:.3f} rad to the position of {joint}",
         {"correct": {"position": {joint: {"plus": round(value, 4)}}}},
+        None if confirmed is None else partial(confirmed, value),
     )
 
 
 def gear_ratio(
-    joint: str, geared: Callable[[float], float], before: float, tolerance: float
+    joint: str,
+    geared: Callable[[float], float],
+    before: float,
+    tolerance: float,
+    confirmed: Callable[[float], float] | None = None,
 ) -> Hypothesis:
     """A joint whose gear ratio is another one; ``geared``: the cost with its motion times a ratio, by its logarithm."""
     value, cost = search(geared, -math.log(SEARCHED_RATIO), math.log(SEARCHED_RATIO), before)
@@ -114,4 +128,5 @@ def gear_ratio(
         f"{joint} moves {ratio:.3f} of what the log has",
         f"multiply position and velocity of {joint} by {ratio:.3f}",
         {"correct": {c: {joint: {"times": round(ratio, 4)}} for c in ("position", "velocity")}},
+        None if confirmed is None else partial(confirmed, value),
     )

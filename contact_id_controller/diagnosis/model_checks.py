@@ -53,15 +53,14 @@ def faults(case: Case) -> tuple[list[Finding], Case]:
     """A finding for each thing that the model can tell, and the case with what was wrong corrected."""
     found: list[Finding] = []
     told: dict[str, list[Hypothesis]] = {}
-    for turn in range(MOST_FAULTS):
+    before = 0.0
+    for _ in range(MOST_FAULTS):
         tested, cost = _tested(case), case.cost
         if cost is None:
             break
-        if turn == 0 or not told:
-            told = _by_check(tested)
+        told, before = _by_check(tested), cost
         best = best_of([each for each in tested if case.believable(each.cost)], cost)
         if best is None:
-            told = _by_check(tested)
             break
         hypothesis, gain = best
         rank = min([gain, *(each.gain for each in found)])
@@ -91,7 +90,9 @@ def faults(case: Case) -> tuple[list[Finding], Case]:
                 else f"the model explains {part:.0f} % of the efforts' variance, and no change of it most"
             )
             return [unknown(check, text, HELD) for check in rest], case
-    return found + [_rest(check, told.get(check, []), case) for check in rest], case
+    return found + [
+        left_of(check, told.get(check, []), before, _parts(case)) for check in rest
+    ], case
 
 
 def _parts(case: Case) -> int:
@@ -114,27 +115,43 @@ def _by_check(tested: Sequence[Hypothesis]) -> dict[str, list[Hypothesis]]:
     return found
 
 
-def _rest(check: str, tested: list[Hypothesis], case: Case) -> Finding:
-    """A verdict on what is not wrong: fine with its figure, or not to be told."""
-    cost = case.cost
-    if not tested or cost is None:
+def left_of(check: str, tested: list[Hypothesis], cost: float, parts: int) -> Finding:
+    """A verdict on what is not wrong: fine with its figure, or not to be told.
+
+    Args:
+        cost: without any change.  parts: residuals that share it.
+    """
+    if not tested:
         needs = NEEDS.get(
             check,
             "a URDF, and efforts or currents of an arm; of a walk an IMU, and efforts or forces of the feet",
         )
         return unknown(check, "nothing to compare with", needs)
-    seen = [each for each in tested if abs(cost - each.cost) > FLAT or each.tolerance > 0.0]
+    seen = [each for each in tested if _would_be_seen(each, cost)]
     if not seen:
         return unknown(check, "no change of it would be noticed", "a motion of all joints")
-    numbers = [each for each in seen if each.tolerance > 0.0]
-    if numbers:
-        usual = max(numbers, key=lambda each: cost - each.cost)
-        if cost - usual.cost < NOTICED:
-            return fine(check, "no change agrees better")
-        return fine(check, f"best fit: {usual.text}; within tolerance or not convincing")
+    usual = min(seen, key=lambda each: each.cost if each.tolerance > 0.0 else math.inf)
+    beyond = [each for each in seen if each.tolerance > 0.0 and each.gain(cost) > NOTICED]
+    if beyond:
+        usual = max(beyond, key=lambda each: each.gain(cost))
+        share = 100.0 * math.exp(-usual.gain(cost) / parts)
+        return unknown(
+            check,
+            f"best fit: {usual.text}; residuals fall to {share:.0f} %, too little to believe it",
+            "a longer log with larger and faster motions of all joints, or a better model of friction and masses",
+        )
     hidden = len(tested) - len(seen)
     more = f"; {hidden} of {len(tested)} changes would not be noticed" if hidden else ""
+    if usual.tolerance > 0.0 and cost - usual.cost > NOTICED:
+        return fine(check, f"best fit: {usual.text}; within tolerance{more}")
     return fine(check, f"no change agrees better{more}")
+
+
+def _would_be_seen(each: Hypothesis, cost: float) -> bool:
+    """Whether measurements agree otherwise with a change that is more than is tolerated; a number that is less is seen."""
+    if each.tolerance > 0.0:
+        return abs(each.value) <= each.tolerance or abs(cost - each.cost) > NOTICED
+    return abs(cost - each.cost) > FLAT
 
 
 def _picture(case: Case) -> Picture | None:

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.exceptions import RecordError, choices
-from contact_id_controller.logs.log import Array, Log
+from contact_id_controller.logs.log import Array, Log, common_joints
 from contact_id_controller.new_robot.anatomy import anatomy
-from contact_id_controller.robot import RobotModel
+from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import load_settings
 
@@ -20,7 +19,7 @@ FOOT_WORDS = ("sole", "foot", "toe", "contact", "ankle")
 
 @dataclasses.dataclass(frozen=True)
 class RobotOfLog:
-    """A model with the joints of a log; others are held at 0.
+    """A model with the joints of a log that it has, in their order; others are held at 0.
 
     Attributes:
         urdf: the description.  robot: in the order of the log; its base floats where the log has an IMU or feet.
@@ -50,7 +49,7 @@ def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfL
 
     Raises:
         ContactIdError: a URDF or file that cannot be read.
-        RecordError: the log and the URDF have no joint in common by name.
+        UnknownJointError: the log and the URDF have no joint in common by name.
     """
     settings = None if config is None else load_settings(config)
     where = urdf if urdf is not None else None if settings is None else settings.urdf
@@ -58,17 +57,12 @@ def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfL
         return None
     floating = log.imu is not None or bool(log.feet)
     full = RobotModel.from_urdf(where, floating)
-    lacking = [name for name in log.joints if name not in full.joint_names]
-    if lacking:
-        raise RecordError(
-            f"joint {lacking[0]!r} of the log is none of the robot, which has {choices(full.joint_names)}; "
-            "name the columns by 'joints' in --map"
-        )
-    held = {name: 0.0 for name in full.joint_names if name not in log.joints}
+    joints = common_joints(log.joints, full.joint_names, str(where))
+    held = {name: 0.0 for name in full.joint_names if name not in joints}
     if settings is not None:
         held |= {name: value for name, value in settings.locked.items() if name in held}
     motors = () if settings is None else settings.motor_rows
-    robot = RobotModel.from_urdf(where, floating, log.joints, _within(full, held), motors)
+    robot = RobotModel.from_urdf(where, floating, joints, _within(full, held), motors)
     frame = _imu_frame(robot, log)
     legs = _feet(robot, settings) if floating else ()
     soles = bool(legs) and (
@@ -88,6 +82,13 @@ def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfL
         soles=soles,
         radius_m=float(np.mean(radii)) if radii else 0.0,
     )
+
+
+def joints_of(urdf: str | Path | None, config: Path | None) -> tuple[str, ...]:
+    """The joints of a robot in the order of its URDF, or else of its parameter file; empty without both."""
+    if urdf is not None:
+        return tuple(RobotModel.from_urdf(resolve_urdf(urdf), floating_base=False).joint_names)
+    return () if config is None else tuple(load_settings(config).joints)
 
 
 def _legged(urdf: str | Path, settings: ControllerSettings | None) -> bool:
