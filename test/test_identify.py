@@ -14,7 +14,7 @@ from contact_id_controller.exceptions import RecordError, UnknownJointError
 from contact_id_controller.exit_codes import DONE, REFUSED
 from contact_id_controller.identification.corrected import by_angle, parameter_text, write_urdf
 from contact_id_controller.identification.excitation import plan_excitation
-from contact_id_controller.identification.identify import identify, robot_of
+from contact_id_controller.identification.identify import identify, ratio_sd, robot_of
 from contact_id_controller.identification.model_fit import Rows
 from contact_id_controller.identification.pseudo_inertia import (
     Bodies,
@@ -203,6 +203,37 @@ def test_residuals_on_the_held_out_part_are_the_noise(found):
     assert (found.judged.after < 1.3 * NOISE_NM).all()
     assert (found.judged.after[1:3] < 0.5 * found.judged.before[1:3]).all()
     assert found.fitted_s == pytest.approx(21.0, abs=0.2)
+
+
+def test_a_ratio_has_the_standard_deviation_that_it_has():
+    """Of residuals that stay what they are for 20 rows, over many draws."""
+    random = np.random.default_rng(7)
+    draws = random.normal(size=(200, 2, 200, 1)).repeat(20, axis=2)
+    ratios = [np.sqrt(np.mean(b**2) / np.mean(a**2)) for a, b in draws]
+    said = [ratio_sd(a, b)[0] for a, b in draws]
+    assert np.median(said) == pytest.approx(np.std(ratios), rel=0.25)
+
+
+def test_a_fit_that_gains_nothing_is_not_refused():
+    """Where the description has all there is, residuals of rows that were not fitted are a little larger."""
+    right = Truth()
+    right.model = right.described
+    t, q, v, a = right.motion(20.0, 12)
+    noise = NOISE_NM * np.random.default_rng(12).normal(size=q.shape)
+    torque = right.torque(q, v, a) - ROTOR * a + noise
+    found = identify(Log(t, tuple(right.names), q, effort=torque, source="made"), UR5)
+    assert 1.0 < found.judged.ratio.max() < 1.05 and not found.judged.worse.any()
+    assert "Do not use it" not in "\n".join(lines(found, told(found.robot, found.fit)))
+
+
+@pytest.mark.parametrize("sd, refused", [(0.05, True), (0.2, False)])
+def test_a_ratio_refuses_a_fit_only_beyond_chance(found, sd, refused):
+    ratio = np.where(np.arange(6) == 1, 1.3, 0.5)
+    judged = found.judged
+    judged = dataclasses.replace(judged, after=ratio * judged.before, ratio_sd=np.full(6, sd))
+    text = "\n".join(lines(dataclasses.replace(found, judged=judged), told(found.robot, found.fit)))
+    said = "Do not use it: residuals are larger than those of the URDF with friction, by more than chance: shoulder_lift_joint."
+    assert (said in text) == refused and f"1.30 ± {sd:.2f}" in text
 
 
 def test_drives_are_recovered_within_their_standard_deviations(found):

@@ -60,13 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, judge, write, and say what was found."""
+    from contact_id_controller.diagnosis.robot_of_log import joints_of
     from contact_id_controller.files import check_free, make_folder, write_text
     from contact_id_controller.identification.corrected import parameter_text, write_urdf
     from contact_id_controller.identification.identify import identify
     from contact_id_controller.identification.summary import lines
     from contact_id_controller.identification.told import told
     from contact_id_controller.logs.reader import read_log
-    from contact_id_controller.robot import RobotModel, resolve_urdf
+    from contact_id_controller.robot import resolve_urdf
 
     if not 0.0 <= arguments.hold_out < 1.0:
         raise ConfigurationError(f"--hold-out is {arguments.hold_out:g}, must be from 0 to below 1")
@@ -86,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.excite is not None:
         check_free(arguments.excite)
         make_folder(arguments.excite.parent)
-    joints = RobotModel.from_urdf(source, floating_base=False).joint_names
+    joints = joints_of(source, None)
     log, judge = (
         None if path is None else read_log(path, arguments.map, joints)
         for path in (arguments.log, arguments.judge)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
-from contact_id_controller.exceptions import RecordError, UnknownJointError, choices
+from contact_id_controller.exceptions import RecordError
 from contact_id_controller.identification.model_fit import (
     LEAN_RAD,
     Belief,
@@ -42,7 +42,7 @@ from contact_id_controller.identification.smoothing import (
     sources,
     still,
 )
-from contact_id_controller.logs.log import SLOWEST_S, Log
+from contact_id_controller.logs.log import SLOWEST_S, Log, common_joints
 from contact_id_controller.robot import FRICTION_SPEED, RobotModel, resolve_urdf
 
 Array = NDArray[np.float64]
@@ -72,6 +72,10 @@ LEANS, LEVEL = 3, 0.1
 EDGES = 0.2
 """Share of the longest part of a log that is left out at either end, at most."""
 
+BLOCKS, SURE, MATTERS = 10, 2.0, 0.05
+"""Parts of the time of which each is left out, for a standard deviation; so many of these are no chance; part by which
+residuals must be larger to matter: whatever is fitted costs a little on rows that were not."""
+
 BETTER = 0.95
 """Residual of another kind of drive, of the usual one's, from which on it is taken."""
 
@@ -83,15 +87,27 @@ class Judged:
     Attributes:
         before: rms, of the description with dry and viscous friction, an offset and, for currents, a torque constant,
             all fitted.  after: of what was identified.
+        ratio_sd: standard deviation of after / before, by leaving out each of `BLOCKS` parts of the time.
         spread: standard deviation of what was measured.
         everywhere: rms after, with the rows in which joints stand.  spread_everywhere: likewise.
     """
 
     before: Array
     after: Array
+    ratio_sd: Array
     spread: Array
     everywhere: Array
     spread_everywhere: Array
+
+    @property
+    def ratio(self) -> Array:
+        """Residuals after, of those before, (na,)."""
+        return self.after / np.maximum(self.before, 1e-12)
+
+    @property
+    def worse(self) -> NDArray[np.bool_]:
+        """Joints (na,) that are explained worse than before, by more than chance and what fitting costs."""
+        return np.asarray(self.ratio - SURE * self.ratio_sd > 1.0 + MATTERS)
 
     @property
     def explained(self) -> Array:
@@ -136,12 +152,7 @@ def robot_of(urdf: str, joints: Sequence[str]) -> RobotModel:
         RobotDescriptionError: no such file.  UnknownJointError: it has none of these joints.
     """
     whole = RobotModel.from_urdf(resolve_urdf(urdf), floating_base=False)
-    common = [name for name in joints if name in whole.joint_names]
-    if not common:
-        raise UnknownJointError(
-            f"no joint of the log ({', '.join(joints)}) is in {urdf!r}, which has {choices(whole.joint_names)}; "
-            "name the log's columns with --map"
-        )
+    common = common_joints(joints, whole.joint_names, urdf)
     held = {
         name: float(np.clip(0.0, low, high))
         for name, low, high in zip(whole.joint_names, whole.lower, whole.upper)
@@ -392,6 +403,7 @@ def _judged(rows: Rows, moves: NDArray[np.bool_], simple: Array, found: Fit) -> 
     return Judged(
         _rms(measured - simple),
         _rms(measured - predicted),
+        ratio_sd(measured - simple, measured - predicted),
         np.nanstd(measured, axis=0),
         _rms(rows.measured - predicted),
         np.nanstd(rows.measured, axis=0),
@@ -432,6 +444,21 @@ def measured_constants(robot: RobotModel, log: Log) -> Array | None:
         if len(pair) > 20 and np.ptp(pair[:, 0]) > 0.0:
             found[j] = np.polyfit(pair[:, 0], pair[:, 1], 1)[0]
     return found
+
+
+def ratio_sd(before: Array, after: Array) -> Array:
+    """Standard deviation (na,) of the ratio of two rms, by a jackknife over parts of the rows (n, na).
+
+    Residuals stay what they are for many rows, so whole parts are left out; what stays longer than a part is not seen.
+    """
+    valid = np.isfinite(before) & np.isfinite(after)
+    squares = [np.where(valid, each, 0.0) ** 2 for each in (before, after)]
+    parts = [
+        np.array([part.sum(axis=0) for part in np.array_split(each, BLOCKS)]) for each in squares
+    ]
+    less = [np.maximum(part.sum(axis=0) - part, 0.0) for part in parts]
+    ratios = np.sqrt(less[1] / np.maximum(less[0], 1e-24))
+    return np.sqrt((BLOCKS - 1) * np.var(ratios, axis=0))
 
 
 def _rms(residual: Array) -> Array:

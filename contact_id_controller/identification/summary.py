@@ -44,15 +44,22 @@ def _judged(found: Identified) -> list[str]:
     unit = "A" if found.in_amperes else "N·m"
     result = [
         f"Judged on {found.judged_s:.1f} s that were not fitted, where joints move (rms, {unit}):",
-        f"  {'joint':24} {'URDF + friction':>16} {'identified':>11} {'ratio':>6} {'R²':>7} {'R², standing too':>17}",
+        f"  {'joint':24} {'URDF + friction':>16} {'identified':>11} {'ratio':>13} {'R²':>7} {'R², standing too':>17}",
     ]
     everywhere = 1.0 - (judged.everywhere / np.maximum(judged.spread_everywhere, 1e-12)) ** 2
-    for row in zip(
-        found.robot.joint_names, judged.before, judged.after, judged.explained, everywhere
-    ):
-        name, before, after, explained, whole = row
+    names, columns = (
+        found.robot.joint_names,
+        (judged.before, judged.after, judged.ratio, judged.ratio_sd),
+    )
+    for row in zip(names, *columns, judged.explained, everywhere):
+        name, before, after, ratio, sd, explained, whole = row
         result.append(
-            f"  {name:24} {before:16.4g} {after:11.4g} {after / max(before, 1e-12):6.2f} {explained:7.4f} {whole:17.4f}"
+            f"  {name:24} {before:16.4g} {after:11.4g} {ratio:6.2f} ± {sd:4.2f} {explained:7.4f} {whole:17.4f}"
+        )
+    worse = ", ".join(name for name, is_so in zip(names, judged.worse) if is_so)
+    if worse:
+        result.append(
+            f"Do not use it: residuals are larger than those of the URDF with friction, by more than chance: {worse}."
         )
     return result
 
