@@ -27,8 +27,10 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.control.balance_kernels import balanced_acceleration, planned_motions
+from contact_id_controller.control.limits import joint_limits
 from contact_id_controller.control.support_preview import Support, SupportPreview
 from contact_id_controller.geometry import FeetOnGround
+from contact_id_controller.geometry.legs import held_by_ankles
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.plans.base_trajectory import BaseReference
 from contact_id_controller.plans.trajectories import Reference
@@ -66,6 +68,36 @@ def usable_friction(settings: ControllerSettings) -> np.ndarray:
     return np.where(friction >= UNBOUNDED_FRICTION, HIGH_FRICTION, friction)
 
 
+class Bearing:
+    """Where and with what friction the ground may push: what ``balanced_acceleration`` bounds wrenches by.
+
+    Corners of soles are taken no farther from the ankle than its motors hold the robot's weight: beyond, torques are
+    clipped after the solution, and the robot does not move as it was commanded to.
+
+    Args:
+        robot: its ``data`` holds the placements of joints.  feet: its contacts.  settings: friction, largest torques.
+    """
+
+    def __init__(self, robot: RobotModel, feet: FeetOnGround, settings: ControllerSettings) -> None:
+        self._robot, self._feet = robot, feet
+        self._friction = usable_friction(settings)
+        shifts = held_by_ankles(robot, feet.feet, joint_limits(robot, settings).effort)
+        self._moved = [
+            (int(link), rows, shifts[rows])
+            for link in np.unique(feet.links)
+            if shifts[rows := np.flatnonzero(feet.links == link)].any()
+        ]
+        self._places = feet.points.copy()
+
+    def now(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Number of each contact's foot (n,), friction (n,), place (n, 3) m, world frame."""
+        feet, places = self._feet, self._places
+        places[:] = feet.points
+        for link, rows, shifts in self._moved:
+            places[rows] += shifts @ self._robot.data.oMi[link].rotation.T
+        return feet.foot, self._friction, places
+
+
 class Balance:
     """Accelerations of one robot by the module's law. One thread at a time.
 
@@ -96,7 +128,7 @@ class Balance:
         self._configuration = robot.neutral()
         self._weights = np.full(robot.nv, settings.joint_weight)
         self._weights[3:6] = TORSO_WEIGHT
-        self._friction = usable_friction(settings)
+        self._bearing = Bearing(robot, feet, settings)
         self._com_gains = np.repeat(np.array(COM_GAINS)[:, None], 3, axis=1)
         self._swing_gains = np.array(SWING_GAINS)
         self._com = np.zeros((4, 3))
@@ -165,7 +197,7 @@ class Balance:
             ),
             swing,
             (self._map, self._map_rate @ v, com, goal[3], robot.mass, model.gravity.linear),
-            (feet.foot, self._friction),
+            self._bearing.now(),
             (1.0 - SUPPORT_MARGIN, SPIN_WEIGHT, metric),
             self._weights,
             wanted,

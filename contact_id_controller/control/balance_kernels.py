@@ -58,7 +58,7 @@ def balanced_acceleration(
 
     Args:
         tree, feet, fading, swing, momentum: fields of the tuples of those names.
-        bearing: number of each contact's foot (n,), friction (n,).
+        bearing: number of each contact's foot (n,), friction (n,), where it may bear (n, 3) m, see ``Bearing``.
         shares: of each sole that may bear; weight of angular momentum; metric (2, 2) of horizontal
             accelerations.
         weights: (nv,) of ``wanted``.
@@ -223,7 +223,7 @@ def _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench):
     Returns the height of the centre of mass; 0 where the ground can give what is needed, or nothing
     bears.
     """
-    foot, friction = bearing
+    foot, friction, corners = bearing
     share, spin_weight, metric = shares
     n, middle, centre = foot.shape[0], np.zeros((foot.max() + 1, 3)), np.zeros(3)
     total = _find_middles(feet, foot, middle, centre)
@@ -247,7 +247,7 @@ def _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench):
             continue
         tangents(feet.normals[i], frame)
         for d in range(3):
-            place = middle[foot[i], d] + share * (feet.points[i, d] - middle[foot[i], d])
+            place = middle[foot[i], d] + share * (corners[i, d] - middle[foot[i], d])
             arm[d] = (place - momentum.com[d]) * scale / height
         for e in range(EDGES):
             angle = 2.0 * np.pi * e / EDGES

@@ -21,7 +21,7 @@ from contact_id_controller.control import grip
 from contact_id_controller.control.balance import (
     SUPPORT_MARGIN,
     TORSO_WEIGHT,
-    usable_friction,
+    Bearing,
 )
 from contact_id_controller.control.balance_kernels import balanced_acceleration
 from contact_id_controller.control.course import Course
@@ -88,7 +88,7 @@ class Tasks:
         self._motions = np.zeros((2, len(frames), 6))  # planned velocity, acceleration
         self._weights = np.full(robot.nv, POSTURE_WEIGHT)
         self._weights[3:6] = TORSO_WEIGHT
-        self._friction = usable_friction(settings)
+        self._bearing = Bearing(robot, feet, settings)
         self._foot_gains, self._gains = np.array(FOOT_GAINS), (DIVERGENCE_GAIN, *HEIGHT_GAINS)
         self._goal, self._metric = np.zeros(3), np.eye(2)
         self._landing = np.zeros(len(feet), dtype=bool)
@@ -137,7 +137,7 @@ class Tasks:
         model, data, v, standing = robot.model, self._measured, period.v, period.touching
         pin.dccrba(model, data, period.q, v)
         self.com[0], self.com[1] = data.com[0], self._map[:3] @ v / robot.mass
-        share = 1.0 - SUPPORT_MARGIN
+        share, bearing = 1.0 - SUPPORT_MARGIN, self._bearing.now()
         self.pressure[:] = com_acceleration(
             (sample.com, goals.com.rate, goals.com.height_m),
             self.com,
@@ -176,7 +176,7 @@ class Tasks:
                 robot.mass,
                 model.gravity.linear,
             ),
-            (feet.foot, self._friction),
+            bearing,
             (share, SPIN_WEIGHT, self._metric),
             self._weights,
             period.wanted,

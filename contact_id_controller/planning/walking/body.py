@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
+from contact_id_controller.geometry.legs import leg_of
 from contact_id_controller.planning.gait.gaits import PHASES
 from contact_id_controller.planning.walking.step_rules import Rules
 from contact_id_controller.robot import RobotModel
@@ -53,18 +53,6 @@ SLACK = 0.01
 
 REST = 0.05
 """Share of a swing before landing in which a foot does not move along the ground: more asks more of the legs."""
-
-
-class Leg(NamedTuple):
-    """One leg: joints (pinocchio's numbers; -1: the foot frame itself) and the length of thigh and shank.
-
-    root: the first one, which no other one of the leg moves.  hip: the upper end of the thigh.
-    """
-
-    root: int
-    hip: int
-    ankle: int
-    length_m: float
 
 
 class Body:
@@ -115,7 +103,7 @@ class Body:
         q = robot.configuration([0, 0, 0, 0, 0, 0, 1], posture)
         self.measure(q, np.zeros(robot.nv))
         self.toes = self.yaws - self.heading
-        self.legs = [self._leg(placement) for placement in self._placements]
+        self.legs = [leg_of(robot, frame) for frame in self._placements]
         self.groups = self._grouped(gait)
         self.member = np.array(
             [
@@ -189,19 +177,6 @@ class Body:
         else:
             place = self._data.oMi[ankle].translation
         return np.asarray(place)
-
-    def _leg(self, frame: pin.Frame) -> Leg:
-        """Thigh and shank are the two longest parts of the chain from the base to the foot."""
-        model, data = self.robot.model, self._data
-        joints = [j for j in model.supports[frame.parentJoint] if j > 1]
-        places = [data.oMi[j].translation for j in joints]
-        places.append(data.oMi[frame.parentJoint].act(frame.placement.translation))
-        if len(joints) < 3:
-            raise ConfigurationError(f"foot {frame.name!r} hangs on {len(joints)} joints, needs 3")
-        parts = np.linalg.norm(np.diff(places, axis=0), axis=1)
-        thigh, shank = sorted(np.argsort(parts)[-2:].tolist())
-        ankle = joints[shank + 1] if shank + 1 < len(joints) else -1
-        return Leg(joints[0], joints[thigh], ankle, float(parts[thigh] + parts[shank]))
 
     def _grouped(self, gait: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Feet of the two groups: left and right of two, by the gait's phases of four."""
