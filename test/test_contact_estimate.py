@@ -64,6 +64,19 @@ def test_soles_step_over_stones_that_are_elsewhere_as_if_they_were_told(robot, h
     assert there.joint_error_rad < 1.2 * nominal.joint_error_rad
 
 
+@pytest.mark.parametrize("robot", ["talos", "g1"])
+def test_plans_over_stones_are_walked_to_their_end(robot):
+    nominal = run(Case(str(ROOT / "config/plans" / f"{robot}.yaml")))
+    assert nominal.failed_s is None and nominal.joint_error_rad < 1.5e-3
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_talos_bears_ground_mass_friction_and_delay_that_nobody_told_of(seed):
+    """Scenes in which soles rolled over their edges, and it fell at 4.1 and 2.9 s."""
+    file = ROOT / "config/plans/talos.yaml"
+    assert run(Case(str(file), "scene", 1.0, seed, 4.5)).failed_s is None
+
+
 def test_where_the_ground_is_as_believed_little_changes():
     before = outcome("solo12", "", 0.0, "contact_sources=[geometry,schedule]")
     assert outcome("solo12").joint_error_rad == pytest.approx(before.joint_error_rad, rel=0.25)

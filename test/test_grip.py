@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.grip import GROWS_S, SURE
+from contact_id_controller.control.grip import GROWS_S, SURE, learn
 from contact_id_controller.runs import one_process
+from contact_id_controller.runs.perturbed_runs import config_of
 
 
 def walk(name, friction, seconds, **changes):
@@ -37,6 +38,25 @@ def test_ground_as_believed_is_not_felt_to_be_less(name, friction):
     run, _ = walk(name, friction, 2.0, friction_coefficient=[friction])
     felt = run.controller.period.grip
     assert (felt > SURE * friction * 0.9).all()
+
+
+def test_a_sole_that_slips_as_a_whole_has_the_friction_of_all_its_corners():
+    """One corner bears next to nothing and is dragged along: alone it was felt as ice, .05 at least."""
+    settings = one_process.controller_settings(str(config_of("talos")))
+    controller = Controller(settings.robot(), settings)
+    period = controller.period
+    corners = np.flatnonzero(period.settings.foot == 0)
+    period.normals[:] = [0.0, 0.0, 1.0]
+    period.contact[:], period.foreseen[:] = True, 0.0
+    period.carried[:] = period.forces[:] = [0.0, 0.0, 100.0]
+    period.carried[corners, 0] = [90.0, 40.0, 0.2, 29.8]
+    period.carried[corners, 2] = [200.0, 110.0, 20.0, 70.0]
+    slip = np.array([0.2, 0.0, 0.0, 0.0, 0.0, 0.0])
+    period.v[:6] = slip
+    controller.robot.jacobian_view[:3, :3] = np.eye(3)
+    for _ in range(40):
+        learn(period)
+    np.testing.assert_allclose(period.grip[corners], SURE * 0.4, rtol=0.01)
 
 
 def test_what_is_felt_is_handed_over_and_bounds_the_friction_of_the_problem():

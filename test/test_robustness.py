@@ -17,7 +17,13 @@ from contact_id_controller.settings.controller import TABLE as CONTROLLER_TABLE
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.simulation.disturbed_robot import DisturbedRobot
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
-from contact_id_controller.simulation.perturbations import TABLE, TOGETHER, Changes, perturbation
+from contact_id_controller.simulation.perturbations import (
+    SCENE,
+    TABLE,
+    TOGETHER,
+    Changes,
+    perturbation,
+)
 
 FEET = ["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]
 POSTURE = [0.1, 0.8, 1.2, -0.1, -0.8, -1.2, -0.1, -0.8, -1.2, 0.1, 0.8, 1.2]
@@ -172,6 +178,21 @@ def test_every_row_can_be_applied_and_changes_only_what_the_controller_has():
     assert together.friction == pytest.approx(0.4) and together.delay_s == 0.0025
     with pytest.raises(ConfigurationError, match="no perturbation 'wind'"):
         perturbation("wind")
+
+
+def test_a_scene_is_drawn_within_its_sizes_and_again_from_its_seed():
+    scenes = [changes_of("scene", 1.0, seed) for seed in (0, 0, 1)]
+    heights = [scene.ground(None).offset for scene in scenes]
+    masses = []
+    for scene in scenes:
+        world = fresh()
+        scene.applied(world)
+        masses.append(world.mujoco_model.body_mass.sum() / world.robot.mass - 1.0)
+    for drawn, most in ((heights, SCENE["ground_height"]), (masses, SCENE["mass"])):
+        assert drawn[0] == drawn[1] != drawn[2]
+        assert np.abs(drawn).max() < most
+    assert scenes[0].friction == pytest.approx(0.4) and scenes[0].delay_s == 0.001
+    assert scenes[0].controller == {"friction_coefficient": [0.6]}
 
 
 def test_rows_and_sizes_are_chosen_by_name():

@@ -416,7 +416,11 @@ class Controller:
             and self.row.predicts_forces
             and not self.row.holds_touching
         )
-        sole_landed_m = SOLE_LANDED_M if self._balance is None else PRESSED_M
+        estimates = self._can_estimate(corners)
+        pressed = self._balance is not None or (
+            estimates and settings.joint_velocity_filter_s > 0.0
+        )
+        sole_landed_m = PRESSED_M if pressed else SOLE_LANDED_M
         kp, kd, ki = (
             np.full(robot.na, gain)
             if self.pid
@@ -436,7 +440,7 @@ class Controller:
             landed_m=np.where(corners > 1, sole_landed_m, LANDED_M),
             radii=np.array([foot.radius_m for foot in feet.feet], dtype=float),
             share_n=robot.weight / max(1, len(begins) - 1),
-            estimates=self._can_estimate(corners),
+            estimates=estimates,
             joint_weight=float(settings.joint_weight),
             push_n=settings.spread_over_contacts("least_normal_force_n") / corners,
             sources=self.sources.bits,

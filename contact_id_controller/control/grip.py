@@ -79,40 +79,57 @@ def foresee(period, velocity):
 def learn(period):
     """Change ``grip`` by the state of ``period``, to which ``forces`` and ``foreseen`` of the period before have led.
 
-    What it carried meanwhile must be known: see ``disturbance.observe``.
+    What it carried meanwhile must be known: see ``disturbance.observe``. A sole slips as a whole: slips of its corners
+    count by what these carry, and all that they carry says its friction, sum |f_T| / sum f_N, also where it turns.
     """
-    forces, normals, grip, excess = period.forces, period.normals, period.grip, period.excess
-    carried = period.carried
-    dt, bearing = period.settings.period_s, 0.0
-    for i in range(grip.shape[0]):
-        pressing = 0.0
+    foot, forces, normals, carried = (
+        period.settings.foot,
+        period.forces,
+        period.normals,
+        period.carried,
+    )
+    feet, bearing = period.settings.begins.shape[0] - 1, 0.0
+    borne, pressing, along, slip = np.zeros(feet), np.zeros(feet), np.zeros(feet), np.zeros(feet)
+    lasts = np.ones(feet, np.bool_)
+    for i in range(foot.shape[0]):
+        k, normal, square = foot[i], 0.0, 0.0
         for d in range(3):
-            pressing += forces[i, d] * normals[i, d]
-        bearing = max(bearing, pressing)
-    period.slips[0] = False
-    for i in range(grip.shape[0]):
-        pressing, square = 0.0, 0.0
-        for d in range(3):
-            pressing += carried[i, d] * normals[i, d]
+            borne[k] += forces[i, d] * normals[i, d]
+            normal += carried[i, d] * normals[i, d]
             square += carried[i, d] * carried[i, d]
-        if not period.contact[i] or not period.foreseen[i] < np.inf:
-            period.stands_s[i] = excess[i] = 0.0
-        elif not pressing > LOADED * bearing:
-            excess[i] *= 1.0 - dt / EVIDENCE_S
+        lasts[k] = lasts[k] and period.contact[i] and period.foreseen[i] < np.inf
+        pressing[k] += normal
+        along[k] += np.sqrt(max(square - normal * normal, 0.0))
+        if lasts[k]:
+            more = slip_speed(period, i, period.v) - period.foreseen[i]
+            slip[k] += max(normal, 0.0) * (more - min(max(more, -NOISE_M_S), NOISE_M_S))
+    for k in range(feet):
+        bearing = max(bearing, borne[k])
+    period.slips[0] = False
+    for i in range(foot.shape[0]):
+        k = foot[i]
+        if not lasts[k]:
+            period.stands_s[i] = period.excess[i] = 0.0
+        elif pressing[k] > LOADED * bearing:
+            _bound(period, i, slip[k] / pressing[k], along[k] / pressing[k])
         else:
-            period.stands_s[i] += dt
-            if period.stands_s[i] > LANDED_S:
-                more = slip_speed(period, i, period.v) - period.foreseen[i]
-                more -= min(max(more, -NOISE_M_S), NOISE_M_S)
-                excess[i] = max(excess[i] * (1.0 - dt / EVIDENCE_S) + more, 0.0)
-            friction = np.sqrt(max(square - pressing * pressing, 0.0)) / pressing
-            if excess[i] > EXCESS_M_S:
-                grip[i] = max(min(grip[i], SURE * friction), LEAST)
-            elif grip[i] < FORGOTTEN:
-                grip[i] *= 1.0 + dt / GROWS_S
-            else:
-                grip[i] = np.inf
-        period.slips[0] |= grip[i] < FORGOTTEN
+            period.excess[i] *= 1.0 - period.settings.period_s / EVIDENCE_S
+        period.slips[0] |= period.grip[i] < FORGOTTEN
+
+
+@kernel
+def _bound(period, i, slip, friction):
+    """Change the ``grip`` of contact i, whose foot slipped by ``slip`` m/s more than foreseen and had this friction."""
+    grip, excess, dt = period.grip, period.excess, period.settings.period_s
+    period.stands_s[i] += dt
+    if period.stands_s[i] > LANDED_S:
+        excess[i] = max(excess[i] * (1.0 - dt / EVIDENCE_S) + slip, 0.0)
+    if excess[i] > EXCESS_M_S:
+        grip[i] = max(min(grip[i], SURE * friction), LEAST)
+    elif grip[i] < FORGOTTEN:
+        grip[i] *= 1.0 + dt / GROWS_S
+    else:
+        grip[i] = np.inf
 
 
 def figures(period: Period) -> dict[str, str]:

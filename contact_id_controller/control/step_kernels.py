@@ -182,6 +182,19 @@ def _closing_speeds(gaps, early, time_constant_s, speed_m_s, period_s, closing):
 
 
 @kernel
+def _press(period):
+    """Corners of soles that stand are to bear: one that has left the ground is pressed back on it.
+
+    By their distances one in the air would get no force, and the sole would roll on about its edge. Only where joint
+    velocities are filtered: else torques follow each jump of a sole that comes down.
+    """
+    gaps = period.gaps
+    for i in range(gaps.shape[0]):
+        if period.touching[i]:
+            gaps[i] = min(gaps[i], 0.0)
+
+
+@kernel
 def _joint_feedback(period, settings):
     """Motion of the joints, and what their feedback wants (na,): accelerations, or torques.
 
@@ -235,6 +248,8 @@ def before_solving(time_s, has_goal, lands, period):
     settings = period.settings
     take_rotors(period)
     any_early = _find_contacts(time_s, lands, period, settings)
+    if settings.estimates and settings.soles and settings.velocity_filter_s > 0.0:
+        _press(period)
     _closing_speeds(
         period.gaps,
         period.early,

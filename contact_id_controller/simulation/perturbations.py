@@ -291,6 +291,18 @@ def _together(changes: Changes, size: float) -> None:
         row.apply(changes, row.none + size * (full - row.none))
 
 
+def _scene(changes: Changes, size: float) -> None:
+    """What ``SCENE`` draws, each within a share of its size either way, with a share of its late torques and friction."""
+    draw = np.random.default_rng(changes.seed)
+    for name, most in SCENE.items():
+        TABLE[name].apply(changes, size * draw.uniform(-most, most))
+    TABLE["delay"].apply(changes, size * SCENE_DELAY_S)
+    _ground_friction(changes, BELIEVED_FRICTION + size * (SCENE_FRICTION - BELIEVED_FRICTION))
+
+
+SCENE = {"ground_height": 0.01, "mass": 0.05}
+SCENE_FRICTION, SCENE_DELAY_S = 0.4, 0.001
+
 TOGETHER = {
     "ground_height": 0.02,
     "ground_friction": 0.2,
@@ -440,6 +452,16 @@ _ROWS = (
         _together,
         (0.5,),
         (1.0,),
+        drawn=True,
+    ),
+    Perturbation(
+        "scene",
+        "share",
+        ", ".join(f"{name} drawn within {most:g} either way" for name, most in SCENE.items())
+        + f", ground_friction {SCENE_FRICTION:g}, delay {SCENE_DELAY_S:g}",
+        _scene,
+        (1.0,),
+        (3.0,),
         drawn=True,
     ),
 )
