@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pinocchio as pin
 import pytest
-from paths import QUADRUPED_URDF
+from paths import CONFIG, QUADRUPED_URDF
 from test_mujoco_robot import mass_matrix
 
 from contact_id_controller.cli import run as contact_id
@@ -247,6 +247,15 @@ def walked(robot, name, size, **more):
 def test_walks_bear_what_they_bore(robot, name, size):
     outcome = walked(robot, name, size)
     assert outcome.failed_s is None and outcome.joint_error_rad < 0.05, outcome
+
+
+@pytest.mark.parametrize("robot", ["g1", "talos"])
+@pytest.mark.parametrize(("name", "size"), [("slope", 8.0), ("ground_height", 0.01)])
+def test_driven_bipeds_bear_ground_that_nobody_told_of(robot, name, size):
+    """Both fell within .3 s: by geometry no sole stood."""
+    config = str(CONFIG / "bipeds" / f"{robot}.yaml")
+    outcome = perturbed_runs.run(Case(config, name, size, seconds=2.5))
+    assert outcome.failed_s is None and outcome.speed_m_s > 0.1, outcome
 
 
 def test_what_limits_is_named():
