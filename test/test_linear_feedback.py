@@ -1,5 +1,7 @@
 """Torques with the feedback of the solved problem: what is said, what the robot's side makes of it, stops."""
 
+import copy
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -21,6 +23,7 @@ from contact_id_controller.control.torques_ahead import local_gains
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.plans.state_feedback import LinearFeedback, StateFeedback
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.runs import one_process
 from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.settings.controller import ControllerSettings
 
@@ -198,3 +201,20 @@ def test_a_walk_is_solved_at_100_hz():
     record = walk(1.2, solve_every=10, **LINEAR)
     assert not record.fell and joint_error(record) < 0.02
     assert np.count_nonzero(record.solve_time_s) == 120
+
+
+def test_a_walk_whose_commands_act_2_ms_late_does_not_shake():
+    """The gain of a foot that stands would drive one that has bounced since, up to 250 rad/s and a fall."""
+
+    class Late(one_process.InProcessRun):
+        under_way = ()
+
+        def said(self, believed, result):
+            self.under_way = (*self.under_way, copy.deepcopy(self.ahead.command))[-3:]
+            return self.under_way[0]
+
+    settings = one_process.controller_settings("quadruped", **LINEAR)
+    run = Late("quadruped", settings, one_process.mujoco_robot(settings, 1.0))
+    speeds = [np.abs(run.advance().after.v[6:]).max() for _ in range(2500)]
+    assert max(speeds) < 30.0
+    assert 0 < run.ahead.substituted < 0.25 * len(speeds)

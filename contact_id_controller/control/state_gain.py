@@ -54,6 +54,9 @@ RANK = 1e-8
 """Singular values below this share of the largest are zero: contacts that depend on each other."""
 
 
+LANDS_M_S = 0.01
+"""A foot in contact that moves faster along its normal lands or bounces: it may be in the air when the command acts."""
+
 SETTLED_RAD_S2 = 1e-6
 """Changes of the planned joint accelerations up to this are rounding's."""
 
@@ -125,6 +128,15 @@ class StateGain:
             return None
         gain[result.limits != 0] = 0.0
         return gain if np.isfinite(gain).all() else None
+
+    def lands(self, state: RobotState, result: StepResult) -> bool:
+        """Whether a foot in contact moves along its normal, away or into the ground.
+
+        The gain of a leg that carries the base is many times what a leg in the air bears.
+        """
+        points = self._points(state.v)
+        speed = np.einsum("nd,ndk,k->n", points.normals, points.J, state.v)
+        return bool((np.abs(speed[result.contact]) > LANDS_M_S).any())
 
     def _points(self, v: np.ndarray) -> Points:
         """All contacts of the feet, in contact or not."""
