@@ -103,9 +103,11 @@ def largest_factor(
 def _step(
     T: float, own: tuple[np.ndarray, np.ndarray], theirs: tuple[np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """Matrix (4 na, 4 na) from e, v and those of the period before to the next ones.
+    """Matrix (4 na, 4 na) of one period of the loop of ``largest_factor``, from (e, v) and those before to the next.
 
-    T: period, s.  own: kp, kd (na,).  theirs: W K, W D (na, na).
+    Our trajectory is that of the error under kp, kd, critically damped: e_set = (e (1 + r T) + v T) exp(-r T), r = kd / 2.
+
+    T: period, s.  own: kp, kd (na,), 1/s2 and 1/s.  theirs: W K, W D (na, na), the same.
     """
     (kp, kd), (K, D), n = own, theirs, len(own[0])
     rate = 0.5 * kd

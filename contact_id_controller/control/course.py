@@ -127,19 +127,20 @@ class Course:
         """What is planned for time t, s.
 
         Args:
-            reference: (3, na) out, the joints' motion.  goal: (19,) out, the base's motion, where it has one.
+            reference: (3, na) out: position, velocity and acceleration of each joint, rad, rad/s, rad/s2.
+            goal: (19,) out, pose, twist and acceleration of the base, as in ``sample_base``; untouched where it has none.
             planned: (n,) bool out, the contacts that are to stand.
 
-        Returns whether a plan of the joints lasts; whether the base has a goal; the schedule, if any.
+        Returns whether a plan of the joints has not ended by t; whether the base has a goal; the schedule, if any.
         """
         if t >= self._next_s:
             self._begin_waiting(t)
         joints, base = self.joints.current, self.base.current
-        quick = joints is not None and base is not None and self.goals.current is None
-        if not quick or t >= (joints.start_s or 0.0) + joints.last_s:
+        plain = joints is not None and base is not None and self.goals.current is None
+        if not plain or t >= (joints.start_s or 0.0) + joints.last_s:
             lasts = self.take(t, reference)
             has_goal = self._robot.floating_base and self.take_base(t, goal)
-        else:  # as these do, with fewer calls
+        else:  # what ``take`` and ``take_base`` do with plans that go on, with fewer calls
             lasts, has_goal = True, self._robot.floating_base
             since = t if joints.start_s is None else t - joints.start_s
             sample_joints(*joints.motion, since, reference)

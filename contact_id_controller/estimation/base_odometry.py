@@ -163,7 +163,11 @@ class BaseOdometry:
         self.restarts = 0
 
     def _begin(self, position: Any, yaw: float, doubts: Any) -> None:
-        """Await standing still at this place; doubts: variances of position (3,) and yaw."""
+        """Await standing still at this place.
+
+        position: (3,) m of the base, odometry frame; None: above its origin.  yaw: rad.
+        doubts: (4,) variances of position, m2, and yaw, rad2.
+        """
         self._place, self._yaw, self._doubts = position, yaw, doubts
         self._record[:] = 0.0
         self._record[filtering.O_SAMPLE : filtering.O_FEET] = np.nan
@@ -273,7 +277,7 @@ class BaseOdometry:
         return usual_s
 
     def judge(self, fault: int) -> None:
-        """What ``take`` does with that verdict."""
+        """Keep what ``check_inputs`` found as reasons, and for how long the IMU has been bad; doubt grows meanwhile."""
         trouble = self._trouble
         self.joints_finite = fault < NO_JOINTS
         if not self.joints_finite:

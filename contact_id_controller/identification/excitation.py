@@ -80,10 +80,11 @@ class Excitation:
 
 
 def plan_excitation(found: Identified, duration_s: float, rounds: int = ROUNDS) -> Excitation:
-    """Plan a motion that, with the log, makes the condition number small.
+    """Plan the motion which, with the log, makes the condition number of the regressor of the base parameters small.
 
     Args:
-        found: of the log.  duration_s: of the motion, s.  rounds: steps of the improvement.
+        found: the robot as identified from the log.  duration_s: of the motion.
+        rounds: steps of the optimiser, from each of the ``BEST`` of ``FIRST`` random series.
 
     Raises:
         ConfigurationError: a joint without a limit of velocity, or no motion within the limits of effort.

@@ -101,7 +101,8 @@ class Rows:
 
         Args:
             robot, motion: its joints in the same order.  shapes: of each joint's drive.
-            bodies: (10 nb,), that lean with the base; None: it does not lean further.
+            bodies: (10 nb,) inertial parameters, as of ``link_regressor``, whose weight a leaning base turns; None: it
+                does not lean further.
         """
         links = link_regressor(robot, motion.q, motion.v, motion.a)
         leaning = np.zeros((*motion.q.shape, 2))

@@ -89,7 +89,9 @@ class DriveShape(NamedTuple):
         return self.course(q, v) * np.exp(-np.abs(v) / self.breakaway_rad_s)
 
     def waves(self, q: Array) -> Array:
-        """Waves over the angle (n, WAVES), each as large as what a random smooth function has of it.
+        """Sine waves over the joint's angle q (n,), rad, as (n, WAVES), each scaled by the prior of its amplitude.
+
+        With independent amplitudes of unit variance their sum is a Gaussian process, smooth over ``length``.
 
         Source: Solin and Särkkä, *Hilbert space methods for reduced-rank Gaussian process regression*, 2020, eq. 56,
         of a squared exponential of unit variance.

@@ -498,7 +498,14 @@ def _solve_together(
     prepare: Callable[..., FramesCall | None],
     out: FrameSolutions,
 ) -> NDArray[np.bool_]:
-    """Frames with the same contacts in one call; which of them are answered: the others are no plain case."""
+    """Solve frames with the same contacts in one compiled call.
+
+    Args:
+        rows: of these frames.  prepare: the model's row, ``ContactModel.prepare_frames``, with its options.
+        out: rows of solved frames are written.
+
+    Returns which of them are solved; the others have to be solved singly, with all that the model can do.
+    """
     robot, force, periods = frames.robot, frames.external_forces, frames.periods[rows].tolist()
     contacts, places = frames.contacts.together(rows, robot)
     numbers, n = frames.contacts.numbers(int(rows[0]), robot), len(contacts)
@@ -521,6 +528,7 @@ def _solve_together(
     rows = rows[: len(problems)]
     status, steps, contradiction = answers.verdicts.T
     known[: len(rows)] = good = status == SOLVED_CODE
+    # Of each frame velocities, impulses and more, see ``open_answer``.
     impulses = answers.room.reshape(len(rows), -1)[:, 3 * n : 6 * n].ravel()
     forces = np.empty((len(rows) * n, 3))
     world_forces(*problems.matrices(), impulses, forces)

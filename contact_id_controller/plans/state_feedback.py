@@ -57,7 +57,7 @@ class StateFeedback:
         self.effort[:], self.gain[:] = effort, 0.0
 
     def torques(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Torques (na,), N·m, at a state, as they are."""
+        """Torques (na,), N·m, at a state q (nq,), v (nv,), by the equation above; no limit is applied."""
         import pinocchio as pin  # a watchdog reads commands without it
 
         nv = self._robot.nv

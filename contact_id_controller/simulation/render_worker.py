@@ -60,7 +60,8 @@ def draw(settings: dict[str, Any], q: np.ndarray, forces: np.ndarray) -> Iterato
             points[:, 2] -= [foot.radius_m for foot in feet]
             for arrows, width, colour in zip(force, ARROW_WIDTHS, ARROW_COLOURS):
                 for point, arrow in zip(points, arrows):
-                    _add_arrow(renderer.scene, point, scale * arrow, width * size, colour)
+                    if np.linalg.norm(arrow) >= SMALLEST_FORCE_N:
+                        _add_arrow(renderer.scene, point, scale * arrow, width * size, colour)
             yield renderer.render()
 
 
@@ -84,8 +85,8 @@ def _camera(size: float) -> mujoco.MjvCamera:
 def _add_arrow(
     scene: Any, start: np.ndarray, vector: np.ndarray, width: float, colour: np.ndarray
 ) -> None:
-    """Add an arrow to a scene that has been updated; forces too small to see are left out."""
-    if np.linalg.norm(vector) < SMALLEST_FORCE_N or scene.ngeom >= scene.maxgeom:
+    """Add an arrow to a scene that has been updated, from start (3,) by vector (3,), m, world frame; width: m."""
+    if scene.ngeom >= scene.maxgeom:
         return
     geom = scene.geoms[scene.ngeom]
     arrow = mujoco.mjtGeom.mjGEOM_ARROW

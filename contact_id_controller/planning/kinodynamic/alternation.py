@@ -187,7 +187,7 @@ def plan_motion(
         )
     settings = settings or KinodynamicSettings()
     require_whole_body(robot, contact_plan.soles)
-    contact_plan = _within_reach(robot, start, contact_plan.on_knots(settings.time_step_s))
+    contact_plan = _with_reaches(robot, start, contact_plan.on_knots(settings.time_step_s))
     at = _Beginning(
         np.asarray(start, dtype=float),
         np.zeros(robot.nv) if velocity is None else np.asarray(velocity, dtype=float),
@@ -353,8 +353,8 @@ def _at_knots(intervals: np.ndarray) -> np.ndarray:
     return knots
 
 
-def _within_reach(robot: RobotModel, start: np.ndarray, plan: ContactPlan) -> ContactPlan:
-    """The plan with the reach of each foot that has none of its own."""
+def _with_reaches(robot: RobotModel, start: np.ndarray, plan: ContactPlan) -> ContactPlan:
+    """The plan with a reach for each sole that states none: that of its leg, from the configuration start (nq,)."""
     soles = [
         sole
         if sole.reach_m is not None

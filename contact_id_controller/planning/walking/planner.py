@@ -483,7 +483,11 @@ class WalkingPlanner:
     # The plan
 
     def _output(self, time_s: float, restarted: bool) -> Plan:
-        """Goals and contacts from now on."""
+        """Goals and contacts from now on.
+
+        Of the centre of mass: the centre of pressure, and the divergent component xi to which it belongs. In a step both
+        are the program's and the measured one; on both feet that of rest, in the middle between them.
+        """
         body, sequence, landing = self.body, self.sequence, self.landing
         xi, stands = self._xi(), sequence.stands()
         stance = np.array([[stands[body.group_of(k)] for k in range(len(body.frames))]])
@@ -492,15 +496,15 @@ class WalkingPlanner:
             times = np.array([0.0, max(sequence.ends_s - time_s, 1e-3)])
             stance = np.vstack([stance, np.ones_like(stance)])
         if landing is not None:
-            pressure, aim = landing.pressure, xi
+            pressure, divergent = landing.pressure, xi
         elif sequence.standing:
-            pressure = aim = self._anchor
+            pressure = divergent = self._anchor
         else:
             normals, bounds = self._region([k for k in (0, 1) if stands[k]])
-            pressure, aim = _nearest(normals, bounds, xi), xi
+            pressure, divergent = _nearest(normals, bounds, xi), xi
         early_s = sequence.patience.early_s
         goals = TaskGoals(
-            ComGoal(pressure, aim, self.rules.rate, body.height_in_reach()),
+            ComGoal(pressure, divergent, self.rules.rate, body.height_in_reach()),
             Posture(body.robot.joint_names, body.posture),
             {body.frames[k]: swing.path(time_s, early_s) for k, swing in self._swings.items()},
             HORIZON_S,
