@@ -231,13 +231,13 @@ def estimate_contacts(time_s, lands, period):
 
     Args:
         time_s: of the state.
-        lands: a schedule says which feet swing.
+        lands: whether a schedule says which feet swing, so that they land by plan.
         period: its ``rise``, ``odds``, ``stands``, ``caught``, ``missed``, ``touchdowns``, ``changed_s``, ``points``,
             ``normals`` and ``gaps`` are written.
     """
     settings, gaps = period.settings, period.gaps
     elapsed = time_s - period.seen_s[0]
-    fresh, lasted, others = period.seen_s[0] == -np.inf, 0.0 < elapsed <= LONGEST_S, False
+    first_state, lasted = period.seen_s[0] == -np.inf, 0.0 < elapsed <= LONGEST_S
     _feel(period, elapsed, lasted)
     believed = gaps.copy()
     places, normals = period.points.copy(), period.normals.copy()
@@ -245,29 +245,30 @@ def estimate_contacts(time_s, lands, period):
     period.rise[:] = 0.0
     if _fit(period, slope):
         _take_ground(period, slope)
-        if fresh and _nearest(believed) < _nearest(gaps):
+        if first_state and _nearest(believed) < _nearest(gaps):
             # The robot, or what it calls its place, was moved: the ground was learnt elsewhere.
             assign(gaps, believed)
             period.points[:], period.normals[:] = places, normals
             period.rise[:], period.touchdowns[:] = 0.0, np.nan
+    others = False  # whether other torques were sent than those that were decided
     for j in range(period.decided.shape[0]):
         others = others or period.commanded[j] != period.decided[j]
     begins = settings.begins
     for foot in range(begins.shape[0] - 1):
         first, last = begins[foot], begins[foot + 1]
-        low = first
+        lowest = first
         for i in range(first, last):
-            low = i if gaps[i] < gaps[low] else low
-        _weigh(period, foot, gaps[low], lands, fresh, others, lasted)
-        near = period.foot_speed[first, 0] * elapsed if lasted else 0.0
-        height, stands = believed[low] / normals[low, 2], period.stands[first]
+            lowest = i if gaps[i] < gaps[lowest] else lowest
+        _weigh(period, foot, gaps[lowest], lands, first_state, others, lasted)
+        moved = period.foot_speed[first, 0] * elapsed if lasted else 0.0
+        height, stands = believed[lowest] / normals[lowest, 2], period.stands[first]
         loaded = period.pressure[first] > LOADED * settings.share_n or period.began[first]
         if last - first == 1:
-            _learn_round(period, first, height, near, loaded and not others, places[first])
+            _learn_round(period, first, height, moved, loaded and not others, places[first])
         elif stands and loaded and not others:
             # Its force is felt late.
-            near = max(AS_BELIEVED_M, period.foot_speed[first, 0] * (elapsed + FELT_S))
-            _learn_sole(period, first, last, height, near, places[low])
+            moved = max(AS_BELIEVED_M, period.foot_speed[first, 0] * (elapsed + FELT_S))
+            _learn_sole(period, first, last, height, moved, places[lowest])
         if period.began[first] or period.ended[first]:
             period.changed_s[first, 0 if stands else 1] = time_s
         for i in range(first + 1, last):
@@ -287,13 +288,13 @@ def _follow(period, i, first):
 
 
 @kernel
-def _learn_round(period, i, height, near, tells, place):
+def _learn_round(period, i, height, moved, tells, place):
     """Rise of the ground under round foot i, which is ``height`` m above the believed one at a place (3,), m.
 
-    near: so high it may be by its motion, m.  tells: it is loaded by known torques.
+    moved: how far it has moved since the last state, m: it may be as high by that.  tells: it is loaded by known torques.
     """
     stands = period.stands[i]
-    rise, known = height, -SINKS_M <= height <= max(AS_BELIEVED_M, near)
+    rise, known = height, -SINKS_M <= height <= max(AS_BELIEVED_M, moved)
     if known and period.rise[i] == 0.0:
         rise = 0.0
     if stands and tells and (rise != 0.0 or period.began[i]):
@@ -305,18 +306,18 @@ def _learn_round(period, i, height, near, tells, place):
 
 
 @kernel
-def _learn_sole(period, first, last, height, near, place):
+def _learn_sole(period, first, last, height, moved, place):
     """Rise of the ground under a sole, of which the lowest corner is ``height`` m above the believed one at a place (3,).
 
     A corner that bears is on the ground, or sinks: the ground is there, or higher by at most ``SINKS_M``. Within that
     it stays where it was, for what sole and ground give changes with the load. The other corners are as far from it as
     the sole says; one that is in the air bears nothing.
 
-    first, last: its contacts, first to last - 1.  near: higher by so much, m, it may be lifting off.
+    first, last: its contacts, first to last - 1.  moved: higher by so much, m, it may be lifting off.
     """
     before = period.rise[first]
     rise = min(before, height + SINKS_M)
-    if height > before + near or (period.began[first] and rise != before):
+    if height > before + moved or (period.began[first] and rise != before):
         rise = height
     for i in range(first, last):
         period.gaps[i] -= (rise - before) * period.normals[i, 2]
@@ -326,11 +327,11 @@ def _learn_sole(period, first, last, height, near, place):
 
 
 @kernel
-def _weigh(period, foot, gap, lands, fresh, others, lasted):
+def _weigh(period, foot, gap, lands, first_state, others, lasted):
     """Odds of the contact of a foot, at its first one, and what follows: whether it stands, and early, or is missed.
 
     gap: of its lowest contact, m.
-    fresh: it is the first state.  others: other torques were sent than those that were decided.
+    lands: a schedule says which feet swing.  others: other torques were sent than those that were decided.
     lasted: the force since the last state is known; otherwise no foot is missed.
     """
     settings = period.settings
@@ -348,7 +349,7 @@ def _weigh(period, foot, gap, lands, fresh, others, lasted):
     period.odds[i] = total
     stood = period.stands[i]
     felt = total > STANDS or (stood and total > PARTS)
-    if fresh and planned and not lands and abs(gap) < 3.0 * FAR_M:
+    if first_state and planned and not lands and abs(gap) < 3.0 * FAR_M:
         felt = True
     # A foot that has not left the ground since its stance is no early one.
     if planned:

@@ -33,6 +33,7 @@ from contact_id_controller.control.gain_kernels import (
     turned_axes,
 )
 from contact_id_controller.control.limits import POSITION, VELOCITY
+from contact_id_controller.kernels.pyramid import APART, HOLDING
 from contact_id_controller.models.active_set import WHOLE, ActiveSet
 from contact_id_controller.models.steps.consistency import LIFT_ACCELERATION, TOUCHING_SPEED
 from contact_id_controller.models.steps.force_distribution import (
@@ -40,7 +41,7 @@ from contact_id_controller.models.steps.force_distribution import (
     MANY_TIE_BREAK,
     NO_LEVER,
     TIE_BREAK,
-    reluctance,
+    share_weights,
 )
 from contact_id_controller.solution import SOLVED
 from contact_id_controller.state import RobotState
@@ -195,7 +196,10 @@ class StateGain:
     # The desired acceleration
 
     def _wanted_acceleration(self, q: np.ndarray, v: np.ndarray, limits: np.ndarray) -> np.ndarray:
-        """d a0 / d (q, v), (nv, 2 nv)."""
+        """Derivative (nv, 2 nv) by (q, v) of the acceleration that the feedback of joints and base asks for.
+
+        limits (na,): which of them each joint is at; there it does not depend on the state.
+        """
         workings, robot, nv = self._controller.workings, self._robot, self._robot.nv
         out = np.zeros((nv, 2 * nv))
         kp, kd, _ = workings.gains
@@ -438,25 +442,22 @@ class StateGain:
         return change + across @ np.linalg.solve(across.T @ H @ across, across.T @ lack)
 
     def _weights(self, problem: Problem, active: ActiveSet) -> np.ndarray:
-        """Weights (m,) of forces, 1/N^2, beside |torque|^2, N·m, of stage II (``steps.force_distribution``)."""
-        T, dt, share = problem.T.reshape(len(problem), 3, -1), problem.period, self._torque_weight
-        counts = np.array([len(free) for free in active.free])
-        modes = np.array([len(rows) for rows in active.pulls])
-        components = int(modes.sum())
-        rows = np.concatenate([rows @ block for rows, block in zip(active.pulls, T, strict=True)])
-        size = share * float((rows * rows).sum())
-        if size <= NO_LEVER * NO_LEVER * components:
-            size = 0.0
+        """Weights (m,), m^2, of the squared forces along the free directions, beside |torque|^2, in stage II.
+
+        As in ``steps.force_distribution``: a tie-break relative to what forces do to the torques, and what contacts
+        with a load share below 1 cost.
+        """
+        T, dt, contacts = problem.T.reshape(len(problem), 3, -1), problem.period, problem.contacts
+        # Torques, N·m, of a unit impulse along each direction in which contacts are held.
+        levers = np.concatenate([rows @ block for rows, block in zip(active.pulls, T, strict=True)])
+        components, size = len(levers), self._torque_weight * float((levers * levers).sum())
+        torques_count = size > NO_LEVER * NO_LEVER * components
         few = components <= DENSE_COMPONENTS
-        tie = (TIE_BREAK if few else MANY_TIE_BREAK) * size / components if size else 1.0
-        shares = problem.contacts.load_share
-        loads = np.array([0.0 if load >= 1.0 else reluctance(load) for load in shares.tolist()])
-        if loads.any() and share:
-            loaded = T[modes > 0]
-            total = float((loaded * loaded).sum())
-            if total > NO_LEVER * NO_LEVER * 3 * len(loaded):
-                loads = loads * total / (3 * len(loaded))
-        return np.repeat(tie + loads, counts) * dt * dt
+        tie = (TIE_BREAK if few else MANY_TIE_BREAK) * size / components if torques_count else 1.0
+        mode = np.array([HOLDING if len(rows) else APART for rows in active.pulls])
+        loads = np.empty(len(problem))
+        share_weights(problem.T, mode, contacts.load_share, float(torques_count), loads)
+        return np.repeat(tie + loads, [len(free) for free in active.free]) * dt * dt
 
 
 class _Rows:

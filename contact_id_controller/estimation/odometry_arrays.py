@@ -99,7 +99,10 @@ def put_joints(angles, q_index, turns, q):
 
 @kernel
 def take(arrays):
-    """Look at IMU and joints, and let the filter have what is believed of them; see ``check_inputs``."""
+    """Check the IMU's sample and the joints, and hand what is good to the filter; the fault, see ``check_inputs``.
+
+    Joints that are not finite leave q and v as they were; the filter doubts a sample that is not GOOD.
+    """
     position, velocity, inputs = arrays.position, arrays.velocity, arrays.inputs
     dt = inputs[filtering.I_DT]
     fault = check_inputs(arrays.sample, position, velocity, dt, arrays.limits, arrays.memory)

@@ -120,11 +120,16 @@ def project_sector(force, first, second, out, basis):
 
 @bare_inlined
 def project_contact(mode, angle, span, mu, directions, force, out, basis, first, second):
-    """Nearest admissible force of one contact; fills the piece's orthonormal basis, returns the piece.
+    """Nearest admissible force of one contact; returns the piece of its set on which that lies.
 
     STICKING: the whole pyramid (a half-space of normals when mu is infinite). SLIDING: the sector
     from ``angle`` to ``angle + span`` of the pyramid's edges. HOLDING: any tangents, mu infinite.
-    APART: zero. directions (edges, 2): see ``edge_directions``.
+    APART: zero. The piece: its dimension, ZERO to INSIDE, + 4 (number of its edge or first edge).
+
+    Args:
+        mode, angle, span, mu, directions: of the contact, as in ``AdmissibleSets``.
+        force (3,): normal, tangents.  out (3,), basis (3, 3): the nearest one, rows that span the piece.
+        first, second (3,): workspace.
     """
     if mode == APART:
         for d in range(3):

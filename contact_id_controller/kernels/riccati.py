@@ -199,7 +199,12 @@ def _value(V, VE, P, A, Q, half, Z, out):
 
 @bare_kernel
 def factor(stages, Q, H, into):
-    """Factor with Q (T + 1, 9, 9) and H (m, 3, 3), their lower triangles; False: not convex."""
+    """Riccati's recursion backwards, V[T] = Q[T] to V[0]; False: the problem is not convex.
+
+    Args:
+        stages: the dynamics.  Q (T + 1, 9, 9), H (m, 3, 3): of the cost, lower triangles.
+        into: the factor, written for ``solve``.
+    """
     A, E, first, G = stages.A, stages.E, stages.first, stages.G
     V, VE, P, LD = into.V, into.VE, into.P, into.LD
     S, EVE, half, Z = into.scratch[0], into.scratch[1], into.scratch[2], into.scratch[3]

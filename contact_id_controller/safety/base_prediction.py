@@ -124,19 +124,24 @@ def _carry(base, begin_ns, end_ns, times, accelerations, count, found):
         if holds + 1 < count:
             until_ns = min(until_ns, max(times[(holds + 1) % size], now_ns))
         accelerates = holds >= oldest and now_ns - times[holds % size] < _HOLDS_NS
-        _stretch(
+        _integrate(
             accelerations[max(holds, 0) % size], accelerates, 1e-9 * (until_ns - now_ns), found
         )
         now_ns = until_ns
         if holds + 1 < count and times[(holds + 1) % size] <= now_ns:
             holds += 1
     if end_ns < begin_ns:
-        _stretch(accelerations[0], False, (end_ns - begin_ns) * 1e-9, found)
+        _integrate(accelerations[0], False, (end_ns - begin_ns) * 1e-9, found)
 
 
 @bare_kernel
-def _stretch(acceleration, accelerates, h, base):
-    """A base (13,) h seconds on, evenly or with a constant acceleration (6,) of its twist."""
+def _integrate(acceleration, accelerates, h, base):
+    """A base after h, s, in place: at a constant twist or, if it ``accelerates``, a constant acceleration of it.
+
+    Args:
+        acceleration (6,): of the twist, m/s2, rad/s2, base frame.
+        base (13,): position, m, quaternion x, y, z, w, and twist in the base frame, m/s, rad/s.
+    """
     for k in range(6):
         # Half of the change now: pose by the mean twist.
         base[7 + k] += 0.5 * h * acceleration[k] if accelerates else 0.0

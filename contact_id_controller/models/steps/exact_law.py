@@ -135,7 +135,14 @@ def modes_at(Y, free, mu, u, z, speed, inertia, mode, along):
 
 @kernel
 def _motion_in_modes(Y, mu, mode, along, z, u):
-    """u (nu,) = Y^T z with the tangential impulses that the modes leave to z: what they can bring about exactly."""
+    """u (nu,) = Y^T z of the impulses nearest to z that the modes allow, so that u is within their reach.
+
+    None of a contact that parts, all of one that sticks, of one that slides the normal one and mu times it along.
+
+    Args:
+        Y (3n, nu): scaled Jacobian.  mu (n,).  mode (n,), along (n, 2): as from ``modes_at``.
+        z (3n,): impulses, contact frames, normal first.
+    """
     fill(u, 0.0)
     for i in range(mu.shape[0]):
         first, second = z[3 * i + 1], z[3 * i + 2]

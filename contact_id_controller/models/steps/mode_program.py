@@ -130,11 +130,11 @@ def _force_rows(mode, mu, edges, columns, facets):
 
 @kernel
 def _independent(E, e, place, count):
-    """Make equations E (count, nu) u + e = 0 orthonormal; how many are independent.
+    """Make equations E (count, nu) u + e = 0 orthonormal, in place; how many are independent.
 
-    In the order of ``place`` (count,), within one place first those that leave most; behind them
-    remains what is left of the dependent ones. In u, not in the impulses, where the condition number
-    would be squared.
+    Gram-Schmidt with pivoting: equations of a lower ``place`` (count,) first, of one place the one of which the
+    largest share is left; behind the independent ones stands what is left of the others. In u, not in the
+    impulses, where the condition number would be squared.
     """
     nu = E.shape[1]
     length, left = np.empty(count), np.empty(count)
