@@ -75,26 +75,30 @@ class Bearing:
     clipped after the solution, and the robot does not move as it was commanded to.
 
     Args:
-        robot: its ``data`` holds the placements of joints.  feet: its contacts.  settings: friction, largest torques.
+        robot: its ankles.  feet: its contacts.  settings: friction, largest torques.
     """
 
     def __init__(self, robot: RobotModel, feet: FeetOnGround, settings: ControllerSettings) -> None:
-        self._robot, self._feet = robot, feet
-        self._friction = usable_friction(settings)
+        self._feet, self._friction = feet, usable_friction(settings)
         shifts = held_by_ankles(robot, feet.feet, joint_limits(robot, settings).effort)
-        self._moved = [
-            (int(link), rows, shifts[rows])
-            for link in np.unique(feet.links)
-            if shifts[rows := np.flatnonzero(feet.links == link)].any()
-        ]
-        self._places = feet.points.copy()
+        self._shares: np.ndarray | None = None
+        """(n, n): each place is an affine combination of the corners of its sole, wherever that is."""
+        if shifts.any():
+            model, self._shares = robot.model, np.eye(len(feet))
+            for frame in {foot.frame for foot in feet.feet}:
+                placement = model.frames[robot.frame_id(frame)].placement
+                rows = [k for k, foot in enumerate(feet.feet) if foot.frame == frame]
+                corners = [placement.act(np.array(feet.feet[k].center, dtype=float)) for k in rows]
+                table = np.column_stack([corners, np.ones(len(rows))])
+                moved = table + np.column_stack([shifts[rows], np.zeros(len(rows))])
+                self._shares[np.ix_(rows, rows)] = moved @ np.linalg.pinv(table)
+        self._places = np.empty((len(feet), 3))
 
     def now(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Number of each contact's foot (n,), friction (n,), place (n, 3) m, world frame."""
-        feet, places = self._feet, self._places
-        places[:] = feet.points
-        for link, rows, shifts in self._moved:
-            places[rows] += shifts @ self._robot.data.oMi[link].rotation.T
+        feet, places = self._feet, self._feet.points
+        if self._shares is not None:
+            places = np.matmul(self._shares, places, out=self._places)
         return feet.foot, self._friction, places
 
 

@@ -43,9 +43,10 @@ class LinearSteps(HeldSteps):
         Where a foot lands, or the solution has no derivative, or one beyond ``GREATEST_LOCAL_GAIN``, the joint gains
         stand in.
         """
-        out = self.command
+        out, points = self.command, self._gain.points(state.v)
         # A foot that lands bounces, and is in the air by the time that the command acts.
-        gain = None if self._gain.lands(state, result) else self._gain.compute(state, result)
+        lands = points.land(result.contact, state.v)
+        gain = None if lands else self._gain.compute(state, result, points)
         if gain is None or np.abs(gain).max() > GREATEST_LOCAL_GAIN:
             self.substituted += 1
             gain = self._of_joints(state.q)

@@ -84,6 +84,14 @@ class Points(NamedTuple):
             return self
         return Points(*(rows[chosen] for rows in self))
 
+    def land(self, contact: np.ndarray, v: np.ndarray) -> bool:
+        """Whether one of those in contact (n,) bool moves along its normal, away or into the ground; v (nv,).
+
+        The gain of a leg that carries the base is many times what a leg in the air bears.
+        """
+        speed = np.einsum("nd,ndk,k->n", self.normals, self.J, v)
+        return bool((np.abs(speed[contact]) > LANDS_M_S).any())
+
 
 class StateGain:
     """Makes the gain K that belongs to a step of a controller, right after it."""
@@ -103,18 +111,20 @@ class StateGain:
         self._fades_s = settings.contact_time_constant_s
         self._drift_share = float(settings.velocity_product_term)
 
-    def compute(self, state: RobotState, result: StepResult) -> np.ndarray | None:
+    def compute(
+        self, state: RobotState, result: StepResult, points: Points | None = None
+    ) -> np.ndarray | None:
         """K = -d tau / d (q, v), (na, 2 nv), of the step just taken: N·m per rad or m, then per rad/s or m/s.
 
         Rows of joints at a limit are zero. None where the solution has no derivative: its status is not solved, or a
-        foot is being stopped within the period.
+        foot is being stopped within the period. points: of its state, where they are known already.
         """
         controller = self._controller
         solution = result.solution
         if solution is None or solution.status != SOLVED or controller.workings.stops_early:
             return None
         q, v = state.q, state.v
-        points = self._points(v)
+        points = self.points(v) if points is None else points
         try:
             wanted = self._wanted_acceleration(q, v, result.limits)
             planned = self._consistent(points, wanted)
@@ -130,17 +140,8 @@ class StateGain:
         gain[result.limits != 0] = 0.0
         return gain if np.isfinite(gain).all() else None
 
-    def lands(self, state: RobotState, result: StepResult) -> bool:
-        """Whether a foot in contact moves along its normal, away or into the ground.
-
-        The gain of a leg that carries the base is many times what a leg in the air bears.
-        """
-        points = self._points(state.v)
-        speed = np.einsum("nd,ndk,k->n", points.normals, points.J, state.v)
-        return bool((np.abs(speed[result.contact]) > LANDS_M_S).any())
-
-    def _points(self, v: np.ndarray) -> Points:
-        """All contacts of the feet, in contact or not."""
+    def points(self, v: np.ndarray) -> Points:
+        """All contacts of the feet, in contact or not, at the state of the step just taken; v (nv,)."""
         robot, feet = self._robot, self._controller.feet
         self._axes[:] = robot.jacobian_view.T
         turned_axes(self._axes, robot.supports, robot.coordinate_joint, self._turned)

@@ -74,9 +74,8 @@ def held_by_ankles(
             k = model.joints[j].idx_v
             lever = np.cross(normal, data.J[3:, k])
             square = float(lever @ lever)
-            if (
-                square > 1e-6
-            ):  # a sliding joint, or one that turns about the normal, carries no such torque
+            # A sliding joint, or one that turns about the normal, carries no such torque.
+            if square > 1e-6:
                 along = float((place - data.oMi[j].translation) @ lever)
                 bound = float(np.clip(along, -largest[k], largest[k]))
                 place += (bound - along) / square * lever
