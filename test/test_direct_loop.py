@@ -52,7 +52,7 @@ class Topics:
         names = [each.name for each in subscriptions]
         return [name for name, messages in self.waiting.items() if messages and name in names]
 
-    def _turn(self, served):
+    def _turn(self, served, busy):
         self.turns += 1
 
     def spin(self):
@@ -172,6 +172,49 @@ def test_the_executor_gets_its_turn_though_messages_never_end(topics):
         topics.waiting[name].append(1)
     topics.spin()
     assert topics.turns == 1
+
+
+def test_while_states_come_a_turn_does_one_long_thing_after_each(monkeypatch):
+    """Together these take 6 ms: of states that come each millisecond, and of which the newest is kept, five were lost."""
+    now_s, done = [100.0], []
+
+    def takes(name, duration_s=0.002):
+        now_s[0] += duration_s
+        done.append(name)
+
+    def run_timers():
+        for name in ("chores", "diagnostics"):
+            takes(name)
+            yield
+
+    def asked_for(served):
+        return [], False
+
+    monkeypatch.setattr(direct_loop.time, "monotonic", lambda: now_s[0])
+    executor = SimpleNamespace(
+        incidents=Incidents(pytest.fail), run_timers=run_timers, asked_for=asked_for
+    )
+    state = SimpleNamespace(handle=SimpleNamespace(pointer="state"), msg_type=str)
+    monkeypatch.setattr(direct_loop, "hand_on_newest", lambda _: done.append("state") or True)
+    loop = DirectLoop(executor, lambda: [state], between=lambda: takes("between", 0.0001))
+    loop._run_one = lambda timeout_s: takes("whole turn")
+    loop._wait = lambda *_: ["state"]
+    for _ in range(5):
+        loop.spin_once(0.0)
+    after_each = " ".join(done).split("state")
+    assert [words.strip() for words in after_each] == [
+        "",
+        "chores",
+        "diagnostics",
+        "",
+        "whole turn",
+        "between",
+    ]
+    done.clear()
+    now_s[0] += 1.0
+    loop._wait = lambda *_: []
+    loop.spin_once(0.0)
+    assert done == ["chores", "diagnostics", "whole turn", "between"], "nothing comes"
 
 
 def test_what_is_polled_waits_for_who_polls_it():

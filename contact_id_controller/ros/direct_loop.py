@@ -7,8 +7,9 @@ subscriptions are waited on, and the executor gets a short turn every few millis
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rclpy.callback_groups import CallbackGroup
@@ -21,6 +22,9 @@ from contact_id_controller.ros.executor import GuardedExecutor
 
 WHOLE_TURN_S = 0.5
 """Longest time between turns in which the executor itself looks at everything."""
+
+AT_ONCE_S = 0.0003
+"""A turn that has taken so long goes on after the next message: one that keeps the newest only loses what came before."""
 
 KEPT_IN_LOCKSTEP = 1000
 """Messages that a sender keeps for whoever has not got them yet. Only who takes part is waited for in lockstep; a
@@ -127,7 +131,8 @@ class DirectLoop:
             else; all others wait for a turn.
         polled: returns subscriptions that callbacks take from themselves: what waits there asks for no turn.
         turn_interval_s, turn_s: time between turns, and how long a turn goes on while callbacks are
-            ready; one without any costs a tenth of a millisecond.
+            ready; one without any costs a tenth of a millisecond. While messages come it is taken in parts
+            of ``AT_ONCE_S``, or of one callback.
         look_interval_s: while the subscriptions keep the loop busy, so rarely patient ones are waited
             for, too: each more costs every wait.
         between: called after each turn.
@@ -156,6 +161,7 @@ class DirectLoop:
         self._look_interval_s = look_interval_s
         self._next_turn_s = self._whole_turn_s = self._next_look_s = self._rested_s = 0.0
         self._next_patient = 0
+        self._parts: Iterator[bool] | None = None  # of a turn that has begun
         self._wait_sets: dict[tuple[int, int], rclpy_implementation.WaitSet] = {}  # by sizes
         self._both: tuple[Sequence[Subscription], ...] = [], [], []
         self._known: dict[int, tuple[Any, ...]] = {}  # by identity of lists
@@ -192,7 +198,7 @@ class DirectLoop:
         if looks or not busy:
             self._next_look_s = now_s + self._look_interval_s if busy and not more else 0.0
         if not ready or now_s >= self._next_turn_s:
-            self._turn([*subscriptions, *patient, *self._polled()])
+            self._turn([*subscriptions, *patient, *self._polled()], busy)
 
     def _with_patient(
         self, subscriptions: Sequence[Subscription], patient: Sequence[Subscription]
@@ -251,22 +257,37 @@ class DirectLoop:
             known = self._known[id(entities)] = entities, handles, named
         return known
 
-    def _turn(self, served: Sequence[Subscription]) -> None:
-        """Serve what is due: by the executor, up to `turn_s`, only where nothing else can, and at times."""
-        now_s = time.monotonic()
-        end_s = now_s + self._turn_s
-        self._executor.run_timers()
+    def _turn(self, served: Sequence[Subscription], busy: bool) -> None:
+        """Begin a turn, or go on with it; while messages come (``busy``), with as much as may be done at once."""
+        begun_s, parts, self._parts = time.monotonic(), self._parts, None
+        parts = self._parts_of_turn(served) if parts is None else parts
+        for long_one_next in parts:
+            if busy and (long_one_next or time.monotonic() - begun_s >= AT_ONCE_S):
+                self._parts, self._next_turn_s = parts, -math.inf  # after the next message
+                return
+        self._next_turn_s = time.monotonic() + self._turn_interval_s
+
+    def _parts_of_turn(self, served: Sequence[Subscription]) -> Iterator[bool]:
+        """Serve what is due, one after the other: by the executor, up to `turn_s`, only where nothing else can, and at times.
+
+        Yields whether what follows takes long.
+        """
+        for _ in self._executor.run_timers():
+            yield False
+        end_s = time.monotonic() + self._turn_s
         waiting, others = self._executor.asked_for(served)
         while waiting:  # one of each, again and again: a queue may hold several
             waiting = [each for each in waiting if self._hand_on(each)]
             if time.monotonic() >= end_s:
                 break
-        if others or now_s >= self._whole_turn_s:
-            self._whole_turn_s = now_s + WHOLE_TURN_S
+        if others or time.monotonic() >= self._whole_turn_s:
+            yield True
+            end_s = time.monotonic() + self._turn_s
+            self._whole_turn_s = time.monotonic() + WHOLE_TURN_S
             while self._run_one(0.0) and time.monotonic() < end_s:
                 pass
+        yield False
         self._between()
-        self._next_turn_s = time.monotonic() + self._turn_interval_s
 
     def _run_one(self, timeout_s: float) -> bool:
         """Run one callback of the executor; whether one was ready in time."""

@@ -8,7 +8,7 @@ others of its callback group, are never served again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 from rclpy.context import Context
@@ -60,13 +60,14 @@ class GuardedExecutor(SingleThreadedExecutor):
         """See rclpy; raises nothing but the end of ROS."""
         self.incidents.guarded("callback", super().spin_once, timeout_sec)
 
-    def run_timers(self) -> None:
-        """Call the timers that are due, without the work of a turn; their callbacks take nothing."""
+    def run_timers(self) -> Iterator[None]:
+        """Call the timers that are due, one at each step, without the work of a turn; their callbacks take nothing."""
         for timer in [timer for node in self.get_nodes() for timer in node.timers]:
             with contextlib.suppress(InvalidHandle), timer.handle:
                 if not timer.is_canceled() and timer.is_ready():
                     timer.handle.call_timer_with_info()
                     self.incidents.guarded("callback", timer.callback)
+                    yield
 
     def asked_for(self, served: Container[Subscription] = ()) -> tuple[list[Subscription], bool]:
         """Subscriptions where messages wait, and whether more than these do: timers, requests, answers.
