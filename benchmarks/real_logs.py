@@ -22,17 +22,22 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import tempfile
-import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.estimation.base_estimate import LOST
+from contact_id_controller.diagnosis.odometry_run import (
+    Run,
+    Samples,
+    by_loads,
+    errors,
+    place_errors,
+    run,
+)
 from contact_id_controller.estimation.base_odometry import BaseOdometry, BaseOdometrySettings
-from contact_id_controller.estimation.contact_detector import BearingFeet, ContactDetector
-from contact_id_controller.estimation.pipeline_settings import PipelineSettings
+from contact_id_controller.estimation.contact_detector import BearingFeet
 from contact_id_controller.robot import RobotModel
 
 LEG = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
@@ -53,8 +58,6 @@ KINDYN = (
 )
 GAZEBO = "gazebo-v3-walking.mat", "model.urdf"
 CHEST_IMU = "chest_imu_acc_1x1"
-HALF_WINDOW_S, LAST_S = 0.1, 0.5
-"""On either side, of which velocities are differences; and at the end, over which the median is taken."""
 BEGIN_S = -0.01
 """Of the sample before the first one, where time begins."""
 
@@ -162,28 +165,11 @@ def thinned(log: Log, every: int, begin: int, dropped: float, seed: int) -> Log:
     return dataclasses.replace(log, **rows)
 
 
-def estimate(log: Log, imu: str):
-    """Positions (n, 3), rotations (n, 3, 3), whether each was ready, how often it was lost, time of a step, us."""
+def estimate(log: Log, imu: str) -> Run:
+    """What the odometry makes of it."""
     odometry = BaseOdometry(log.robot, SOLES, RADIUS_M, BaseOdometrySettings(imu_frame=imu), SOLES)
-    defaults, contact, bearing = PipelineSettings(), ContactDetector(2), BearingFeet(2)
-    contact.on_n = defaults.contact_on_share * log.robot.weight
-    contact.off_n = defaults.contact_off_share * log.robot.weight
-    places, rotations, ready, took_s, lost, before = [], [], [], [], 0, BEGIN_S
-    found = odometry.estimate
-    for k, t in enumerate(log.t):
-        contact.take_forces(log.force_z[k], t)
-        touch, bears = contact.at(t), bearing.among(log.force_z[k])
-        was, start = found.state, time.perf_counter()
-        found = odometry.step(
-            t - before, log.gyro[k], log.accel[k], log.q[k], log.v[k], touch & bears
-        )
-        took_s.append(time.perf_counter() - start)
-        lost += found.state == LOST and was != LOST
-        places.append(found.position.copy())
-        rotations.append(found.rotation.copy())
-        ready.append(found.ready)
-        before = t
-    return np.array(places), np.array(rotations), np.array(ready), lost, 1e6 * np.median(took_s)
+    samples = Samples(log.t, log.q, log.v, log.gyro, log.accel, -BEGIN_S)
+    return run(by_loads(odometry, samples, log.force_z, log.robot.weight), log.t, len(SOLES))
 
 
 def legs_alone(log: Log) -> np.ndarray:
@@ -205,34 +191,18 @@ def legs_alone(log: Log) -> np.ndarray:
     return np.array(places)
 
 
-def differences(places: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """Velocities (n, 3) over the window."""
-    w = max(round(HALF_WINDOW_S / float(np.median(np.diff(t)))), 1)
-    return (places[2 * w :] - places[: -2 * w]) / (t[2 * w :] - t[: -2 * w])[:, None]
-
-
 def judge(name: str, log: Log, imu: str) -> None:
     """Print one row for the odometry and one for the legs alone."""
-    places, rotations, ready, lost, took_us = estimate(log, imu)
-    first = int(np.argmax(ready))
-    turn = rotations[first] @ log.rotation[first].T
-    yaw = np.arctan2(turn[1, 0] - turn[0, 1], turn[0, 0] + turn[1, 1])
-    axes = pin.rpy.rpyToMatrix(0.0, 0.0, yaw)
-    true = (log.position - log.position[first]) @ axes.T + places[first]
-    path = np.linalg.norm(np.diff(log.position[:, :2], axis=0), axis=1).sum()
-    up, true_up = rotations[first:, 2], (axes @ log.rotation[first:])[:, 2]
-    tilt = np.degrees(np.linalg.norm(np.cross(up, true_up), axis=1))
-    legs, late = legs_alone(log) - log.position, log.t > log.t[-1] - LAST_S
-    for what, error, rest in (
-        ("odometry", places - true, f"{np.sqrt(np.mean(tilt**2)):.2f} | {lost} | {took_us:.0f}"),
-        ("legs alone", legs, "| |"),
-    ):
-        speed = differences(error[first:], log.t[first:])
+    found = estimate(log, imu)
+    first = int(np.argmax(found.ready))
+    whole = errors(found, log.position, log.rotation)
+    alone = place_errors(log.t[first:], (legs_alone(log) - log.position)[first:])
+    rest = f"{whole.tilt_deg:.2f} | {len(found.lost)} | {found.step_us:.0f}"
+    for what, off, more in (("odometry", whole, rest), ("legs alone", alone, "| |")):
         print(
-            f"| {name} | {what} | {path:.1f} | {100 * np.linalg.norm(error[-1, :2]) / path:.1f} | "
-            f"{100 * np.linalg.norm(np.median(error[late, :2], axis=0)) / path:.1f} | "
-            f"{1e3 * error[-1, 2]:.0f} | {1e3 * np.sqrt(np.mean(error[first:, 2] ** 2)):.0f} | "
-            f"{100 * np.sqrt(np.mean(np.sum(speed**2, axis=1))):.1f} | {rest} |"
+            f"| {name} | {what} | {whole.path_m:.1f} | {100 * off.drift_m / whole.path_m:.1f} | "
+            f"{100 * off.late_drift_m / whole.path_m:.1f} | {1e3 * off.height_m:.0f} | {1e3 * off.height_rms_m:.0f} | "
+            f"{100 * off.velocity_m_s:.1f} | {more} |"
         )
 
 

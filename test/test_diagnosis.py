@@ -178,6 +178,35 @@ def test_no_clock_drifts_like_simulated_time(arm, urdf, drift, verdict):
     assert found["clocks"].verdict == verdict, str(found["clocks"])
 
 
+def driven(log, **changes):
+    """What commands say of a log: delay of the loop and torque constants."""
+    found = diagnose(dataclasses.replace(log, **changes)).findings
+    return [each for each in found if each.check in ("loop delay", "torque constants")]
+
+
+def test_friction_that_delays_one_joint_is_no_delay_of_the_loop(arm):
+    late = np.where(np.arange(4) == 3, late_effort(arm, 0.03).effort, arm.effort)
+    assert [each.verdict for each in driven(arm, effort=late)] == [FINE, FINE]
+    moves = np.arange(4) == 3  # alone
+    motion = {name: getattr(arm, name) * moves for name in MOTION}
+    delay = driven(arm, effort=late, **motion)[-1]
+    assert delay.verdict == UNKNOWN and "friction" in delay.text
+
+
+def test_a_joint_that_stands_tells_no_torque_constant(arm):
+    """Its dry friction holds what gravity asks for, or more."""
+    stands = np.arange(4) == 1
+    motion = {name: getattr(arm, name) * ~stands for name in MOTION}
+    held = driven(arm, effort=np.where(stands, 3.0, 1.0) * arm.effort, **motion)
+    assert all(each.verdict == FINE for each in held), held
+
+
+def test_a_load_that_commands_do_not_know_is_no_torque_constant(arm):
+    loaded = driven(arm, effort=np.array([1.0, 1.25, 1.35, 1.2]) * arm.effort)
+    constants = next(each for each in loaded if each.check == "torque constants")
+    assert constants.verdict == UNKNOWN and "a load" in constants.text
+
+
 def test_what_is_pasted_mends_the_log(arm, urdf):
     """The values are those that were planted, and the corrected log has no fault."""
     from contact_id_controller.logs.column_map import ColumnMap

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.signal import correlate
 
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.even_samples import interpolated
 from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
 from contact_id_controller.diagnosis.hypotheses import search
+from contact_id_controller.identification.smoothing import STILL
 from contact_id_controller.logs.log import Array
 from contact_id_controller.robot import FRICTION_SPEED
 
@@ -17,6 +21,9 @@ ALIKE = 0.8
 """Correlation of a command with what was measured, from which its delay is known."""
 
 DELAY_S, DELAY_PERIODS = 0.005, 1.5
+FEWEST = 3
+"""Joints that tell a delay of all, or which constant is the odd one."""
+
 SCALE = 0.1
 """Part by which a drive may do more or less than it was commanded."""
 
@@ -37,8 +44,15 @@ def _driven(case: Case) -> tuple[str, Array, Array] | None:
     return None
 
 
+def _moves(case: Case) -> NDArray[np.bool_]:
+    """Joints (na,) that move: of one that stands dry friction holds any difference to what was commanded."""
+    speed = np.sqrt(np.mean(case.samples.velocity[case.samples.good] ** 2, axis=0))
+    moves: NDArray[np.bool_] = speed > STILL * speed.max()
+    return moves
+
+
 def loop_delay(case: Case) -> Finding:
-    """How long after its command an effort or current is measured, over all joints."""
+    """How long after its command an effort or current is measured: a loop delays all joints that follow, friction some."""
     name, driven = "loop delay", _driven(case)
     if driven is None:
         return unknown(
@@ -46,47 +60,69 @@ def loop_delay(case: Case) -> Finding:
         )
     what, wanted, measured = driven
     good, period = case.samples.good, case.samples.period
-    index = np.arange(len(wanted), dtype=float)
-    x = wanted - wanted.mean(axis=0)
-    spread = np.std(x[good], axis=0)
-
-    def mismatch(late_s: float) -> float:
-        total = 0.0
-        for k in np.flatnonzero(spread > 0.0):
-            shifted = np.interp(index - late_s / period, index, x[:, k])[good]
-            y = measured[good, k] - measured[good, k].mean()
-            norms = float(np.linalg.norm(shifted) * np.linalg.norm(y))
-            total -= float(shifted @ y) / max(norms, 1e-12)
-        return total / max(1, int((spread > 0.0).sum()))
-
-    grid = np.arange(-SEARCHED_S, SEARCHED_S + 1e-9, max(period, 2e-3))
-    middle = float(grid[int(np.argmin([mismatch(s) for s in grid]))])
-    late, least = search(mismatch, middle - 2.0 * period, middle + 2.0 * period)
-    if -least < ALIKE:
+    found = [
+        _delay(wanted[:, k], measured[:, k], good, period) for k in np.flatnonzero(_moves(case))
+    ]
+    follow = [(late, alike) for late, alike in found if alike > ALIKE]
+    if not follow:
+        best = max((alike for _, alike in found), default=0.0)
         return unknown(
-            name, f"{what}s do not follow the commands (correlation {-least:.2f})", "drives that do"
+            name, f"{what}s do not follow the commands (correlation {best:.2f})", "drives that do"
         )
-    k = int(np.argmax(spread))
+    least, late = np.percentile([each for each, _ in follow], [25.0, 50.0])
+    alike = float(np.median([each for _, each in follow]))
+    k = int(np.argmax(np.std(wanted[good], axis=0)))
     lines = {"commanded": wanted[:, k], "measured": measured[:, k]}
     picture = Picture(
         f"{what.capitalize()} of {case.log.joints[k]}", "time, s", case.samples.time, "", lines
     )
-    if late > max(DELAY_S, DELAY_PERIODS * period):
+    late_all = least > max(DELAY_S, DELAY_PERIODS * period)
+    if late_all and len(follow) < FEWEST:
+        return unknown(
+            name,
+            f"{what}s of {len(follow)} joints are {1e3 * late:.0f} ms late, which friction may be, too",
+            f"a log in which {FEWEST} joints or more move",
+        )
+    if late_all:
         return Finding(
             name,
             WRONG,
-            f"{what}s are measured {1e3 * late:.1f} ms after their commands (correlation {-least:.2f}), likely",
+            f"{what}s are measured {1e3 * late:.1f} ms after their commands (correlation {alike:.2f}), likely",
             "look for a queue between controller and drives, or a filter of the measurement",
-            gain=late / DELAY_S,
+            gain=float(late / DELAY_S),
             picture=picture,
         )
+    quick, usual = (1e3 * max(float(each), 0.0) for each in (least, late))
     return fine(
-        name, f"{what}s follow their commands within {1e3 * max(late, 0.0):.1f} ms", picture
+        name,
+        f"{what}s follow their commands within {quick:.1f} ms in a quarter of the joints, {usual:.1f} in half",
+        picture,
     )
 
 
+def _delay(
+    wanted: Array, measured: Array, good: NDArray[np.bool_], period: float
+) -> tuple[float, float]:
+    """How late a channel (n,) is behind another one, s, and their correlation then."""
+    index = np.arange(len(wanted), dtype=float)
+    y = measured[good] - measured[good].mean()
+
+    def mismatch(late_s: float) -> float:
+        x = np.interp(index - late_s / period, index, wanted)[good]
+        x = x - x.mean()
+        return -float(x @ y) / max(float(np.linalg.norm(x) * np.linalg.norm(y)), 1e-12)
+
+    grid = np.arange(-SEARCHED_S, SEARCHED_S + 1e-9, max(period, 2e-3))
+    middle = float(grid[int(np.argmin([mismatch(s) for s in grid]))])
+    late, least = search(mismatch, middle - 2.0 * period, middle + 2.0 * period)
+    return late, -least
+
+
 def drive_scale(case: Case) -> Finding:
-    """Efforts or currents against the commanded ones: a torque constant that drive and log do not share."""
+    """Efforts or currents against the commanded ones: a torque constant that drive and log do not share.
+
+    It is one joint's, against its command and against the middle joint: a load that commands do not know is felt by several.
+    """
     name, driven = "torque constants", _driven(case)
     if driven is None:
         return unknown(
@@ -97,24 +133,31 @@ def drive_scale(case: Case) -> Finding:
     x, y = wanted[good] - wanted[good].mean(axis=0), measured[good] - measured[good].mean(axis=0)
     sizes = np.linalg.norm(x, axis=0) * np.linalg.norm(y, axis=0)
     alike = np.divide(np.sum(x * y, axis=0), sizes, out=np.zeros_like(sizes), where=sizes > 1e-9)
-    clear = alike > ALIKE
-    if not clear.any():
+    clear = np.flatnonzero((alike > ALIKE) & _moves(case))
+    if not clear.size:
         return unknown(name, f"{what}s do not follow the commands", "drives that do")
-    slope = np.ones(len(sizes))
-    slope[clear] = np.linalg.norm(y[:, clear], axis=0) / np.linalg.norm(x[:, clear], axis=0)
+    slope = np.linalg.norm(y[:, clear], axis=0) / np.linalg.norm(x[:, clear], axis=0)
+    middle = float(np.median(slope)) if len(clear) >= FEWEST else 1.0
     # What is not explained may change the ratio by as much.
-    doubt = np.sqrt(1.0 / np.maximum(alike, ALIKE) ** 2 - 1.0)
-    off = np.abs(np.log(np.maximum(slope, 1e-9)))
+    doubt = np.sqrt(1.0 / np.minimum(alike[clear], 1.0) ** 2 - 1.0)
+    signed = np.log(slope), np.log(slope / middle)
+    off = np.where(signed[0] * signed[1] > 0.0, np.minimum(*np.abs(signed)), 0.0)
     k = int(np.argmax(off - doubt))
+    ratio, joint = float(np.exp(np.sign(signed[0][k]) * off[k])), case.log.joints[clear[k]]
     if off[k] > np.log(1.0 + SCALE) + doubt[k]:
-        joint = case.log.joints[k]
         return Finding(
             name,
             WRONG,
-            f"{what}s of {joint} are {slope[k]:.2f} of the commanded ones, likely",
-            f"divide the {what}s of {joint} by {slope[k]:.2f}, or correct the constant of its drive",
-            {"correct": {what: {joint: {"times": round(1.0 / float(slope[k]), 4)}}}},
+            f"{what}s of {joint} are {ratio:.2f} of the commanded ones, likely",
+            f"divide the {what}s of {joint} by {ratio:.2f}, or correct the constant of its drive",
+            {"correct": {what: {joint: {"times": round(1.0 / ratio, 4)}}}},
             gain=float(off[k]),
+        )
+    if abs(math.log(middle)) > math.log(1.0 + SCALE):
+        return unknown(
+            name,
+            f"{what}s are {middle:.2f} of the commanded ones in the middle joint: a load, or all constants",
+            "a log without load, or with the load stated to who commands",
         )
     return fine(name, f"{what}s are {slope.min():.2f} to {slope.max():.2f} of the commanded ones")
 

@@ -36,7 +36,7 @@ def weight(case: Case) -> Finding:
         return unknown(
             name, "no forces of the feet, or none of known feet", "forces of all feet, and --urdf"
         )
-    carried, mass = _carried(case), case.of.robot.mass
+    carried, mass = carried_kg(case), case.of.robot.mass
     ratio = carried / mass
     total = samples.loads[samples.good].sum(axis=1)
     picture = Picture(
@@ -46,7 +46,7 @@ def weight(case: Case) -> Finding:
         "N",
         {"feet": total, "weight of the URDF": np.full(len(total), total.mean() / ratio)},
     )
-    if not _newtons(ratio):
+    if not in_newtons(ratio):
         return unknown(
             name,
             f"the feet carry {ratio:.3g} of the weight together: the sensors count something else than newtons",
@@ -64,11 +64,12 @@ def weight(case: Case) -> Finding:
     return fine(name, f"the feet carry {ratio:.3f} of the URDF's {mass:.1f} kg", picture)
 
 
-def _newtons(ratio: float) -> bool:
+def in_newtons(ratio: float) -> bool:
+    """Whether sensors by which feet carry this share of the weight count in N."""
     return abs(math.log(max(ratio, 1e-9))) < math.log(UNIT)
 
 
-def _carried(case: Case) -> float:
+def carried_kg(case: Case) -> float:
     """What the feet carry on average, kg."""
     samples = case.samples
     felt = 9.81
@@ -98,7 +99,7 @@ def sensors(case: Case) -> Finding:
     worst = int(np.argmax(share))
     if not lifted.any():
         return unknown(name, "no foot leaves the ground", "steps")
-    newtons = case.of is not None and _newtons(_carried(case) / case.of.robot.mass)
+    newtons = case.of is not None and in_newtons(carried_kg(case) / case.of.robot.mass)
     if share[worst] > EMPTY and newtons:
         return Finding(
             name,
@@ -118,7 +119,7 @@ def thresholds(case: Case) -> Finding:
         return unknown(
             name, "needs forces of the feet and a parameter file", "--config, forces of the feet"
         )
-    if case.of is not None and not _newtons(_carried(case) / case.of.robot.mass):
+    if case.of is not None and not in_newtons(carried_kg(case) / case.of.robot.mass):
         return unknown(name, "the sensors count something else than newtons", "forces in N")
     top = float(np.median(np.percentile(samples.loads, 95.0, axis=0)))
     # Without the ends of each flight: a foot that touches down passes every small load.

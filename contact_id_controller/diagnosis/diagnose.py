@@ -14,6 +14,7 @@ from contact_id_controller.diagnosis import (
     friction_check,
     leg_faults,
     model_checks,
+    odometry_check,
     pushes,
     stamp_checks,
     trembling_check,
@@ -62,6 +63,7 @@ CHECKS = (
     Check(
         "thresholds of contact", "forces of feet, a parameter file", contact_checks.thresholds, 7
     ),
+    Check("base odometry", "an IMU, a URDF, forces of feet or efforts", odometry_check.odometry, 8),
     Check("tracking error by cause", "commanded positions", command_checks.tracking, 7),
 )
 NAMED = "a URDF that has them, or its names for them in 'joints' of --map"

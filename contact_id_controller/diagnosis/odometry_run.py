@@ -1,0 +1,202 @@
+"""The base odometry on recorded samples, and how far it is from a base that was measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contact_id_controller.estimation.base_estimate import LOST, BaseEstimate
+from contact_id_controller.estimation.base_odometry import BaseOdometry
+from contact_id_controller.estimation.contact_detector import BearingFeet, ContactDetector
+from contact_id_controller.estimation.pipeline import EstimationPipeline
+from contact_id_controller.estimation.pipeline_settings import PipelineSettings
+from contact_id_controller.logs.log import Array
+
+HALF_WINDOW_S = 0.1
+"""On either side of a sample, of which velocities are differences: motion capture arrives in bursts."""
+
+LAST_S = 0.5
+"""At the end, over which the median of the drift is taken: a log may end in the middle of a step."""
+
+
+class Steps(Protocol):
+    """What takes the k-th sample of a log: the odometry after it, and which feet (m,) bear by their loads."""
+
+    def __call__(self, k: int) -> tuple[BaseEstimate, NDArray[np.bool_]]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Samples:
+    """What is measured at n times.
+
+    Attributes:
+        time: (n,), s.  position, velocity: (n, na), rad, rad/s, in the robot's order.
+        gyro, accel: (n, 3), rad/s, m/s² with gravity inside, in the IMU's axes; NaN: no sample.
+        before: s, from the sample before the first one to it.
+    """
+
+    time: Array
+    position: Array
+    velocity: Array
+    gyro: Array
+    accel: Array
+    before: float
+
+
+def by_loads(odometry: BaseOdometry, samples: Samples, loads: Array, weight: float) -> Steps:
+    """Steps of an odometry whose feet touch by their loads, with the thresholds that the pipeline has by default.
+
+    Args:
+        loads: (n, feet), normal forces in any unit, in the order of the odometry's feet.
+        weight: of the robot in this unit.
+    """
+    count = len(odometry.feet)
+    defaults, contact, bearing = PipelineSettings(), ContactDetector(count), BearingFeet(count)
+    contact.on_n = defaults.contact_on_share * weight
+    contact.off_n = defaults.contact_off_share * weight
+    steps = np.diff(samples.time, prepend=samples.time[0] - samples.before)
+
+    def step(k: int) -> tuple[BaseEstimate, NDArray[np.bool_]]:
+        t = float(samples.time[k])
+        contact.take_forces(loads[k], t)
+        touches = contact.at(t) & bearing.among(loads[k])
+        rows = (samples.gyro[k], samples.accel[k], samples.position[k], samples.velocity[k])
+        return odometry.step(float(steps[k]), *rows, touches), touches
+
+    return step
+
+
+def by_efforts(pipeline: EstimationPipeline, samples: Samples, effort: Array) -> Steps:
+    """Steps of the whole estimator, which finds the feet's forces from IMU and efforts (n, na), N·m."""
+
+    def step(k: int) -> tuple[BaseEstimate, NDArray[np.bool_]]:
+        rows = (samples.gyro[k], samples.accel[k], samples.position[k], samples.velocity[k])
+        found = pipeline.step(float(samples.time[k]), *rows, effort[k], look=False)
+        return found.odometry, found.contact
+
+    return step
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What was found at these times.
+
+    Attributes:
+        time: (n,), s.  position: (n, 3), m.  rotation: (n, 3, 3).  velocity: (n, 3), m/s; of the base, in the
+            odometry's frame.
+        ready: (n,) bool, whether these may be used.
+        touches, believed: (n, feet) bool, which feet bear, and which the odometry went by.
+        lost: (time, s, and why) of each time at which it was lost.
+        last: what it said at the end, in words.
+        step_us: median time of a step.
+    """
+
+    time: Array
+    position: Array
+    rotation: Array
+    velocity: Array
+    ready: NDArray[np.bool_]
+    touches: NDArray[np.bool_]
+    believed: NDArray[np.bool_]
+    lost: tuple[tuple[float, str], ...]
+    last: str
+    step_us: float
+
+
+def run(step: Steps, time_s: Array, feet: int) -> Run:
+    """All samples, one after the other, at times (n,), s."""
+    n, state, why = len(time_s), "", ""
+    position, velocity, rotation = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3, 3))
+    ready = np.zeros(n, dtype=bool)
+    touches, believed = np.zeros((n, feet), dtype=bool), np.zeros((n, feet), dtype=bool)
+    took_s, lost = np.zeros(n), []
+    for k in range(n):
+        start = time.perf_counter()
+        found, touches[k] = step(k)
+        took_s[k] = time.perf_counter() - start
+        why = "; ".join(found.reasons)
+        if found.state == LOST != state:
+            lost.append((float(time_s[k]), why))
+        state, ready[k] = found.state, found.ready
+        position[k], rotation[k] = found.position, found.rotation
+        velocity[k], believed[k] = found.rotation @ found.velocity, found.stands
+    return Run(
+        time=time_s,
+        position=position,
+        rotation=rotation,
+        velocity=velocity,
+        ready=ready,
+        touches=touches,
+        believed=believed,
+        lost=tuple(lost),
+        last=why,
+        step_us=float(1e6 * np.median(took_s)),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Errors:
+    """How far a run is from a base that was measured, aligned in place and yaw where it begins.
+
+    Attributes:
+        path_m: of the measured base along the ground.
+        drift_m, late_drift_m: along the ground at the end; of the median over the last half second.
+        height_m, height_rms_m: at the end, and rms.
+        velocity_m_s: rms of the differences of both positions over .2 s.
+        tilt_deg, yaw_deg: rms of the one, at the end of the other.
+    """
+
+    path_m: float
+    drift_m: float
+    late_drift_m: float
+    height_m: float
+    height_rms_m: float
+    velocity_m_s: float
+    tilt_deg: float
+    yaw_deg: float
+
+
+def errors(found: Run, position: Array, rotation: Array) -> Errors:
+    """Against a base at positions (n, 3), m, with rotations (n, 3, 3), at the run's times."""
+    first = int(np.argmax(found.ready))
+    turn = found.rotation[first] @ rotation[first].T
+    axes = _about_z(np.arctan2(turn[1, 0] - turn[0, 1], turn[0, 0] + turn[1, 1]))
+    true = (position - position[first]) @ axes.T + found.position[first]
+    path = float(np.linalg.norm(np.diff(position[:, :2], axis=0), axis=1).sum())
+    aligned = axes @ rotation[first:]
+    tilt = np.linalg.norm(np.cross(found.rotation[first:, 2], aligned[:, 2]), axis=1)
+    turned = aligned[-1].T @ found.rotation[-1]
+    off = place_errors(found.time[first:], (found.position - true)[first:])
+    return dataclasses.replace(
+        off,
+        path_m=path,
+        tilt_deg=float(np.degrees(np.sqrt(np.mean(tilt**2)))),
+        yaw_deg=float(np.degrees(np.arctan2(turned[1, 0], turned[0, 0]))),
+    )
+
+
+def place_errors(time_s: Array, error: Array) -> Errors:
+    """Of errors of the place (n, 3), m, alone; path and attitude are not a number."""
+    late = time_s > time_s[-1] - LAST_S
+    w = max(round(HALF_WINDOW_S / float(np.median(np.diff(time_s)))), 1)
+    speed = (error[2 * w :] - error[: -2 * w]) / (time_s[2 * w :] - time_s[: -2 * w])[:, None]
+    return Errors(
+        path_m=np.nan,
+        drift_m=float(np.linalg.norm(error[-1, :2])),
+        late_drift_m=float(np.linalg.norm(np.median(error[late, :2], axis=0))),
+        height_m=float(error[-1, 2]),
+        height_rms_m=float(np.sqrt(np.mean(error[:, 2] ** 2))),
+        velocity_m_s=float(np.sqrt(np.mean(np.sum(speed**2, axis=1)))),
+        tilt_deg=np.nan,
+        yaw_deg=np.nan,
+    )
+
+
+def _about_z(angle: float) -> Array:
+    return np.array(
+        [[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]]
+    )
