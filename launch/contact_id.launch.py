@@ -231,8 +231,10 @@ def make_nodes(context):
 
 def _command_topics(group, commands):
     """Topic of each command interface -> where its commands go: to the group controller, where there is one."""
-    there = {row.topic: f"/{group}/{row.host.topic}" for row in INTERFACES.values() if row.host}
-    return dict(zip(COMMANDS, COMMANDS)) | (there if group else {"commands": commands})
+    own = dict(zip(COMMANDS, COMMANDS))
+    if not group:
+        return own | {"commands": commands}
+    return own | {row.topic: row.host.topic_of(group) for row in INTERFACES.values() if row.host}
 
 
 def _watchdog(parameters, common):

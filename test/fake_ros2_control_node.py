@@ -100,6 +100,7 @@ class TrajectoryController:
             self._law.rule = Replacement.ON_ARRIVAL if replaces else Replacement.BY_STAMP
             torques = self._law.update(time.time(), position, velocity)
             self.efforts[:] = self._limits.enforced(torques, position, velocity)
+            self._law.commanded[:] = self.efforts
 
 
 def main(urdf_file, file):

@@ -71,7 +71,7 @@ def test_stamps_ahead_are_in_the_diagnostics_and_warned_of():
     assert guard.summary() == (0, "commanding") and guard.news() == []
 
 
-def test_beyond_five_periods_no_trajectory_is_sent_for_they_would_starve():
+def test_beyond_five_periods_no_trajectory_is_sent():
     """Torques alone have no time: they go on."""
     guard, answered = commanded(6.0 * PERIOD_S, "joint_trajectory", steps=20)
     assert answered == 0 and guard.monitor.refusals["future"] == 20

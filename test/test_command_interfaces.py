@@ -56,6 +56,15 @@ def test_a_question_for_the_name_is_found():
     assert not list(asked("if section['joint_trajectory'] == 'effort': pass"))
 
 
+def test_commands_go_below_the_name_of_a_controller_or_beside_it():
+    assert INTERFACES["effort"].taker.topic_of("/robot/legs") == "/robot/legs/commands"
+    beside = INTERFACES["linear_feedback"].taker
+    assert (beside.topic_of("/robot/legs"), beside.topic_of("legs")) == (
+        "/robot/control",
+        "/control",
+    )
+
+
 def test_topics_are_told_apart():
     names = [*TOPICS, *(f"{topic}_in" for topic in TOPICS)]
     assert len(set(names)) == len(names)

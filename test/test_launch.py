@@ -312,9 +312,9 @@ def test_the_commands_of_every_interface_go_to_the_group_controller(launch_file,
     found = dict(last["remappings"])
     rows = {row.topic: row.host for row in INTERFACES.values()}
     for topic, host in rows.items():
-        assert found[topic] == (f"/legs/{host.topic}" if host else topic)
-    assert found["robot_side_trajectory"] == "/legs/commands"
-    assert found["control"] == "/legs/control"
+        assert found[topic] == (host.topic_of("legs") if host else topic)
+    assert found["commands"] == found["robot_side_trajectory"] == "/legs/commands"
+    assert found["control"] == "/control", "linear_feedback_controller listens beside its own name"
 
 
 def test_the_command_interface_is_one_argument_for_all_nodes(launch_file):

@@ -17,7 +17,7 @@ WARNED_PERIODS, REFUSED_PERIODS = 1.0, 5.0
 """Leads of the stamps that are reported, and with which no trajectory is sent.
 
 The robot's side plays trajectories by their stamps. Until the first point it interpolates from the measured
-state without effort, anew with each one: n periods ahead give one n-th of the torque.
+state and its last torque, anew with each one: n periods ahead its gains never act, and torques lag n periods.
 """
 
 

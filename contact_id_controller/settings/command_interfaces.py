@@ -38,7 +38,8 @@ class Host:
 
     Attributes:
         types: names of their classes.
-        topic: of the commands, below the name of the controller.
+        topic: of the commands, below the name of the controller; ``beside``: in the namespace that it and
+            controller_manager have instead.
         joints: its parameter with their names.  order: in which they must stand: that of the ``COMMAND``, of
             the ``MODEL``, or ``ANY``.
         requires: its parameters that have one right value.
@@ -53,6 +54,14 @@ class Host:
     requires: tuple[Required, ...] = ()
     checks: str = ""
     exports: bool = False
+    beside: bool = False
+
+    def topic_of(self, group: str) -> str:
+        """Full name of the topic on which the controller with the full name ``group`` takes commands."""
+        place = group.strip("/")
+        if self.beside:
+            place = place.rpartition("/")[0]
+        return f"/{place}/{self.topic}".replace("//", "/")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,6 +214,7 @@ INTERFACES = {
             host=Host(
                 ("linear_feedback_controller/LinearFeedbackController",),
                 "control",
+                beside=True,
                 joints="moving_joint_names",
                 order=MODEL,
                 requires=(

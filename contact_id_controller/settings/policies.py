@@ -90,7 +90,7 @@ def _remapped(node: str, wiring: Wiring) -> Mapping[str, str | None]:
     """Topic of a node -> its name in this wiring; None where it has none."""
     row, group = INTERFACES[wiring.interface], wiring.group.strip("/")
     topic = row.topic
-    to_robot = f"/{group}/{row.taker.topic}" if group else topic
+    to_robot = row.taker.topic_of(group) if group else topic
     names: dict[str, str | None] = {}
     for other in TOPICS:
         used = other == topic

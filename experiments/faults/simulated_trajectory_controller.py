@@ -2,8 +2,8 @@
 
 Kept of it: a trajectory counts from the first update after its arrival; the feedback's error is that of the
 time of the update, the effort that of one period later; before the first point it interpolates from the
-state measured on arrival, whose effort is zero, so that a stamp ahead of the clock starves the effort; and
-the three rules of replacement (``Replacement``).
+state measured on arrival, whose effort is that of its last command, feedback included; and the three rules
+of replacement (``Replacement``).
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ class SimulatedTrajectoryController:
         position_gain, velocity_gain: p, N·m/rad, and d, N·m·s/rad, of its PID, (n,).
         period_s: of controller_manager.
         rule: what a new trajectory does to the one that is played.
+
+    Attributes:
+        commanded: (n,) N·m, what stands in the command interfaces.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class SimulatedTrajectoryController:
         self._arrived: EffortTrajectory | None = None
         self._waits: EffortTrajectory | None = None
         self._last_s = -np.inf
+        self.commanded = np.zeros(len(position_gain))
 
     def forget(self) -> None:
         """Activated: nothing is played."""
@@ -74,7 +78,10 @@ class SimulatedTrajectoryController:
         if playing is None:
             return np.zeros(len(position))
         efforts = self._feedback.torques(now_s, position, velocity)
-        return efforts + playing.sample(now_s + self._period_s)[2] - playing.sample(now_s)[2]
+        self.commanded = (
+            efforts + playing.sample(now_s + self._period_s)[2] - playing.sample(now_s)[2]
+        )
+        return self.commanded
 
     def _due(self, new: EffortTrajectory | None, now_s: float) -> EffortTrajectory | None:
         """What is to be played now, of one that has come and one that waits."""
@@ -101,6 +108,7 @@ class SimulatedTrajectoryController:
         played.start_s = now_s if ahead else begins_s
         if ahead:
             played.positions[0], played.velocities[0] = position, velocity
+            played.efforts[0] = self.commanded
         if len(kept):
             played.values[1 : 1 + len(kept)] = old.values[kept]
             played.times_s[1 : 1 + len(kept)] = times_s[kept]
