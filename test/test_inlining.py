@@ -1,5 +1,6 @@
 """A kernel that others call is a part of them, and by itself what it was."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -114,7 +115,7 @@ def test_with_a_numba_that_was_not_tried_kernels_are_no_parts(tmp_path):
 
 
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
-@pytest.mark.parametrize("damage", ["flipped bits", "cut", "exchanged"])
+@pytest.mark.parametrize("damage", ["flipped bits", "cut", "exchanged", "unreadable"])
 def test_a_damaged_file_of_the_cache_is_compiled_anew(tmp_path, damage):
     (tmp_path / "numerics.py").write_text(KERNELS)
     whole = said(tmp_path, CALLS)
@@ -124,7 +125,14 @@ def test_a_damaged_file_of_the_cache_is_compiled_anew(tmp_path, damage):
         if damage == "flipped bits":
             for k in range(300, len(content), 997):
                 content[k] ^= 1 << k % 8
-        path.write_bytes({"cut": content[:-9], "exchanged": other}.get(damage, content))
+        unreadable = b"\x80\x05no pickle"  # with the checksum that it should have
+        path.write_bytes(
+            {
+                "cut": content[:-9],
+                "exchanged": other,
+                "unreadable": hashlib.sha256(unreadable).digest() + unreadable,
+            }.get(damage, content)
+        )
     assert said(tmp_path, CALLS) == whole
     assert said(tmp_path, CALLS) == [*whole[:-1], "0"]
 

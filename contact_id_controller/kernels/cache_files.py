@@ -42,7 +42,7 @@ class CacheFiles:
             try:
                 known, data = pickle.loads(content[_SIZE:])
                 return data if known == key else None
-            except (AttributeError, ImportError):  # a class of an argument has moved
+            except Exception:  # by a class that has moved, or another numba: whatever that raises
                 return None
         with contextlib.suppress(OSError):
             path.unlink()
