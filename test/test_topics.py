@@ -162,7 +162,9 @@ def test_lockstep_answers_every_state_once_then_ends_safely_with_its_record(star
     assert np.allclose(record["time_s"][-STATES - 1 : -1], PERIOD_S * np.arange(1, STATES + 1))
     assert np.array_equal(record["torques"][-STATES - 1 : -1], robot.commands[:STATES])
     refused = dict(zip(record["refused_reasons"].tolist(), record["refused_counts"].tolist()))
-    assert refused == {"odometry_not_finite": 1, "joint_state_not_finite": 1, "joint_trajectory": 1}
+    # From ``meet``: states that were still waiting then meet its odometry, too.
+    assert refused.pop("odometry_not_finite") >= 1
+    assert refused == {"joint_state_not_finite": 1, "joint_trajectory": 1}
 
 
 def test_in_lockstep_a_state_before_its_odometry_waits_and_is_answered_when_that_comes(
