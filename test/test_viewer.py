@@ -641,7 +641,6 @@ def test_one_command_drives_a_humanoid_from_its_page(tmp_path):
         assert until(lambda: turn(lambda: places and link()), 400.0)
         begin = places[-1]
         with connect(f"ws{link().group(1)}") as stick:
-
             due_s = [0.0]
 
             def drive():

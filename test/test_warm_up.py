@@ -179,3 +179,42 @@ def test_goals_compile_nothing_after_the_warm_up():
     for number in range(30):
         controller.step(RobotState(state.time_s + 0.01 * number, state.q, state.v))
     assert compiled() == before
+
+
+WALK = """
+import sys
+from numba.core.dispatcher import Dispatcher
+
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
+from contact_id_controller.safety.guard import Guard
+
+name, late, make = sys.argv[1], [], Dispatcher._compile_for_args
+settings = controller_settings(name)
+Guard(Controller(settings.robot(), settings)).warm_up()
+world = mujoco_robot(settings, 0.8, imu_frame="")
+run = InProcessRun(name, settings, world, planner={"waypoints_m": []})
+
+
+def making(kernel, *values, **named):
+    late.append(kernel.py_func.__qualname__)
+    return make(kernel, *values, **named)
+
+
+Dispatcher._compile_for_args = making
+run.planner.set_velocity((0.1, 0.0))
+while not (run.planner.sequence.carry if "bipeds" in name else run.state.time_s > 1.0):
+    run.advance()
+    assert run.error is None and run.state.time_s < 3.0
+for _ in range(200):
+    run.advance()
+print(*late)
+"""
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
+@pytest.mark.parametrize("robot", ["quadruped", "bipeds/g1", "bipeds/bolt"])
+def test_first_steps_compile_nothing(robot):
+    """G1's planner compiled for seconds when it was driven first: 11 s on a busy computer, and a lockstep of 10 ended."""
+    done = subprocess.run([sys.executable, "-c", WALK, robot], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()) == (0, []), done.stderr

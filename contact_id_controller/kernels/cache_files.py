@@ -42,7 +42,7 @@ class CacheFiles:
             try:
                 known, data = pickle.loads(content[_SIZE:])
                 return data if known == key else None
-            except Exception:  # by a class that has moved, or another numba: whatever that raises
+            except Exception:  # noqa: BLE001  a class that has moved, another numba: whatever that raises
                 return None
         with contextlib.suppress(OSError):
             path.unlink()

@@ -18,7 +18,9 @@ def _by_clock(robot: RobotModel, settings: Any, surface: HeightField | None) -> 
 
 
 def _by_motion(robot: RobotModel, settings: Any, surface: HeightField | None) -> WalkingPlanner:
-    return WalkingPlanner.of(robot, settings)
+    planner = WalkingPlanner.of(robot, settings)
+    planner.warm_up()
+    return planner
 
 
 def _legs(robot: RobotModel, settings: GaitSettings) -> str:

@@ -78,6 +78,9 @@ HELD = 0.5
 COMMANDED = 0.8
 """Share of a step's room that a command may take: the rest is for balance."""
 
+WARM_UP_S, WARM_UP_PERIOD_S = 2.0, 0.02
+"""Longest time until a first foot lifts, and between the plans until then."""
+
 NOWHERE = np.zeros((0, 2)), np.zeros(0)
 ANYWHERE = np.full((2, 2), np.nan)
 
@@ -177,6 +180,18 @@ class WalkingPlanner:
         self._landed_s = np.zeros(len(self.body.frames))
         self._marks: list[tuple[float, np.ndarray, np.ndarray, float]] = []
         self._anchor = np.zeros(2)
+
+    def warm_up(self) -> None:
+        """Compile what a walk needs: the first step of a robot that stands in its posture, of which nothing is kept."""
+        asked, follower = self._asked, self._follower
+        self.set_velocity((10.0 * SLOW, 0.0))
+        robot, time_s = self.body.robot, 0.0
+        q, v = robot.configuration([0, 0, 0, 0, 0, 0, 1], self.body.posture), np.zeros(robot.nv)
+        while not self._swings and time_s < WARM_UP_S:
+            self.plan(time_s, q, v)
+            time_s += WARM_UP_PERIOD_S
+        self._asked, self._follower = asked, follower
+        self.reset()
 
     def set_velocity(
         self, linear: Any = (0.0, 0.0), yaw_rate: float = 0.0, frame: str = "base"
@@ -319,7 +334,7 @@ class WalkingPlanner:
         """
         body, feet = self.body, [k for group in groups for k in self.body.groups[group]]
         if len(feet) == 1 and body.flat:
-            axes, half = _rotation(self.heading).T, body.half_sizes - body.margin_m
+            axes, half = _rotation(-self.heading), body.half_sizes - body.margin_m
             normals = np.vstack([axes, -axes])
             return normals, normals @ body.places[feet[0], :2] + np.tile(half, 2)
         normals, bounds = region_of(body.points(feet), body.margin_m)
