@@ -154,6 +154,12 @@ def test_a_fault_of_the_description_is_named_first(arm, tmp_path, check, changes
     assert wrong and wrong[0].check == check, [str(each) for each in wrong]
 
 
+def test_friction_that_is_stated_as_next_to_none_is_none(arm, tmp_path):
+    """A hundred times .003 N·m was named on a Panda, whose URDF has that for numerical reasons."""
+    (tmp_path / "arm.urdf").write_text(arm_urdf(friction=0.003))
+    assert not diagnose(arm, tmp_path / "arm.urdf").wrong
+
+
 @pytest.mark.parametrize("factor", [1e3, 1e9])
 def test_stamps_in_other_units_are_the_only_fault(arm, urdf, factor):
     found = diagnose(dataclasses.replace(arm, time=factor * arm.time), urdf).findings

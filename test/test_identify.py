@@ -236,6 +236,16 @@ def test_a_ratio_refuses_a_fit_only_beyond_chance(found, sd, refused):
     assert (said in text) == refused and f"1.30 ± {sd:.2f}" in text
 
 
+def test_a_joint_that_is_not_explained_at_all_is_told(found):
+    """Its ratio may be 1: the description with friction explains as little."""
+    left = np.where(np.arange(6) == 4, 4.0 * found.judged.spread, found.judged.after)
+    judged = dataclasses.replace(found.judged, after=left)
+    sure = told(found.robot, found.fit)
+    text = "\n".join(lines(dataclasses.replace(found, judged=judged), sure))
+    assert "Not explained" in text and "varies: wrist_2_joint." in text
+    assert "Not explained" not in "\n".join(lines(found, sure))
+
+
 def test_drives_are_recovered_within_their_standard_deviations(found):
     sure = told(found.robot, found.fit)
     true = np.column_stack([ROTOR, DRY, VISCOUS, VISCOUS, 0.0 * DRY, OFFSET])

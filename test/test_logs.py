@@ -168,6 +168,14 @@ def test_joints_without_names_are_those_of_the_robot_in_its_order(tmp_path, caps
     assert capsys.readouterr().err == ""
 
 
+def test_names_of_joints_that_differ_in_capitals_and_marks_are_the_robots(tmp_path):
+    names = ("FR_hip_joint", "FR_calf_joint")
+    path = tmp_path / "log.npz"
+    np.savez(path, t=0.1 * np.arange(20), q=np.zeros((20, 2)), names=["fr-calf", "FRhip"])
+    assert read_log(path, joints=names).joints == ("FR_calf_joint", "FR_hip_joint")
+    assert read_log(path, joints=(*names, "frHip")).joints == ("fr-calf", "FRhip")  # which one?
+
+
 def test_arrays_of_a_matlab_structure(tmp_path):
     data = {"t": TIME, "q": Q, "tau": 2 * Q, "names": np.array(["hip", "knee"], dtype=object)}
     scipy.io.savemat(tmp_path / "log.mat", {"data": data, "Ts": 0.01})

@@ -94,7 +94,7 @@ def angle_unit(case: Case) -> Finding:
         worst = int(np.argmax(np.maximum(limits[0] - low, high - limits[1])))
         text = f"{case.log.joints[worst]} goes from {low[worst]:.3g} to {high[worst]:.3g}, beyond its limits"
         channels = ("position",) if case.log.velocity is None else ("position", "velocity")
-        return _degrees(name, channels, text)
+        return _degrees(name, channels, f"{text}; else of motors before gears", "likely")
     if beyond.any():
         joint = case.log.joints[int(np.argmax(beyond))]
         return unknown(
@@ -134,12 +134,12 @@ def channel_order(case: Case) -> Finding:
     )
 
 
-def _degrees(name: str, channels: tuple[str, ...], why: str) -> Finding:
-    """Channels that count in degrees, and why that is known."""
+def _degrees(name: str, channels: tuple[str, ...], why: str, sure: str = "certain") -> Finding:
+    """Channels that count in degrees, why that is known, and how surely."""
     return Finding(
         name,
         WRONG,
-        f"{' and '.join(channels)} in degrees ({why}), certain",
+        f"{' and '.join(channels)} in degrees ({why}), {sure}",
         f"set the unit of {' and '.join(channels)} to deg in --map",
         {"units": {channel: "deg" if channel == "position" else "deg/s" for channel in channels}},
         gain=math.log(1.0 / DEG),

@@ -12,6 +12,9 @@ from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fin
 FACTOR = 1.5
 """By which friction differs between a warm and a cold gear."""
 
+TOLD = 0.5
+"""Of a joint's residual: less friction than this, found or stated, the log does not tell."""
+
 
 def friction(case: Case) -> Finding:
     """Friction at the usual speed of each joint: fitted, and by the URDF or parameter file; the middle joint counts."""
@@ -26,15 +29,14 @@ def friction(case: Case) -> Finding:
     scale = np.where(fit.gain > 0.0, fit.gain, np.nan) if motion.currents else np.ones(len(speed))
     found = fit.friction_at(speed) / scale
     stated = case.of.robot.motors.friction(speed)
-    clear = np.isfinite(found) & (
-        found * np.where(np.isfinite(scale), scale, 0.0) > 0.5 * fit.residual
-    )
+    least = TOLD * fit.residual / scale
+    clear = np.isfinite(found) & (found > least)
     sizes = np.std(fit.model_torque, axis=0)
     clear &= sizes > LOADED * np.max(sizes)
     values = ", ".join(
         f"{joint} {value:.2g}" for joint, value in zip(case.log.joints, found) if np.isfinite(value)
     )
-    both = clear & (stated > 0.0)
+    both = clear & (stated > least)
     k = int(np.argmax(np.where(clear, found, 0.0)))
     lines = {
         "unexplained and friction": (
@@ -52,7 +54,7 @@ def friction(case: Case) -> Finding:
     if not both.any():
         return fine(
             name,
-            f"the description states none; at their usual speeds joints take, N·m: {values}",
+            f"the description states none, or next to none; at their usual speeds joints take, N·m: {values}",
             picture,
         )
     logs = np.log(np.maximum(found[both] / stated[both], 1e-3))

@@ -61,6 +61,12 @@ def _judged(found: Identified) -> list[str]:
         result.append(
             f"Do not use it: residuals are larger than those of the URDF with friction, by more than chance: {worse}."
         )
+    lost = ", ".join(name for name, share in zip(names, judged.explained) if share < 0.0)
+    if lost:
+        result.append(
+            f"Not explained: what is left is larger than what was measured varies: {lost}. Are these torques of joints, "
+            "not of motors that move two of them? Friction and offset found here hold for no other motion."
+        )
     return result
 
 

@@ -159,6 +159,7 @@ def _assembled(tables: Tables, columns: ColumnMap, joints: tuple[str, ...]) -> L
                 f"{tables.path}: no names of joints, taken in the order of the URDF: {', '.join(names)}",
                 file=sys.stderr,
             )
+    names = _as_described(names, joints)
     if len(names) != na:
         raise RecordError(f"{what} has {na} columns of joints and {len(names)} names of joints")
     for name in [name for name, width in widths.items() if width != na]:
@@ -175,6 +176,16 @@ def _assembled(tables: Tables, columns: ColumnMap, joints: tuple[str, ...]) -> L
         start=start,
         source=str(tables.path),
     )
+
+
+def _as_described(names: tuple[str, ...], joints: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of joints as the robot has them, where they are none of its but for capitals, marks and the word joint."""
+    if set(names) & set(joints):
+        return names
+    known = {re.sub(r"joint|[^a-z0-9]", "", joint.lower()): joint for joint in joints}
+    found = [known.get(re.sub(r"joint|[^a-z0-9]", "", name.lower()), "") for name in names]
+    clear = len(known) == len(joints) and all(found) and len(set(found)) == len(found)
+    return tuple(found) if clear else names
 
 
 def _imu(tables: Tables, columns: ColumnMap, time: Array, start: float) -> Imu | None:
