@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from contact_id_controller.control import grip, joint_velocity, motor_estimate
+from contact_id_controller.control import delay_estimate, grip, joint_velocity, motor_estimate
 from contact_id_controller.control.balance import Balance
 from contact_id_controller.control.contact_estimate import contact_room, forget_contacts
 from contact_id_controller.control.contact_sources import ContactSources
@@ -359,6 +359,7 @@ class Controller:
             **contact_room(count),
             **grip.room(count),
             **motor_estimate.room(robot),
+            **delay_estimate.room(robot),
             **joint_velocity.room(robot.na),
             reference=np.zeros((3, robot.na)),
             base_goal=np.zeros(BASE_NUMBERS),
@@ -388,13 +389,12 @@ class Controller:
     def _can_estimate(self, corners: np.ndarray) -> bool:
         """Whether contact is estimated: by settings, and of feet whose legs feel what stops them.
 
-        Not where torques act late: the states are predicted then, and what moved them is not known; nor where
-        solutions are too far apart for it; nor of soles under `Balance`, which presses them on by itself.
+        Where torques act late the predicted states differ by what the solutions did not foresee, which is what is felt.
+        Not where solutions are too far apart for it; nor of soles under `Balance`, which presses them on by itself.
         """
         settings, feet = self.settings, self.feet
         return (
             ESTIMATE in settings.contact_sources
-            and not settings.command_delay_s
             and settings.period_s * max(1, settings.solve_every) <= LONGEST_S
             and self._can_observe()
             and not self.sensed
@@ -464,6 +464,7 @@ class Controller:
             if self._can_observe()
             else np.zeros(2),
             friction=np.array(robot.motors[1:]),
+            lags=0 if settings.command_delay_s else delay_estimate.lags(settings.period_s),
             velocity_filter_s=float(settings.joint_velocity_filter_s),
             base_gains=np.array([settings.spread(f"base_{part}_gain", 3) for part in parts]),
             limits=self.limits,
@@ -637,13 +638,14 @@ class Controller:
         memory, robot = self.memory, self.robot
         if not memory.course.is_set:
             self.reset(state)
-        measured, late = state, self.delay_s > 0.0
+        measured, delay_s = state, self.delay_s + delay_estimate.delay_of(self.period)
+        self.period.delay[1], late = delay_s, delay_s > 0.0
         if late and memory.pending:
-            state = memory.pending.state_at(robot, state, state.time_s + self.delay_s)
+            state = memory.pending.state_at(robot, state, state.time_s + delay_s)
         # State and plan.
         course, data, t = memory.course, robot.data, state.time_s
         period = self.period if data is self._data else self._move_to_thread(data)
-        period.q[:], period.v[:] = state.q, state.v
+        period.q[:], period.v[:], period.sensed_v[:] = state.q, state.v, measured.v
         corrected = self._filters and joint_velocity.correct_velocities(t, period)
         following, has_goal, schedule = course.sample(
             t, period.reference, period.base_goal, period.planned
@@ -682,7 +684,7 @@ class Controller:
                 memory.solution = solution
             solve_time = time.perf_counter() - started
             torques, status, impulses = solution.torques, solution.status, solution.impulses
-            if memory.solution is not None and not late:
+            if memory.solution is not None:
                 velocity = solution.velocity
         # Disturbance, limits, effort.
         seen_s = NOT_SEEN
@@ -692,7 +694,7 @@ class Controller:
         self._answered, self._corrected = state, corrected
         if late and solution is not None:
             acceleration = (solution.velocity - period.v) / self.settings.period_s
-            memory.pending.add(measured.time_s + self.delay_s, acceleration)
+            memory.pending.add(measured.time_s + delay_s, acceleration)
             course.take(measured.time_s, period.reference)
         acting = period.acting.copy()
         decided = (

@@ -29,7 +29,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from contact_id_controller.control.motor_estimate import learn_motors
+from contact_id_controller.control.delay_estimate import learn_delay
+from contact_id_controller.control.motor_estimate import learn_motors, rubbed
 from contact_id_controller.control.period import Period
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
@@ -45,11 +46,16 @@ OBSERVED_S = 0.1
 """Time constant of the observer. With .05 s walks with payload err less by a third; with rotors, friction and delay that
 nobody told of, w then swings half again as far."""
 
+FIRST_S = 0.02
+"""The same when nothing was observed yet, from where it grows with the time of observation: a load is known before the
+robot has given way to it."""
+
 PAYLOAD_S = 1.0
 """Time constant of what is read as a payload: longer than a stride, whose pushes cancel."""
 
 SETTLED_S = 0.004
-"""So long after a change of contacts nothing is learnt: an impact takes some periods."""
+"""So long after a change of contacts, of a predicted state later by the delay, nothing is learnt: an impact takes some
+periods."""
 
 FADES_S = 1.0
 """Time constant with which the wrench fades while contacts are in doubt."""
@@ -103,7 +109,7 @@ def room(robot: RobotModel, contacts: int) -> dict[str, NDArray[np.generic]]:
     return {
         "before": np.zeros(nv),
         "stood": np.zeros(contacts, dtype=bool),
-        "seen_s": np.full(2, -math.inf),
+        "seen_s": np.array([-math.inf, -math.inf, 0.0]),
         "external": np.zeros(nv),
         "load": np.zeros(BASE),
         "rest": np.zeros(nv),
@@ -118,7 +124,7 @@ def forget(period: Period) -> None:
     """Nothing was observed."""
     period.before[:] = period.external[:] = 0.0
     period.load[:], period.stood[:] = 0.0, False
-    period.seen_s[:] = -math.inf
+    period.seen_s[:] = -math.inf, -math.inf, 0.0
 
 
 @kernel
@@ -139,14 +145,6 @@ def unexplained(period, elapsed):
     commanded = period.commanded
     for j in range(actuated.shape[0]):
         out[actuated[j]] += rubbed(period, j, v[actuated[j]]) - commanded[j]
-
-
-@kernel
-def rubbed(period, j, speed):
-    """Torque, N·m, that friction takes of joint j at a speed, rad/s: as told, and as learnt."""
-    friction, motors = period.settings.friction, period.motors
-    dry, viscous = friction[0, j] + motors[1, j], friction[1, j] + motors[2, j]
-    return dry * np.tanh(speed / friction[2, j]) + viscous * speed
 
 
 @kernel
@@ -238,7 +236,7 @@ def _in_doubt(time_s, period):
     decided, commanded, others = period.decided, period.commanded, False
     for j in range(decided.shape[0]):
         others = others or commanded[j] != decided[j]
-    return none or others or not time_s - period.seen_s[1] >= SETTLED_S
+    return none or others or not time_s - period.seen_s[1] >= SETTLED_S + period.delay[1]
 
 
 @kernel
@@ -261,6 +259,8 @@ def observe(time_s, period):
             unexplained(period, elapsed)
         if not period.settings.soles:  # a sole on its edge is neither in the air nor held
             learn_motors(period, elapsed)
+            if period.settings.lags > 0:
+                learn_delay(period, elapsed)
     doubt = _in_doubt(time_s, period) or not lasted
     if not doubt:
         count = period.gaps.shape[0]
@@ -272,12 +272,16 @@ def observe(time_s, period):
             for d in range(3):
                 period.carried[i, d] = period.forces[i, d] + period.felt[3 * k + d]
         doubt = not _bounded(rest, period.settings.bounds)
+    if not doubt:
+        period.seen_s[2] += elapsed
+    observed_s = min(FIRST_S + period.seen_s[2], OBSERVED_S)
     assign(period.before, period.v)
+    assign(period.sensed_before, period.sensed_v)
     for i in range(BASE):
         if doubt:
             external[i] -= external[i] * period.settings.period_s / FADES_S
         else:
-            external[i] += (rest[i] - external[i]) * elapsed / OBSERVED_S
+            external[i] += (rest[i] - external[i]) * elapsed / observed_s
             load[i] += (external[i] - load[i]) * elapsed / PAYLOAD_S
 
 

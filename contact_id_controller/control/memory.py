@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from contact_id_controller.control import grip, joint_velocity, motor_estimate
+from contact_id_controller.control import delay_estimate, grip, joint_velocity, motor_estimate
 from contact_id_controller.control.contact_estimate import forget_contacts
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
@@ -65,6 +65,12 @@ REMEMBERED = (
     "swing_s",
     "squares",
     "effort",
+    "sensed_before",
+    "given",
+    "biases",
+    "answer",
+    "lagged",
+    "delay",
 )
 """Fields of the ``Period`` that the next period goes on from."""
 
@@ -125,6 +131,7 @@ class Memory:
         if not keep_ground:
             forget_contacts(period)
             motor_estimate.forget(period)
+            delay_estimate.forget(period)
         grip.forget(period)
         joint_velocity.forget(period)
         self.solution = None
@@ -152,3 +159,4 @@ class Memory:
         self.period.grip[:], self.period.slips[:] = other.period.grip, other.period.slips
         self.period.excess[:] = 0.0
         self.period.motors[:] = other.period.motors
+        self.period.delay[:] = other.period.delay

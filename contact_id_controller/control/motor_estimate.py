@@ -206,6 +206,23 @@ def learn_motors(period, elapsed):
 
 
 @kernel
+def rubbed(period, j, speed):
+    """Torque, N·m, that friction takes of joint j at a speed, rad/s: as told, and as learnt."""
+    friction, motors = period.settings.friction, period.motors
+    dry, viscous = friction[0, j] + motors[1, j], friction[1, j] + motors[2, j]
+    return dry * np.tanh(speed / friction[2, j]) + viscous * speed
+
+
+@kernel
+def swinging_torque(motors, j):
+    """Torque, N·m, that what was learnt of joint j, ``motors`` (3, na), takes as a leg swings in a trot."""
+    total = 0.0
+    for a in range(LEARNT):
+        total += SCALES[a] * motors[a, j]
+    return total
+
+
+@kernel
 def take_rotors(period):
     """Add what rotors are learnt to have to ``inertia``."""
     actuated = period.settings.actuated

@@ -46,6 +46,7 @@ class PeriodSettings(Struct):
         bounds: (2,) greatest force, N, and moment, N·m, that ``disturbance`` feeds forward.
         friction: (3, na) dry torque, N·m, viscous one, N·m s/rad, and width,
             rad/s, of the joints.
+        lags: commands that are compared to learn a delay; 0: none is.
         velocity_filter_s: as the parameter.  limits: what the joints can take.
     """
 
@@ -83,6 +84,7 @@ class PeriodSettings(Struct):
     base_gains: Numbers
     bounds: Numbers
     friction: Numbers
+    lags: int
     velocity_filter_s: float
     limits: JointLimits
 
@@ -132,7 +134,8 @@ class Period(Struct):
         arrives* (1 + na,): see ``joint_velocity``.
         inertia (nv, nv), bias (nv,): upper triangle of M, and C v + g, where Pinocchio writes them.
         before* (nv,): velocity at the last step.  stood* (n,) bool: contacts then.
-        seen_s* (2,): when that was (negative infinity: never, or without a solution), and the last change of contacts.
+        seen_s* (3,): when that was (negative infinity: never, or without a solution), and the last change of contacts;
+            for how long the disturbance was observed.
         external* (nv,): generalized force that is fed forward; the first six are the disturbance of the base, force,
             N, and moment about its origin, N·m, in its frame.  load* (6,): its slow part.
         rest (nv,), axes (3n, nv), gram (3n, 3n), felt (3n,): room of ``disturbance``.
@@ -147,6 +150,9 @@ class Period(Struct):
         excess*, stands_s*, foreseen* (n,): see ``grip``.
         motors* (3, na): rotor inertia, kg m^2, dry friction, N·m, and viscous one, N·m s/rad, beside those told; swing*
             (5, na), swing_s* (2, na) s, squares* (na, 5, 5), effort* (2,), late* (na,) N·m: see ``motor_estimate``.
+        sensed_v, sensed_before* (nv,): velocity of the measured state and of that before, where the torques are for a
+            predicted one.  delay* (2,) s: by which torques act late that nobody told of, and in all; given* (LAGS, na) N·m,
+            biases* (LAGS, na) N·m, answer* (2, na), lagged* (4, LAGS): see ``delay_estimate``.
         pressed (n,) N: what touching contacts are pressed on with now, besides the model's forces.
     """
 
@@ -224,6 +230,13 @@ class Period(Struct):
     swing_s: Numbers
     squares: Numbers
     effort: Numbers
+    sensed_v: Numbers
+    sensed_before: Numbers
+    given: Numbers
+    biases: Numbers
+    answer: Numbers
+    lagged: Numbers
+    delay: Numbers
 
 
 @structref.register

@@ -20,7 +20,7 @@ from contact_id_controller.control.feedback import (
 from contact_id_controller.control.grip import foresee, learn
 from contact_id_controller.control.joint_velocity import foresee_velocities
 from contact_id_controller.control.limits import bound_joints, limit_joints
-from contact_id_controller.control.motor_estimate import take_rotors
+from contact_id_controller.control.motor_estimate import swinging_torque, take_rotors
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.spatial import point_column, tangents
@@ -30,8 +30,11 @@ UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 PARTED_M = 1e-4  # a foot that has landed stands until it is farther away: a bounce is farther
 WEIGHT_ELSEWHERE = 0.1
-"""Least ``joint_weight`` where the ground is not as believed: the base's plan is then less sure than the legs'. With .001
-the errors on slopes are up to three times as large."""
+"""Least ``joint_weight`` where ground, masses, motors or delay are not as told: the base's plan is then less sure than the
+legs'. With .001 the errors on slopes are up to three times as large, and those under a payload five times."""
+LATE_PERIODS, BORNE, MOTORS = 1.0, 0.06, 0.05
+"""Not as told, for certain: torques so many periods late; a load of that share of the greatest one that is fed forward;
+motors that take that share of the usual torques. Half of it is no evidence."""
 UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
 
 BY_GEOMETRY, BY_SCHEDULE, BY_MEASUREMENT = 1, 2, 4
@@ -87,17 +90,39 @@ def _touch(period, settings):
 
 
 @kernel
-def _take_estimate(period):
-    """Feet that are felt stand, those that are missed do not; where the ground is not as believed, joints weigh more.
+def _doubt(period):
+    """How sure it is that the robot or its ground is not as told, 0 to 1."""
+    settings, load, motors = period.settings, period.load, period.motors
+    for i in range(period.rise.shape[0]):
+        if period.rise[i] != 0.0:
+            return 1.0
+    most = period.delay[0] / (LATE_PERIODS * settings.period_s)
+    for part in range(2):
+        square = 0.0
+        for i in range(3 * part, 3 * part + 3):
+            square += load[i] * load[i]
+        if square > 0.0:
+            most = max(most, np.sqrt(square) / (BORNE * settings.bounds[part]))
+    takes = MOTORS * np.sqrt(period.effort[0] / max(period.effort[1], settings.period_s))
+    for j in range(motors.shape[1]):
+        most = max(most, swinging_torque(motors, j) / takes if takes > 0.0 else 0.0)
+    return min(max(2.0 * most - 1.0, 0.0), 1.0)
 
-    Not under soles, whose touch is a matter of their corners, and with which the base's plan is raised.
+
+@kernel
+def _weigh_joints(period):
+    """Joints weigh more where the robot or its ground is felt not to be as told.
+
+    Not under soles, with which the base's plan is raised.
     """
-    contact, touching, weight = period.contact, period.touching, period.settings.joint_weight
-    round_feet = not period.settings.soles
-    for i in range(contact.shape[0]):
-        if period.rise[i] != 0.0 and round_feet:
-            weight = max(period.settings.joint_weight, WEIGHT_ELSEWHERE)
-    fill(period.weights[6:], weight)
+    least = period.settings.joint_weight
+    fill(period.weights[6:], least + _doubt(period) * max(WEIGHT_ELSEWHERE - least, 0.0))
+
+
+@kernel
+def _take_estimate(period):
+    """Feet that are felt stand, those that are missed do not; under soles touch is a matter of their corners."""
+    contact, touching, round_feet = period.contact, period.touching, not period.settings.soles
     for i in range(contact.shape[0]):
         if period.missed[i]:
             contact[i] = touching[i] = False
@@ -248,6 +273,8 @@ def before_solving(time_s, has_goal, lands, period):
     settings = period.settings
     take_rotors(period)
     any_early = _find_contacts(time_s, lands, period, settings)
+    if settings.has_base and not settings.soles:
+        _weigh_joints(period)
     if settings.estimates and settings.soles and settings.velocity_filter_s > 0.0:
         _press(period)
     _closing_speeds(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contact_id_controller.control import grip, motor_estimate
+from contact_id_controller.control import delay_estimate, grip, motor_estimate
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.following import Following
 from contact_id_controller.control.held_steps import HeldSteps
@@ -651,6 +651,7 @@ class Guard:
             figures.update(self.controller.disturbance.figures())
             figures.update(grip.figures(self.controller.period))
             figures.update(motor_estimate.figures(self.controller.period))
+            figures.update(delay_estimate.figures(self.controller.period))
         return figures
 
 

@@ -336,8 +336,8 @@ class FeedbackSettings:
     joint_weight: float = parameter(
         1e-3,
         """How much a standing leg follows the plan of its own joints where that and the plan of the
-        base (weight 1) cannot both be had: small, the base moves as planned; large, the legs do. At least 0.1 while the
-        ground is felt to be elsewhere than believed.""",
+        base (weight 1) cannot both be had: small, the base moves as planned; large, the legs do. At least 0.1 while
+        ground, load, motors or delay are felt not to be as told.""",
         when="Raise to 0.1 for four round feet whose masses or ground are not as told; see results/robustness.md.",
         minimum=1e-6,
         maximum=1e3,
@@ -590,7 +590,8 @@ class NodeSettings:
         0.0,
         """Time from a state until the torques that answer it act: they are computed for the state
         that is predicted for then. Beside lockstep what is measured is added: the age of a state when it
-        is taken (with stamp_reference clock), and the time of a step. 0: for the state itself.""",
+        is taken (with stamp_reference clock), and the time of a step. 0: for the state itself, or as late as legs in
+        the air show.""",
         when="Set to what passes unmeasured, in driver and motor, until a torque acts, where all that is periods.",
         unit="s",
         minimum=0.0,
