@@ -638,10 +638,8 @@ class Controller:
         memory, robot = self.memory, self.robot
         if not memory.course.is_set:
             self.reset(state)
-        measured, delay_s = state, self.delay_s + delay_estimate.delay_of(self.period)
-        self.period.delay[1], late = delay_s, delay_s > 0.0
-        if late and memory.pending:
-            state = memory.pending.state_at(robot, state, state.time_s + delay_s)
+        measured, (delay_s, state) = state, self._when_it_acts(state)
+        late = delay_s > 0.0
         # State and plan.
         course, data, t = memory.course, robot.data, state.time_s
         period = self.period if data is self._data else self._move_to_thread(data)
@@ -713,6 +711,14 @@ class Controller:
         )
         result: StepResult = _new(StepResult, decided)  # a third of the time of its constructor
         return result
+
+    def _when_it_acts(self, state: RobotState) -> tuple[float, RobotState]:
+        """How late torques act, told and learnt, s, and the state that is predicted for then."""
+        delay_s = self.delay_s + delay_estimate.delay_of(self.period)
+        self.period.delay[1] = delay_s
+        if delay_s > 0.0 and self.memory.pending:
+            state = self.memory.pending.state_at(self.robot, state, state.time_s + delay_s)
+        return delay_s, state
 
     def _move_to_thread(self, data: Any) -> Period:
         """The period's arrays, with the joint axes that Pinocchio writes into the calling thread's data."""
