@@ -160,12 +160,13 @@ class Host:
     Args:
         folder: for its files and logs.
         joints: in the order of the command.
-        position, velocity: which the robot says for ever.
+        position, velocity: which the robot says for ever.  effort_nm: its limits.
     """
 
-    def __init__(self, folder, joints, position, velocity):
+    def __init__(self, folder, joints, position, velocity, effort_nm=20.0):
         self.folder, self.joints = folder, list(joints)
-        self.urdf = urdf_of(joints[::-1], position[::-1], velocity[::-1])  # an order of its own
+        # An order of its own.
+        self.urdf = urdf_of(joints[::-1], position[::-1], velocity[::-1], effort_nm)
         (folder / "mock.urdf").write_text(self.urdf)
         self.file = folder / "ros2_control.yaml"
         self.file.write_text(yaml.safe_dump(parameters_of(joints)))

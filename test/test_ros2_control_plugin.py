@@ -12,13 +12,15 @@ import yaml
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from ros2_control_hosts import RELIABLE, RealHost, why_no_plugin
-from ros_bench import JOINTS, STANDING, VELOCITY
+from ros_bench import JOINTS, STANDING, VELOCITY, parameters
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from test_ros2_control_processes import PERIOD_S, SWAPPED, in_log, ours
 
+from contact_id_controller import RobotModel
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
-from contact_id_controller.plans.robot_side_message import packed_trajectory
+from contact_id_controller.plans.robot_side_message import packed_feedback, packed_trajectory
+from contact_id_controller.plans.state_feedback import StateFeedback
 
 pytestmark = pytest.mark.skipif(bool(why_no_plugin()), reason=why_no_plugin())
 
@@ -92,8 +94,8 @@ def host_of(tmp_path):
         host.close()
 
 
-def command(efforts, joints=JOINTS, session=7):
-    """A trajectory that stands where the robot says it is, from its arrival on."""
+def trajectory(efforts, joints=JOINTS, session=7):
+    """One that stands where the robot says it is, from its arrival on."""
     trajectory = EffortTrajectory(2, len(joints))
     trajectory.positions[:], trajectory.velocities[:] = STANDING, VELOCITY
     trajectory.accelerations[:], trajectory.efforts[:] = 0.0, efforts
@@ -101,9 +103,33 @@ def command(efforts, joints=JOINTS, session=7):
     return packed_trajectory(trajectory, joints, session)
 
 
-def controller(host, **changes):
-    values = {"command_interface": "robot_side_trajectory", "group_controller": "/robot_side"}
-    arguments = ("-r", "robot_side_trajectory:=/robot_side/commands")
+def feedback(efforts, joints=JOINTS, session=7):
+    """The same as torques with a gain around the state in which the robot says it is."""
+    robot = RobotModel.from_urdf(parameters()["urdf"], floating_base=False, joints=list(joints))
+    command = StateFeedback(robot)
+    robot.put_joints(command.q, np.asarray(STANDING))
+    command.v[robot.actuated], command.effort[:] = VELOCITY, efforts
+    command.gain[:, robot.actuated] = 2.0 * np.eye(robot.na)
+    return packed_feedback(command, robot, session)
+
+
+COMMANDS = {"robot_side_trajectory": trajectory, "robot_side_feedback": feedback}
+
+
+@pytest.fixture(params=COMMANDS)
+def interface(request):
+    return request.param
+
+
+@pytest.fixture
+def command(interface):
+    """Makes the commands of an interface."""
+    return COMMANDS[interface]
+
+
+def controller(host, interface, **changes):
+    values = {"command_interface": interface, "group_controller": "/robot_side"}
+    arguments = ("-r", f"{interface}:=/robot_side/commands")
     return ours(host, "controller", *arguments, **(values | changes))
 
 
@@ -116,7 +142,7 @@ def is_controlled(host):
     return bool(np.abs(host.efforts).max() > 0.0 and not np.allclose(host.efforts, DAMPING))
 
 
-def test_silence_is_damped_after_the_time_out_and_only_a_new_sender_is_followed(host_of):
+def test_silence_is_damped_after_the_time_out_and_only_a_new_sender_is_followed(host_of, command):
     host = host_of()
     assert host.holds(DAMPING), host.log()
     host.message = command(SOME)
@@ -135,7 +161,7 @@ def test_silence_is_damped_after_the_time_out_and_only_a_new_sender_is_followed(
     assert host.until(lambda: follows(host))
 
 
-def test_a_stop_is_latched(host_of):
+def test_a_stop_is_latched(host_of, command):
     host = host_of()
     host.message = command(SOME)
     assert host.until(lambda: is_controlled(host)), host.log()
@@ -151,7 +177,7 @@ def test_a_stop_is_latched(host_of):
     assert host.until(lambda: is_controlled(host))
 
 
-def test_it_leaves_zero_and_ramps_after_activation(host_of):
+def test_it_leaves_zero_and_ramps_after_activation(host_of, command):
     ramp_s = 2.0
     host = host_of(start_ramp_s=ramp_s)
     host.message = command(SOME)
@@ -170,7 +196,7 @@ def test_it_leaves_zero_and_ramps_after_activation(host_of):
     np.testing.assert_allclose(share, wanted, atol=0.1)
 
 
-def test_a_damaged_command_is_refused_and_the_one_before_goes_on(host_of):
+def test_a_damaged_command_is_refused_and_the_one_before_goes_on(host_of, command):
     host = host_of()
     host.message = command(SOME)
     assert host.until(lambda: is_controlled(host)), host.log()
@@ -193,7 +219,7 @@ def test_a_damaged_command_is_refused_and_the_one_before_goes_on(host_of):
 
 
 @pytest.mark.parametrize("listed", [True, False])
-def test_another_controller_takes_over_and_back_in_one_switch(host_of, listed):
+def test_another_controller_takes_over_and_back_in_one_switch(host_of, command, listed):
     """Where the joint_state_broadcaster takes all interfaces, ours too, controller_manager refuses."""
     host = host_of(listed=listed)
     host.message = command(SOME)
@@ -208,7 +234,7 @@ def test_another_controller_takes_over_and_back_in_one_switch(host_of, listed):
         assert host.until(lambda: follows(host))
 
 
-def test_after_a_switch_the_ramp_begins_at_the_efforts_of_the_controller_before(host_of):
+def test_after_a_switch_the_ramp_begins_at_the_efforts_of_the_controller_before(host_of, command):
     """That one leaves zero, on which a robot that stands would fall. A load is taken over within timeout_s."""
     host = host_of(effort_state_interfaces=True, start_ramp_s=1.0, timeout_s=1.0)
     host.message = command(SOME)
@@ -235,15 +261,12 @@ def test_after_a_switch_the_ramp_begins_at_the_efforts_of_the_controller_before(
     np.testing.assert_allclose(share, np.minimum(times - began_s, 1.0), atol=0.1)
 
 
-@pytest.mark.parametrize("interface", ["robot_side_trajectory", "robot_side_feedback"])
 def test_kill_of_the_controller_is_damped_and_its_successor_followed(host_of, interface):
     host = host_of()
-    remapped = ("-r", f"{interface}:=/robot_side/commands")
-    chosen = {"command_interface": interface, "group_controller": "/robot_side"}
-    assert ours(host, "controller", *remapped, **chosen, joints=SWAPPED).wait(300.0) == 1
+    assert controller(host, interface, joints=SWAPPED).wait(300.0) == 1
     assert in_log(host, "make them the same"), host.log()
     for _ in range(2):
-        process = ours(host, "controller", *remapped, **chosen)
+        process = controller(host, interface)
         assert host.until(lambda: is_controlled(host)), host.log()
         process.kill()
         killed_s = time.time()
@@ -252,9 +275,11 @@ def test_kill_of_the_controller_is_damped_and_its_successor_followed(host_of, in
     assert "Traceback" not in host.log()
 
 
-def test_after_a_restart_of_controller_manager_it_waits_and_the_controller_for_resume(host_of):
+def test_after_a_restart_of_controller_manager_it_waits_and_the_controller_for_resume(
+    host_of, interface
+):
     host = host_of()
-    process = controller(host)
+    process = controller(host, interface)
     assert host.until(lambda: is_controlled(host)), host.log()
     host.kill()
     assert in_log(host, "no good state"), host.log()
@@ -262,7 +287,7 @@ def test_after_a_restart_of_controller_manager_it_waits_and_the_controller_for_r
     host.activate("robot_side")
 
     def is_damped():
-        """By the plugin, or by the trajectories of a stopped controller and the gains beside them."""
+        """By the plugin, or by the commands of a stopped controller and the gains beside its trajectories."""
         return bool((np.abs(host.efforts / DAMPING - 1.0) < 0.5).all())
 
     assert host.until(is_damped), host.log()

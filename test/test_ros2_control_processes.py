@@ -10,9 +10,10 @@ import sys
 import time
 
 import numpy as np
+import pinocchio as pin
 import pytest
 import yaml
-from paths import ROOT
+from paths import CONFIG, ROOT
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -30,9 +31,13 @@ from ros2_control_hosts import (
     kill_all_of,
     why_no_plugin,
 )
-from ros_bench import JOINTS, STANDING, VELOCITY, odometry, parameters
+from ros_bench import JOINTS, STANDING, VELOCITY, joint_trajectory, odometry, parameters
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from contact_id_controller import RobotModel
+from contact_id_controller.settings.command_interfaces import INTERFACES
 
 PERIOD_S = 1.0 / UPDATE_RATE_HZ
 TIMEOUT_S = 0.25
@@ -54,10 +59,12 @@ def host_of(request, tmp_path):
     """Starts the host with velocities of its joints; the group controller is active."""
     hosts = []
 
-    def started(velocity=VELOCITY, controller="effort_controller"):
-        hosts.append(request.param(tmp_path, JOINTS, STANDING, velocity))
+    def started(velocity=VELOCITY, controller="effort_controller", **robot):
+        values = {"joints": JOINTS, "position": STANDING} | robot
+        hosts.append(request.param(tmp_path, velocity=velocity, **values))
         hosts[-1].start()
         hosts[-1].activate(controller)
+        hosts[-1].active = controller
         return hosts[-1]
 
     yield started
@@ -68,6 +75,37 @@ def host_of(request, tmp_path):
 @pytest.fixture
 def host(host_of):
     return host_of()
+
+
+CHOSEN = {
+    "effort": {},
+    "joint_trajectory": {
+        "command_interface": "joint_trajectory",
+        "group_controller": "/trajectory_controller",
+    },
+}
+"""Parameters of both nodes that send through ros2_control's own controllers."""
+
+
+RESTING = -GAINS["d"] * VELOCITY
+"""Torques of the joint_trajectory_controller where a joint that moves on shall rest where it is."""
+
+
+@pytest.fixture(params=CHOSEN)
+def through(request, host_of):
+    """A host, what its nodes are given, whether its joints are damped, and the torques without a controller."""
+    chosen = CHOSEN[request.param]
+    if not chosen:
+        host = host_of()
+        return host, chosen, lambda: np.allclose(host.efforts, DAMPING), np.zeros(12)
+    host = host_of(controller=chosen["group_controller"].strip("/"))
+
+    def is_damped():
+        """By the gains at the robot's side and a torque that fades anew with each command."""
+        share = host.efforts / RESTING
+        return np.ptp(share) < 0.01 and 1.0 <= share[0] <= 1.0 + DAMPING_NM_S_RAD / GAINS["d"]
+
+    return host, chosen, is_damped, RESTING
 
 
 def ours(host, name, *arguments, **changes):
@@ -187,51 +225,53 @@ def test_another_order_is_refused_by_both(host):
     assert in_log(host, "make them the same", 2)
 
 
-def test_kills_of_controller_watchdog_and_both_end_in_damping_and_new_ones_take_over(host):
-    guard = watchdog(host)
-    assert host.holds(DAMPING, 300.0), host.log()
-    first = controller(host)
-    assert host.until(lambda: is_controlled(host)), host.log()
+def test_kills_of_controller_watchdog_and_both_end_in_damping_and_new_ones_take_over(through):
+    host, chosen, is_damped, ended = through
+    guard = watchdog(host, **chosen)
+    assert host.until(is_damped), host.log()
+    first = controller(host, **chosen)
+    assert host.until(lambda: is_controlled(host) and not is_damped()), host.log()
     assert in_log(host, "reports enforce_command_limits True")
     first.send_signal(signal.SIGKILL)
-    assert host.holds(DAMPING), host.log()
+    assert host.until(is_damped), host.log()
     # Nobody resets: the new one is active before the watchdog can have seen its transition.
-    second = controller(host)
-    assert host.until(lambda: is_controlled(host)), host.log()
+    second = controller(host, **chosen)
+    assert host.until(lambda: is_controlled(host) and not is_damped()), host.log()
     # The watchdog's keeper: its worker goes on until that of another keeper takes over.
     guard.send_signal(signal.SIGKILL)
     assert in_log(host, "the keeper of this process was killed"), host.log()
-    first_guard, guard = guard, watchdog(host)
+    first_guard, guard = guard, watchdog(host, **chosen)
     assert in_log(host, "takes the same joints", 4), host.log()
     assert in_log(host, "takes over from one"), host.log()
-    assert host.until(lambda: is_controlled(host)), host.log()
+    assert host.until(lambda: is_controlled(host) and not is_damped()), host.log()
     for process in (first_guard, guard, second):
         kill_all_of(process)
     assert host.hears(20)  # what was on its way
     held = host.efforts
     assert host.hears(100) and np.allclose(host.efforts, held, atol=1e-3), "nobody is left"
-    guard = watchdog(host)
-    assert host.holds(DAMPING, 300.0), host.log()
-    third = controller(host)
-    assert host.until(lambda: is_controlled(host)), host.log()
+    guard = watchdog(host, **chosen)
+    assert host.until(is_damped), host.log()
+    third = controller(host, **chosen)
+    assert host.until(lambda: is_controlled(host) and not is_damped()), host.log()
     assert third.poll() is None
     guard.send_signal(signal.SIGTERM)
     assert guard.wait(60.0) == 0
-    assert host.holds(np.zeros(12))
+    assert host.holds(ended)
     assert "Traceback" not in host.log()
 
 
-def test_after_a_restart_of_controller_manager_both_wait_for_resume_and_reset(host):
-    watchdog(host, timeout_s=1.0)
-    process = controller(host, start_ramp_s=0.5)
-    assert host.until(lambda: is_controlled(host)), host.log()
+def test_after_a_restart_of_controller_manager_both_wait_for_resume_and_reset(through):
+    host, chosen, is_damped, _ = through
+    watchdog(host, timeout_s=1.0, **chosen)
+    process = controller(host, start_ramp_s=0.5, **chosen)
+    assert host.until(lambda: is_controlled(host) and not is_damped()), host.log()
     host.kill()
     assert in_log(host, "no good state")
     host.start()
-    host.activate("effort_controller")
+    host.activate(host.active)
     assert in_log(host, "stopped: no good state"), host.log()
     # The watchdog heard nothing meanwhile: it damps until somebody wants both to go on.
-    assert host.holds(DAMPING), host.log()
+    assert host.until(is_damped), host.log()
     for service in ("/controller/resume", "/command_watchdog/reset"):
         answers = []
 
@@ -242,7 +282,7 @@ def test_after_a_restart_of_controller_manager_both_wait_for_resume_and_reset(ho
             return answers[-1].success
 
         assert host.until(granted), answers[-1].message
-    assert host.until(lambda: is_controlled(host)), host.log()
+    assert host.until(lambda: is_controlled(host) and not is_damped()), host.log()
     assert process.poll() is None and "Traceback" not in host.log()
 
 
@@ -298,7 +338,7 @@ def test_odometry_of_a_steady_clock_is_told_from_late_odometry(host):
 def test_trajectories_act_through_the_joint_trajectory_controller(host_of):
     """Feed-forward and feedback give our torque; a kill of the controller leaves damping."""
     host = host_of(velocity=np.zeros(12), controller="trajectory_controller")
-    chosen = {"command_interface": "joint_trajectory", "group_controller": "/trajectory_controller"}
+    chosen = CHOSEN["joint_trajectory"]
     watchdog(host, **chosen, joints=SWAPPED)  # joints have names there
     process = controller(host, **chosen)
     assert host.until(lambda: is_controlled(host)), host.log()
@@ -308,6 +348,56 @@ def test_trajectories_act_through_the_joint_trajectory_controller(host_of):
     host.deactivate("trajectory_controller")
     assert host.hears() and not host.efforts.any()
     assert GAINS["p"] > 0.0 and "Traceback" not in host.log()
+
+
+def test_a_trajectory_of_other_joints_or_sizes_is_refused_and_the_one_before_goes_on(host_of):
+    host = host_of(velocity=np.zeros(12), controller="trajectory_controller")
+    publisher = host.node.create_publisher(
+        JointTrajectory, "/trajectory_controller/joint_trajectory", RELIABLE
+    )
+    assert host.until(publisher.get_subscription_count)
+
+    def send(efforts, joints=JOINTS, positions=STANDING):
+        message = joint_trajectory(
+            [0.0, 0.1], [positions, positions], joints, 0.0, np.zeros((2, 12))
+        )
+        for point in message.points:
+            point.accelerations, point.effort = [0.0] * 12, list(map(float, efforts))
+        publisher.publish(message)
+
+    send(SOME)
+    assert host.holds(SOME), host.log()
+    for wrong in (
+        {"joints": ["nobody", *JOINTS[1:]]},
+        {"joints": JOINTS[:-1]},
+        {"positions": STANDING[:-1]},
+    ):
+        send(2.0 * SOME, **wrong)
+        assert host.hears(40) and np.allclose(host.efforts, SOME)
+    order = [1, 0, *range(2, 12)]
+    send(3.0 * SOME[order], SWAPPED, STANDING[order])
+    assert host.holds(3.0 * SOME), "it is still active, and goes by the names"
+
+
+@pytest.mark.parametrize("interface", CHOSEN)
+def test_an_arm_by_its_own_file_gets_the_torques_that_hold_it(host_of, interface):
+    file = yaml.safe_load((CONFIG / "arms" / "panda.yaml").read_text())
+    group = CHOSEN[interface].get("group_controller", "/effort_controller")
+    values = file["controller"]["ros__parameters"] | CHOSEN[interface] | {"group_controller": group}
+    position = file["simulated_robot"]["ros__parameters"]["initial_joint_positions"]
+    robot = RobotModel.from_urdf(values["urdf"], floating_base=False, joints=values["joints"])
+    world = {"joints": values["joints"], "position": position, "effort_nm": 100.0}
+    host = host_of(np.zeros(robot.na), group.strip("/"), **world)
+    row = INTERFACES[interface]
+    remapped = ("-r", f"{row.topic}:={row.taker.topic_of(group)}")
+    process = ours(host, "controller", *remapped, **values)
+    held = pin.computeGeneralizedGravity(
+        robot.model, robot.data, robot.configuration(None, position)
+    )
+    expected = held[robot.actuated]
+    assert np.abs(expected).max() > 10.0
+    assert host.until(lambda: np.allclose(host.efforts, expected, atol=1e-3)), host.log()
+    assert process.poll() is None and "Traceback" not in host.log()
 
 
 AS_5_16 = """#!{python}
