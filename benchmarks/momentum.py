@@ -34,11 +34,10 @@ def kernel_ms(knots: int, repeats: int) -> float:
     problem, taken = talos(knots), []
     for _ in range(repeats):
         program, _ = momentum.program_of(problem, "gauss_newton")
-        scale = float(program.weight[0].max())
-        iterate = momentum.first_iterate(problem, program, scale)
-        work = momentum_kernel.work_of(knots, len(iterate.u), momentum.MAX_STEPS)
+        iterate = momentum.first_iterate(problem, program)
+        work = momentum_kernel.work_of(program, momentum.MAX_STEPS)
         start = time.process_time()
-        momentum_kernel.solve(program, iterate, work, momentum.MAX_STEPS, scale)
+        momentum_kernel.solve(program, iterate, work, momentum.MAX_STEPS)
         taken.append(time.process_time() - start)
     return 1e3 * min(taken)
 

@@ -25,8 +25,8 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import inlined_kernel, kernel
 from contact_id_controller.kernels.inlined import bare_inlined
-from contact_id_controller.kernels.interior_point.barrier import NOT_CONVERGED as UNSETTLED
-from contact_id_controller.kernels.interior_point.barrier import SOLVED
+from contact_id_controller.kernels.interior_point.method import NOT_CONVERGED as UNSETTLED
+from contact_id_controller.kernels.interior_point.method import SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.kernels.views import dense, view

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.kernels.interior_point.barrier import INFEASIBLE as INFEASIBLE_CODE
-from contact_id_controller.kernels.interior_point.barrier import SOLVED as SOLVED_CODE
 from contact_id_controller.kernels.interior_point.barrier import central_path
 from contact_id_controller.kernels.interior_point.cone_program import ConeProgram, Point
+from contact_id_controller.kernels.interior_point.method import INFEASIBLE as INFEASIBLE_CODE
+from contact_id_controller.kernels.interior_point.method import SOLVED as SOLVED_CODE
 from contact_id_controller.kernels.interior_point.scaling import (
     equilibrate,
     into_units,

@@ -37,27 +37,25 @@ class Point(NamedTuple):
     r: np.ndarray
 
 
-class Defect(NamedTuple):
-    """How far a point is from optimal: rd (N,), rp (p,) defects of the dual and primal equations.
+class Work(NamedTuple):
+    """A step, its matrix and room.
 
-    extent (2, N) int64: where the entries of each variable's column that are not zero begin and end.
-    terms (p,): workspace.
+    degree: of bounds and cones. step; rd (N,), rp (p,): defects of the dual and primal equations.
+    log (steps + 1, 2): gap relative to the objective and largest relative defect before each step; saved (4,
+    max(N, p)): (x, y, s, r) of a point on the way. extent (2, N) int64: where the entries of each
+    variable's column that are not zero begin and end. inverse (m,): 1 x 1 blocks; blocks (cones, BLOCK): the
+    others, see ``scale_cone``; S (p, p): lower factor of the Schur complement. rhs, comp (N,): right side,
+    and the part of it that complementarity asks for; pull, pulled (N,), rest (p,), rows (3, p), threes
+    (4, 3): workspace.
     """
 
+    degree: int
+    step: Point
     rd: np.ndarray
     rp: np.ndarray
+    log: np.ndarray
+    saved: np.ndarray
     extent: np.ndarray
-    terms: np.ndarray
-
-
-class Newton(NamedTuple):
-    """One step's matrix and workspace.
-
-    inverse (m,): 1 x 1 blocks; blocks (cones, BLOCK): the others, see ``scale_cone``; S (p, p): lower
-    factor of the Schur complement. rhs, comp (N,): right side, and the part of it that complementarity asks
-    for; pull, pulled (N,), rest (p,), rows (3, p), threes (4, 3): workspace.
-    """
-
     inverse: np.ndarray
     blocks: np.ndarray
     S: np.ndarray

@@ -64,7 +64,7 @@ def cold_start(program, point):
 
 
 @bare_kernel
-def residuals(program, point, defect):
+def residuals(program, point, work):
     """KKT defects; returns (dual, primal, gap, leak, objective).
 
         rd = D x + g - A^T y - s + r,   rp = b - A x - soft y
@@ -74,8 +74,7 @@ def residuals(program, point, defect):
     """
     weight, linear, At, b, soft, lower, upper = program
     x, y, s, r = point
-    rd, rp, extent, terms = defect
-    begin, end = extent[0], extent[1]
+    rd, rp, terms, begin, end = work.rd, work.rp, work.rest, work.extent[0], work.extent[1]
     N, p = At.shape
     boxes = lower.shape[0]
     objective, gap, leak, dual, size = 0.0, 0.0, 0.0, 0.0, 1.0
@@ -150,15 +149,3 @@ def keep_point(point, saved):
         saved[1, i] = y[i]
     for j in range(r.shape[0]):
         saved[3, j] = r[j]
-
-
-@bare_kernel
-def move(length, step, point):
-    """point + length step."""
-    for j in range(point.x.shape[0]):
-        point.x[j] += length * step.x[j]
-        point.s[j] += length * step.s[j]
-    for j in range(point.r.shape[0]):
-        point.r[j] += length * step.r[j]
-    for i in range(point.y.shape[0]):
-        point.y[i] += length * step.y[i]

@@ -1,6 +1,6 @@
 """A step of the interior-point method: its matrix, its direction and how far it may go.
 
-With the Nesterov-Todorov scaling W of each cone (and 1 x 1 blocks s/x for bounds) the step (dx, dy, ds)
+With the Nesterov-Todd scaling W of each cone (and 1 x 1 blocks s/x for bounds) the step (dx, dy, ds)
 at the defects rd, rp and a share of them satisfies
 
     (D + W^-2) dx - A^T dy = comp - share rd        A dx + soft dy = share rp
@@ -82,12 +82,12 @@ def apply_inverse(inverse, blocks, v, out):
 
 
 @bare_kernel
-def factor_newton(program, point, extent, newton):
+def factor_newton(program, point, work):
     """Blocks of D + W^-2 and the factor of S; False where a cone's point has reached the boundary."""
     weight, At, lower, upper = program.weight, program.At, program.lower, program.upper
     x, s, r = point.x, point.s, point.r
-    inverse, blocks, S = newton.inverse, newton.blocks, newton.S
-    begin, end = extent[0], extent[1]
+    inverse, blocks, S = work.inverse, work.blocks, work.S
+    begin, end = work.extent[0], work.extent[1]
     p, boxes = At.shape[1], lower.shape[0]
     for i in range(p):
         out = S[i]
@@ -113,7 +113,7 @@ def factor_newton(program, point, extent, newton):
         block = blocks[i]
         if not scale_cone(x[j : j + 3], s[j : j + 3], weight[j], weight[j + 1], block):
             return False
-        _add_cone(At[j], At[j + 1], At[j + 2], block, newton.rows, S)
+        _add_cone(At[j], At[j + 1], At[j + 2], block, work.rows, S)
     for i in range(p):
         if S[i, i] == 0.0:  # a row without any variable: what it asks for is impossible, or nothing
             S[i, i] = 1.0
@@ -142,17 +142,17 @@ def _add_cone(row0, row1, row2, block, rows, S):
 
 
 @bare_kernel
-def aim(program, point, step, rd, target, share, taken, newton):
+def aim(program, point, target, share, taken, work):
     """Right side of the first equation; comp keeps what complementarity asks for.
 
-    target: complementarity aimed at. taken: how far the predictor ``step`` went, whose second-order terms
-    are corrected; 0 for the predictor itself. The upper bounds' part of comp goes into step.r.
+    target: complementarity aimed at. taken: how far the predictor, work.step, went, whose second-order terms
+    are corrected; 0 for the predictor itself. The upper bounds' part of comp goes into work.step.r.
     """
-    lower, upper, blocks = program.lower, program.upper, newton.blocks
+    lower, upper, blocks, step, rd = program.lower, program.upper, work.blocks, work.step, work.rd
     x, s, r = point.x, point.s, point.r
     dx, ds, dr = step.x, step.s, step.r
-    comp, rhs = newton.comp, newton.rhs
-    one, two, three, four = newton.threes[0], newton.threes[1], newton.threes[2], newton.threes[3]
+    comp, rhs = work.comp, work.rhs
+    one, two, three, four = work.threes[0], work.threes[1], work.threes[2], work.threes[3]
     boxes = lower.shape[0]
     for j in range(boxes):
         comp[j] = 0.0
@@ -185,27 +185,27 @@ def aim(program, point, step, rd, target, share, taken, newton):
 
 
 @bare_kernel
-def solve_newton(program, defect, share, refined, newton, step):
-    """Directions step.x and step.y; refined: correct what rounding leaves of the rows."""
+def solve_newton(program, share, refined, work):
+    """Directions work.step.x and work.step.y; refined: correct what rounding leaves of the rows."""
     At, soft = program.At, program.soft
-    dx, dy, rp = step.x, step.y, defect.rp
-    rhs, pull, pulled, rest = newton.rhs, newton.pull, newton.pulled, newton.rest
-    begin, end = defect.extent[0], defect.extent[1]
+    dx, dy, rp = work.step.x, work.step.y, work.rp
+    rhs, pull, pulled, rest = work.rhs, work.pull, work.pulled, work.rest
+    begin, end = work.extent[0], work.extent[1]
     N, p = At.shape
     for i in range(p):
         dy[i] = share * rp[i]
-    apply_inverse(newton.inverse, newton.blocks, rhs, dx)
+    apply_inverse(work.inverse, work.blocks, rhs, dx)
     for j in range(N):
         row, value = At[j], dx[j]
         for i in range(begin[j], end[j]):
             dy[i] -= row[i] * value
-    forward_substitute(newton.S, p, dy)
-    backward_substitute(newton.S, p, dy)
+    forward_substitute(work.S, p, dy)
+    backward_substitute(work.S, p, dy)
     for refinement in range(REFINEMENTS):
         for j in range(N):
             pull[j] = dot(At[j], dy, begin[j], end[j])
             pulled[j] = rhs[j] + pull[j]
-        apply_inverse(newton.inverse, newton.blocks, pulled, dx)
+        apply_inverse(work.inverse, work.blocks, pulled, dx)
         if not refined or refinement == REFINEMENTS - 1:
             return
         # What rounding left of the rows; most of the time nothing worth a correction.
@@ -220,25 +220,28 @@ def solve_newton(program, defect, share, refined, newton, step):
             left = max(left, abs(rest[i]))
         if left <= ROUNDING:
             return
-        forward_substitute(newton.S, p, rest)
-        backward_substitute(newton.S, p, rest)
+        forward_substitute(work.S, p, rest)
+        backward_substitute(work.S, p, rest)
         for i in range(p):
             dy[i] += rest[i]
 
 
 @bare_kernel
-def reach(program, point, rd, share, newton, step):
-    """Directions step.s and step.r, and the longest step that stays inside bounds and cones."""
+def reach(program, point, work, share):
+    """Directions step.s and step.r of work.step, and the longest step that stays inside bounds and cones.
+
+    0 where the step is not finite.
+    """
     weight, lower, upper = program.weight, program.lower, program.upper
     x, s, r = point.x, point.s, point.r
-    dx, ds, dr = step.x, step.s, step.r
+    dx, ds, dr = work.step.x, work.step.s, work.step.r
     boxes = lower.shape[0]
-    longest, fastest = np.inf, 0.0
+    longest, fastest, size = np.inf, 0.0, 0.0
     for j in range(boxes):
         ds[j] = 0.0
         if lower[j] > -np.inf:
             slack = x[j] - lower[j]
-            ds[j] = newton.comp[j] - s[j] / slack * dx[j]
+            ds[j] = work.comp[j] - s[j] / slack * dx[j]
             if dx[j] < 0.0:
                 longest = min(longest, -slack / dx[j])
             if ds[j] < 0.0:
@@ -252,30 +255,18 @@ def reach(program, point, rd, share, newton, step):
                 longest = min(longest, -r[j] / dr[j])
         else:
             dr[j] = 0.0
-    for i in range(newton.blocks.shape[0]):
+    for i in range(work.blocks.shape[0]):
         j = boxes + 3 * i
         for d in range(j, j + 3):
             # From the dual equation, not from complementarity: rounding must not add to rd.
-            ds[d] = weight[d] * dx[d] - newton.pull[d] + share * rd[d]
+            ds[d] = weight[d] * dx[d] - work.pull[d] + share * work.rd[d]
         fastest = max(
             fastest,
             inverse_step(x[j : j + 3], dx[j : j + 3]),
             inverse_step(s[j : j + 3], ds[j : j + 3]),
         )
+    for j in range(dx.shape[0]):
+        size += abs(dx[j]) + abs(ds[j])
+    if not size < np.inf:
+        return 0.0
     return min(longest, 1.0 / fastest) if fastest > 0.0 else longest
-
-
-@bare_kernel
-def predict_and_correct(program, point, defect, mean, newton, step):
-    """Mehrotra's two directions on one factor; returns the longest step of the second one.
-
-    mean: complementarity of the point. How far the first, which aims at none, could go decides what the
-    second aims at, and its second-order terms are corrected.
-    """
-    aim(program, point, step, defect.rd, 0.0, 1.0, 0.0, newton)
-    solve_newton(program, defect, 1.0, False, newton, step)
-    taken = min(1.0, reach(program, point, defect.rd, 1.0, newton, step))
-    left = (1.0 - taken) ** 3
-    aim(program, point, step, defect.rd, mean * left, 1.0 - left, taken, newton)
-    solve_newton(program, defect, 1.0 - left, True, newton, step)
-    return reach(program, point, defect.rd, 1.0 - left, newton, step)

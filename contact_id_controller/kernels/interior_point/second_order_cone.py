@@ -1,11 +1,11 @@
 """Algebra of the cone Q = {(x0, x1, x2): x0 >= |(x1, x2)|} for an interior-point method.
 
-Nesterov-Todorov scaling: for x and s inside Q there is one symmetric W with W s = W^-1 x = l,
+Nesterov-Todd scaling: for x and s inside Q there is one symmetric W with W s = W^-1 x = l,
 
     W = eta [[w0, w1^T], [w1, I + w1 w1^T / (1 + w0)]],   w^T J w = 1,  J = diag(1, -1, -1)
 
 Vectors are views of three entries; nothing is allocated here.
-Source: Nesterov and Todorov (1997); Vandenberghe, The CVXOPT linear and quadratic cone program
+Source: Nesterov and Todd (1997); Vandenberghe, The CVXOPT linear and quadratic cone program
 solvers (2010), section 4.
 """
 
@@ -42,7 +42,7 @@ def nt_scaling(x, s, eta_w, point):
 
 @bare_kernel
 def scale(eta_w, v, out):
-    """out = W v (3,), Nesterov-Todorov's scaling of a cone by eta and w (4,); out may be v."""
+    """out = W v (3,), Nesterov and Todd's scaling of a cone by eta and w (4,); out may be v."""
     eta, w0, w1, w2 = eta_w[0], eta_w[1], eta_w[2], eta_w[3]
     along = w1 * v[1] + w2 * v[2]
     share = v[0] + along / (1.0 + w0)

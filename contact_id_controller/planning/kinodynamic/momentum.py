@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError, choices
+from contact_id_controller.kernels.interior_point import method
 from contact_id_controller.kernels.riccati import Stages
 from contact_id_controller.planning.kinodynamic import centroidal, momentum_kernel
 from contact_id_controller.planning.kinodynamic.feasibility import refuse_infeasible
@@ -39,9 +40,9 @@ WARM_BLEND = 0.02
 """Share of the cold start in a warm one, which must be inside the cones."""
 
 REASONS = {
-    momentum_kernel.NO_PROGRESS: "the iterates are no longer finite",
-    momentum_kernel.NOT_CONVEX: "the reduced Hessian is not positive definite",
-    momentum_kernel.TOO_MANY_STEPS: "too many steps",
+    method.NOT_FINITE: "the iterates are no longer finite",
+    method.NOT_CONVEX: "the reduced Hessian is not positive definite",
+    method.NOT_CONVERGED: "too many steps",
 }
 
 
@@ -170,14 +171,13 @@ def solve_unjudged(
     if hessian not in HESSIANS:
         raise MomentumError(f"hessian {hessian!r} does not exist; there are {choices(HESSIANS)}")
     program, standing = program_of(problem, hessian)
-    scale = float(program.weight[0].max())
-    iterate = first_iterate(problem, program, scale)
+    iterate = first_iterate(problem, program)
     if warm_start is not None:
-        _take(warm_start, problem, program, iterate, scale)
-    work = momentum_kernel.work_of(problem.knots, len(iterate.u), max_steps)
-    status, steps = momentum_kernel.solve(program, iterate, work, max_steps, scale)
+        _take(warm_start, problem, program, iterate)
+    work = momentum_kernel.work_of(program, max_steps)
+    status, steps = momentum_kernel.solve(program, iterate, work, max_steps)
     plan = _plan(problem, program, standing, iterate, work.log[: steps + 1])
-    if status != momentum_kernel.SOLVED:
+    if status != method.SOLVED:
         last = ", ".join(f"{value:.1e}" for value in plan.history[-1])
         raise MomentumError(
             f"no momentum plan after {steps} steps: {REASONS[status]} (cost, dynamics, stationarity, "
@@ -243,7 +243,7 @@ def program_of(problem: MomentumProblem, hessian: str) -> tuple[Any, np.ndarray]
     return program, standing
 
 
-def first_iterate(problem: MomentumProblem, program: Any, scale: Any) -> momentum_kernel.Iterate:
+def first_iterate(problem: MomentumProblem, program: Any) -> momentum_kernel.Iterate:
     """Nominal forces, the reference's positions, and multipliers that are small."""
     start, mass = problem.start, problem.mass_kg
     x = np.zeros((problem.knots + 1, centroidal.STATE))
@@ -253,15 +253,15 @@ def first_iterate(problem: MomentumProblem, program: Any, scale: Any) -> momentu
     u = program.nominal.copy()
     z = np.zeros((len(u), momentum_kernel.ROWS))
     least = problem.contacts.friction[problem.contacts.standing].min(initial=1.0)
-    first = FIRST_MULTIPLIER * scale / (max(least, SLIPPERY) * program.friction)
+    first = FIRST_MULTIPLIER * program.weight[0].max() / (max(least, SLIPPERY) * program.friction)
     if program.cone == momentum_kernel.CONE:
         z[:, 0] = 2 * first
     else:
         z[:] = first[:, None]
-    return momentum_kernel.Iterate(x, u, slacks(program, u), z)
+    return momentum_kernel.Iterate(x, u, np.zeros_like(z), z)
 
 
-def _take(plan: Any, problem: MomentumProblem, program: Any, iterate: Any, scale: Any) -> None:
+def _take(plan: Any, problem: MomentumProblem, program: Any, iterate: Any) -> None:
     """The iterate of another plan, moved off the boundary."""
     old = plan.iterate
     if (
@@ -276,22 +276,7 @@ def _take(plan: Any, problem: MomentumProblem, program: Any, iterate: Any, scale
     physical = centroidal.about_com(old.x, plan.problem.origins)
     iterate.x[1:] = centroidal.about_fixed_points(*physical, problem.origins)[1:]
     iterate.u[:] = (1 - WARM_BLEND) * old.u + WARM_BLEND * program.nominal
-    iterate.s[:] = slacks(program, iterate.u)
     iterate.z[:] = WARM_BLEND * iterate.z + (1 - WARM_BLEND) * old.z
-
-
-def slacks(program: Any, u: np.ndarray) -> np.ndarray:
-    """s = D u of every force, (m, 4)."""
-    normal, s = program.friction * u[:, 2], np.zeros((len(u), momentum_kernel.ROWS))
-    if program.cone == momentum_kernel.CONE:
-        s[:, 0], s[:, 1:3] = normal, u[:, :2]
-    else:
-        s[:] = normal[:, None]
-        s[:, 0] -= u[:, 0]
-        s[:, 1] += u[:, 0]
-        s[:, 2] -= u[:, 1]
-        s[:, 3] += u[:, 1]
-    return s
 
 
 def _plan(
@@ -312,6 +297,6 @@ def _plan(
         forces,
         float(log[-1, 0]),
         len(log) - 1,
-        log[:, :4].copy(),
+        log.copy(),
         iterate,
     )

@@ -1,12 +1,12 @@
-"""Interior point method for momentum plans, compiled: arrays in, status out, nothing allocated.
+"""Momentum plans: the interior-point method over a motion's intervals; nothing allocated.
 
     min sum_t 1/2 |e_t|^2_w + sum_i 1/2 |u_i - u_ref,i|^2_wf     D_i u_i in K
     x[t + 1] = A x[t] + E sum_i G_i u_i + b     e = (r - r_ref, v - v_ref, k - k_ref), k = k_o - (r - o) x v
 
-K is the positive quadrant (pyramid, four rows) or the second-order cone (three rows). Mehrotra's
-predictor and corrector with the scaling of Nesterov and Todd, one Riccati factorisation a step. The
-forces stay inside their cones, so s = D u needs no row of its own. The cost alone is not convex: its
-Hessian is Gauss-Newton's, or has the curvature of k added in one of two ways.
+K is the positive quadrant (pyramid, four rows) or the second-order cone (three rows). A step's matrix is
+factored by Riccati's recursion. The forces stay inside their cones, so s = D u needs no row of its own.
+The cost alone is not convex: its Hessian is Gauss-Newton's, or has the curvature of k added in one of two
+ways.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from contact_id_controller.kernels import riccati
 from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.interior_point.method import make_method
 from contact_id_controller.kernels.interior_point.second_order_cone import (
     inverse_step,
     nt_scaling,
@@ -26,7 +27,6 @@ from contact_id_controller.kernels.interior_point.second_order_cone import (
     unscale,
 )
 
-SOLVED, NO_PROGRESS, NOT_CONVEX, TOO_MANY_STEPS = range(4)
 GAUSS_NEWTON, DIFFERENCE_OF_PSD, EXACT = range(3)
 PYRAMID, CONE = range(2)
 ROWS = 4  # of a contact, at most
@@ -34,13 +34,11 @@ BLOCK = 7  # numbers of a contact's scaling, at most
 GAP = 1e-7  # sum s'z at the end, relative to the cost
 LEAST_GAP = 1e-10  # and for a cost that vanishes, relative to the weights
 STATIONARY = 1e-7  # gradient of the Lagrangian, relative to weights and multipliers
-ROUNDED = 1e-5  # the same, where the cost no longer changes
-UNCHANGED = 1e-8  # of the cost from step to step
-DYNAMICS = 1e-12  # defect of the dynamics before the last roll-out
-TO_THE_BOUNDARY = 0.995  # nearer, and one product of a contact is lost against the others
-SHORT = 0.5  # a shorter step is tried again without the second-order term, towards the centre
-RECENTRED = 0.5  # of the gap: what that aims at
-LEAST_AIM = 0.1  # of the gap at the end: no step aims at less
+ACCEPTED = 10.0  # times as much as these three, where rounding lets the method get no closer
+DYNAMICS = 1e-14  # defect before the last roll-out, which moves what depends on it much farther
+LEAST_AIM = (
+    0.1  # of the gap that ends: then last steps are whole, and leave no defect of the dynamics
+)
 STATE, FORCE = riccati.STATE, riccati.FORCE
 
 
@@ -72,8 +70,9 @@ class Iterate(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Memory, and log (steps + 1, 6): cost, dynamics, stationarity, gap, step length, Hessian."""
+    """Memory; degree: of the cones; log (steps + 1, 4): cost, dynamics, stationarity and gap before each step."""
 
+    degree: int
     Q: np.ndarray
     q: np.ndarray
     H: np.ndarray
@@ -91,9 +90,11 @@ class Work(NamedTuple):
     log: np.ndarray
 
 
-def work_of(intervals: int, inputs: int, steps: int) -> Work:
+def work_of(program: Program, steps: int) -> Work:
     """Memory for a solve of at most ``steps`` steps."""
+    intervals, inputs = len(program.b), len(program.nominal)
     return Work(
+        degree=max(1, inputs * (1 if program.cone == CONE else ROWS)),
         Q=np.zeros((intervals + 1, STATE, STATE)),
         q=np.zeros((intervals + 1, STATE)),
         H=np.zeros((inputs, FORCE, FORCE)),
@@ -108,7 +109,7 @@ def work_of(intervals: int, inputs: int, steps: int) -> Work:
         dz=np.zeros((inputs, ROWS)),
         factor=riccati.factor_of(intervals, inputs),
         step=riccati.solution_of(intervals, inputs),
-        log=np.zeros((steps + 1, 6)),
+        log=np.zeros((steps + 1, 4)),
     )
 
 
@@ -218,23 +219,31 @@ def _linearise(program, x, u, hessian, Q, q):
 
 
 @bare_kernel
-def _defects(stages, b, x, u, wrench, defect):
-    """defect (T, 9) = A x + E w + b - x+ of each interval; the largest entry.
+def _arrive(stages, b, t, x, u, wrench, out):
+    """out (9,) = A x[t] + E w + b, where the forces of interval t lead; w = sum G u into wrench (6,).
 
-    A (T, 9, 9), E (T, 9, 6), b (T, 9), x (T + 1, 9), u (m, 3) forces, wrench (T, 6) = sum G u.
+    A (T, 9, 9), E (T, 9, 6), b (T, 9), x (T + 1, 9), u (m, 3) forces.
     """
-    A, E, first, G = stages.A, stages.E, stages.first, stages.G
+    A, E, first = stages.A, stages.E, stages.first
+    riccati.wrench_of(first[t], first[t + 1], stages.G, u, wrench)
+    for i in range(STATE):
+        total = b[t, i]
+        for j in range(STATE):
+            total += A[t, i, j] * x[t, j]
+        for j in range(riccati.WRENCH):
+            total += E[t, i, j] * wrench[j]
+        out[i] = total
+
+
+@bare_kernel
+def _defects(stages, b, x, u, wrench, defect):
+    """defect (T, 9) = A x + E w + b - x+ of each interval; the largest entry. Shapes: ``_arrive``."""
     worst = 0.0
-    for t in range(A.shape[0]):
-        riccati.wrench_of(first[t], first[t + 1], G, u, wrench[t])
+    for t in range(b.shape[0]):
+        _arrive(stages, b, t, x, u, wrench[t], defect[t])
         for i in range(STATE):
-            total = b[t, i] - x[t + 1, i]
-            for j in range(STATE):
-                total += A[t, i, j] * x[t, j]
-            for j in range(riccati.WRENCH):
-                total += E[t, i, j] * wrench[t, j]
-            defect[t, i] = total
-            worst = max(worst, abs(total))
+            defect[t, i] -= x[t + 1, i]
+            worst = max(worst, abs(defect[t, i]))
     return worst
 
 
@@ -330,19 +339,19 @@ def _scaling(s, z, mu, cone, block, H):
 
 
 @bare_kernel
-def _centre(s, ds, dz, block, target, cone, rows, out):
-    """out = W^-2 c: what the corrector adds, from the predictor's ds and dz; target: sigma mu."""
+def _centre(s, ds, dz, block, target, second, cone, rows, out):
+    """out = W^-1 (l \\ (target e - second W^-1 ds o W dz)): what z + dz is where ds = 0."""
     if cone == CONE:
         eta_w, a, b, c = block[:4], rows[0], rows[1], rows[2]
         unscale(eta_w, ds, a)
         scale(eta_w, dz, b)
         product(a, b, c)
-        c[0], c[1], c[2] = target - c[0], -c[1], -c[2]
+        c[0], c[1], c[2] = target - second * c[0], -second * c[1], -second * c[2]
         quotient(block[4:], c, c)
         unscale(eta_w, c, out)
     else:
         for r in range(4):
-            out[r] = (target - ds[r] * dz[r]) / s[r]
+            out[r] = (target - second * ds[r] * dz[r]) / s[r]
 
 
 @bare_kernel
@@ -373,69 +382,85 @@ def _inverse_length(v, dv, cone):
 
 
 @bare_kernel
-def _blocks(program, u, s, z, blocks, H):
-    """H of each force: its weight and its cone's."""
-    friction, wf, cone = program.friction, program.force_weight, program.cone
+def _measure(program, iterate, work, count):
+    """Gap, the least that a step aims at, and the largest defect in units of what is asked; see ``make_method``."""
+    x, u, s, z, log = iterate.x, iterate.u, iterate.s, iterate.z, work.log[count]
+    cost = _linearise(program, x, u, program.hessian, work.Q, work.q)
+    off = _defects(program.stages, program.b, x, u, work.step.wrench, work.defect)
+    pull = work.factor.scratch[1, 0]
+    largest = _pulled_back(program, u, work.q, work.adjoint, pull, work.slope)
+    gradient, gap, scale_of_weights = _stationarity(program, work.slope, z), 0.0, 0.0
+    for i in range(STATE):
+        scale_of_weights = max(scale_of_weights, program.weight[0, i])
     for k in range(u.shape[0]):
+        for r in range(ROWS):
+            gap += s[k, r] * z[k, r]
+    log[0], log[1], log[2], log[3] = cost, off, gradient, gap
+    allowed = max(GAP * cost, LEAST_GAP * scale_of_weights)
+    worst = max(
+        off / DYNAMICS, gradient / (STATIONARY * (scale_of_weights + largest)), gap / allowed
+    )
+    return gap, LEAST_AIM * allowed, worst if abs(cost) < np.inf else np.inf
+
+
+@bare_kernel
+def _excluded(program, iterate, work, final):
+    """Never: there are forces inside every cone, and the motion follows from them."""
+    return False
+
+
+@bare_kernel
+def _factored(program, iterate, work):
+    """Factor at the iterate; where another Hessian is not convex, Gauss-Newton's."""
+    friction, wf, cone, H = program.friction, program.force_weight, program.cone, work.H
+    for k in range(H.shape[0]):
         for i in range(FORCE):
             for j in range(FORCE):
                 H[k, i, j] = wf[i] if i == j else 0.0
-        _scaling(s[k], z[k], friction[k], cone, blocks[k], H[k])
+        _scaling(iterate.s[k], iterate.z[k], friction[k], cone, work.blocks[k], H[k])
+    if riccati.factor(program.stages, work.Q, H, work.factor):
+        return True
+    if program.hessian == GAUSS_NEWTON:
+        return False
+    _linearise(program, iterate.x, iterate.u, GAUSS_NEWTON, work.Q, work.q)
+    return riccati.factor(program.stages, work.Q, H, work.factor)
 
 
 @bare_kernel
-def _gradients(program, slope, centre, h):
-    """h = slope - D' centre."""
-    for k in range(slope.shape[0]):
-        a, b, c = _back(centre[k], program.friction[k], program.cone)
+def _direction(program, iterate, work, target, share, taken):
+    """dx, du towards complementarity ``target``; see ``make_method``.
+
+    Whatever the share, all of the dynamics' defect is aimed at, and the predictor's second-order terms are
+    corrected whole: a step fewer in ten (forces and multipliers are feasible from the start).
+    """
+    second = 1.0 if taken > 0.0 else 0.0
+    s, ds, dz, slope, h = iterate.s, work.ds, work.dz, work.slope, work.h
+    blocks, cone, rows, centre = work.blocks, program.cone, work.factor.scratch[1], work.centre
+    for k in range(s.shape[0]):
+        _centre(s[k], ds[k], dz[k], blocks[k], target, second, cone, rows, centre[k])
+        a, b, c = _back(centre[k], program.friction[k], cone)
         h[k, 0], h[k, 1], h[k, 2] = slope[k, 0] - a, slope[k, 1] - b, slope[k, 2] - c
+    riccati.solve(program.stages, work.factor, work.nothing, h, work.defect, work.step)
 
 
 @bare_kernel
-def _cone_steps(program, iterate, du, centre, blocks, rows, ds, dz):
-    """ds and dz that belong to du; 1 / the longest step that leaves both inside, at least 1/2."""
+def _reach(program, iterate, work, share):
+    """ds and dz that belong to du, and the longest step that leaves both inside, at most 2."""
     friction, cone, s, z = program.friction, program.cone, iterate.s, iterate.z
+    rows, du, ds, dz = work.factor.scratch[1], work.step.du, work.ds, work.dz
     shortest = 0.5
     for k in range(du.shape[0]):
         _rows(du[k], friction[k], cone, ds[k])
-        _dual_step(z[k], ds[k], centre[k], blocks[k], cone, rows, dz[k])
+        _dual_step(z[k], ds[k], work.centre[k], work.blocks[k], cone, rows, dz[k])
         shortest = max(shortest, _inverse_length(s[k], ds[k], cone))
         shortest = max(shortest, _inverse_length(z[k], dz[k], cone))
-    return shortest
+    return 1.0 / shortest
 
 
 @bare_kernel
-def _gap(s, z, ds, dz, length, rows):
-    """sum (s + length ds)'(z + length dz)."""
-    total = 0.0
-    for k in range(s.shape[0]):
-        for r in range(rows):
-            total += (s[k, r] + length * ds[k, r]) * (z[k, r] + length * dz[k, r])
-    return total
-
-
-@bare_kernel
-def _centres(program, iterate, work, target, rows, out):
-    """W^-2 c of every contact."""
-    s, ds, dz, blocks, cone = iterate.s, work.ds, work.dz, work.blocks, program.cone
-    for k in range(s.shape[0]):
-        _centre(s[k], ds[k], dz[k], blocks[k], target, cone, rows, out[k])
-
-
-@bare_kernel
-def _corrected(program, iterate, work, target, scratch):
-    """The step towards products of ``target``, with the second-order term of ds and dz; 1 / its length."""
-    step, centre = work.step, work.centre
-    _centres(program, iterate, work, target, scratch, centre)
-    _gradients(program, work.slope, centre, work.h)
-    riccati.solve(program.stages, work.factor, work.nothing, work.h, work.defect, step)
-    return _cone_steps(program, iterate, step.du, centre, work.blocks, scratch, work.ds, work.dz)
-
-
-@bare_kernel
-def _advance(program, iterate, step, work, length):
+def _advance(program, iterate, work, length):
     """The iterate a step further; s from the forces themselves."""
-    x, u, s, z, dz = iterate.x, iterate.u, iterate.s, iterate.z, work.dz
+    x, u, s, z, step, dz = iterate.x, iterate.u, iterate.s, iterate.z, work.step, work.dz
     for t in range(x.shape[0]):
         for i in range(STATE):
             x[t, i] += length * step.dx[t, i]
@@ -447,93 +472,19 @@ def _advance(program, iterate, step, work, length):
         _rows(u[k], program.friction[k], program.cone, s[k])
 
 
-@bare_kernel
-def _roll_out(stages, b, x, u, wrench):
-    """States that the forces make, from x[0]."""
-    A, E, first, G = stages.A, stages.E, stages.first, stages.G
-    for t in range(A.shape[0]):
-        riccati.wrench_of(first[t], first[t + 1], G, u, wrench[t])
-        for i in range(STATE):
-            total = b[t, i]
-            for j in range(STATE):
-                total += A[t, i, j] * x[t, j]
-            for j in range(riccati.WRENCH):
-                total += E[t, i, j] * wrench[t, j]
-            x[t + 1, i] = total
+_iterate = make_method(_measure, _excluded, _factored, _direction, _reach, _advance, ACCEPTED)
 
 
 @bare_kernel
-def _factored(program, iterate, work):
-    """Factor at the iterate; where another Hessian is not convex, Gauss-Newton's. Which one was."""
-    hessian = program.hessian
-    if riccati.factor(program.stages, work.Q, work.H, work.factor):
-        return hessian
-    if hessian != GAUSS_NEWTON:
-        _linearise(program, iterate.x, iterate.u, GAUSS_NEWTON, work.Q, work.q)
-        if riccati.factor(program.stages, work.Q, work.H, work.factor):
-            return GAUSS_NEWTON
-    return -1
-
-
-@bare_kernel
-def solve(program, iterate, work, steps, scale_of_weights):
+def solve(program, iterate, work, steps):
     """Solve from an iterate with forces inside their cones; (status, steps taken).
 
     The states are rolled out at the end: the dynamics then hold to rounding.
     """
-    x, u, s, z = iterate.x, iterate.u, iterate.s, iterate.z
-    stages, cone, step, log = program.stages, program.cone, work.step, work.log
-    contacts, rows = u.shape[0], 3 if cone == CONE else 4
-    degree = max(1, contacts * (1 if cone == CONE else 4))
-    scratch, centre = work.factor.scratch[1], work.centre
-    taken, status, before = 0, TOO_MANY_STEPS, np.inf
-    for taken in range(steps + 1):
-        cost = _linearise(program, x, u, program.hessian, work.Q, work.q)
-        off = _defects(stages, program.b, x, u, step.wrench, work.defect)
-        largest = _pulled_back(program, u, work.q, work.adjoint, scratch[0], work.slope)
-        gradient = _stationarity(program, work.slope, z)
-        gap = _gap(s, z, work.ds, work.dz, 0.0, rows)
-        log[taken, 0], log[taken, 1], log[taken, 2], log[taken, 3] = cost, off, gradient, gap
-        allowed = max(GAP * cost, LEAST_GAP * scale_of_weights)
-        accuracy = ROUNDED if abs(cost - before) <= UNCHANGED * cost else STATIONARY
-        before = cost
-        if not abs(cost) < np.inf:
-            status = NO_PROGRESS
-            break
-        if (
-            off <= DYNAMICS
-            and gradient <= accuracy * (scale_of_weights + largest)
-            and gap <= allowed
-        ):
-            status = SOLVED
-            break
-        if taken == steps:
-            break
-        _blocks(program, u, s, z, work.blocks, work.H)
-        used = _factored(program, iterate, work)
-        log[taken, 5] = used
-        if used < 0:
-            status = NOT_CONVEX
-            break
-        for k in range(contacts):
-            for r in range(ROWS):
-                centre[k, r] = 0.0
-        _gradients(program, work.slope, centre, work.h)
-        riccati.solve(stages, work.factor, work.nothing, work.h, work.defect, step)
-        length = 1.0 / max(
-            1.0,
-            _cone_steps(program, iterate, step.du, centre, work.blocks, scratch, work.ds, work.dz),
-        )
-        aimed = _gap(s, z, work.ds, work.dz, length, rows) / gap if gap > 0.0 else 0.0
-        target = max(aimed**3 * gap, LEAST_AIM * allowed) / degree
-        inverse = _corrected(program, iterate, work, target, scratch)
-        if inverse * SHORT > 1.0:
-            for k in range(contacts):
-                for r in range(ROWS):
-                    work.ds[k, r] = work.dz[k, r] = 0.0
-            inverse = _corrected(program, iterate, work, RECENTRED * gap / degree, scratch)
-        length = min(1.0, TO_THE_BOUNDARY / inverse)
-        log[taken, 4] = length
-        _advance(program, iterate, step, work, length)
-    _roll_out(stages, program.b, x, u, step.wrench)
+    x, u, b = iterate.x, iterate.u, program.b
+    for k in range(u.shape[0]):
+        _rows(u[k], program.friction[k], program.cone, iterate.s[k])
+    status, taken = _iterate(program, iterate, work, steps)
+    for t in range(b.shape[0]):
+        _arrive(program.stages, b, t, x, u, work.step.wrench[t], x[t + 1])
     return status, taken
