@@ -98,8 +98,12 @@ REACTIONS = {
         "by itself with the next plan",
     ),
     "odometry jump": Reaction(
-        "refused; if three states agree with the new place: plans dropped, present posture held",
+        "a bad state; if three agree with the new place: plans dropped, present posture held",
         "by itself with the next plan",
+    ),
+    "late odometry": Reaction(
+        "the base is predicted to the joints' time; too old or too uncertain by then: a bad state",
+        _BY_ITSELF,
     ),
     "solver failure": Reaction(
         "no convergence: fallback force of the solver; a relaxed solution in which contacts give way by "
@@ -122,7 +126,7 @@ REACTIONS = {
     ),
     "not following": Reaction(
         "joints, base or feet are elsewhere than planned, or forces other than predicted, for the time of a "
-        "fall (`Following`): the state shows it with its reason; torques stay the controller's",
+        "fall: reported, torques stay the controller's",
         "by itself, once the robot follows again",
     ),
     "tilt": Reaction("beyond tilt_limit_rad: stopped, safe output", _EXPLICIT),
