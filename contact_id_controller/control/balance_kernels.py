@@ -54,7 +54,9 @@ def balanced_acceleration(
 ):
     """Write the closest acceleration (nv,) to ``wanted`` under the tasks, see `balance`.
 
-    Returns whether the ground cannot give what they ask.
+    Least squares in ``weights`` with standing feet at rest, swing feet and centre of mass as their feedback wants. Where
+    no forces within friction on the soles give the wrench of that, once more with the nearest wrench that they give.
+    Returns whether that was so.
 
     Args:
         tree, feet, fading, swing, momentum: fields of the tuples of those names.

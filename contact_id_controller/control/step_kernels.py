@@ -221,9 +221,12 @@ def _press(period):
 
 @kernel
 def _joint_feedback(period, settings):
-    """Motion of the joints, and what their feedback wants (na,): accelerations, or torques.
+    """Write positions, velocities and errors (na,) of the joints, and what their feedback wants into ``desired``:
 
-    Of a joint that turns without end, the position nearest to the plan's.
+        k_p e + k_d (qd_plan - qd) + k_i integral(e) + qdd_plan,    e = q_plan - q
+
+    rad/s^2; without qdd_plan and in N m where the solver takes torques alone. reference (3, na): the plan's position,
+    velocity and acceleration. A joint that turns without end (cosine and sine in q) is at the angle nearest to the plan.
     """
     q, v, reference = period.q, period.v, period.reference
     positions, velocities, errors = period.position, period.velocity, period.error

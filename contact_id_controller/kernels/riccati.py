@@ -199,7 +199,9 @@ def _value(V, VE, P, A, Q, half, Z, out):
 
 @bare_kernel
 def factor(stages, Q, H, into):
-    """Riccati's recursion backwards, V[T] = Q[T] to V[0]; False: the problem is not convex.
+    """Riccati's recursion V[t] = Q[t] + A' (V - V E P'P E'V) A, V = V[t + 1], from V[T] = Q[T]; False: not convex.
+
+    P'P = (E'VE + S^-1)^-1 with S = sum G H^-1 G' of the interval's forces.
 
     Args:
         stages: the dynamics.  Q (T + 1, 9, 9), H (m, 3, 3): of the cost, lower triangles.

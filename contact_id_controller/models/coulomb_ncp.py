@@ -61,6 +61,10 @@ POLYGONS = (
     32,
 )  # edges of those whose solutions are tried as first guesses when all else failed
 
+GUESS, FIRST_START, OTHER_STARTS, RESUMED = range(
+    4
+)  # from where Newton's method is tried, see ``_slide``
+
 
 def solve_coulomb_ncp(
     problem: Problem, options: Chosen, warm_start: Solution | None = None
@@ -148,44 +152,59 @@ def _choose(reduced, cones, distribution, answer):
 
 @kernel
 def _slide(reduced, cones, distribution, noise, starts, guess, held, answer):
-    """The law where not all contacts ``held`` (n,) rest, and the forces chosen at its motion; (code, steps).
+    """Impulses that obey Coulomb's law where some contacts slide or part, chosen at their motion; (code, steps).
 
-    First the guess is polished, then the first start is made, which pauses where it no longer gains; then come the
-    others, and what paused goes on. Where one of the first two comes near a motion in which other contacts than
-    ``held`` rest, and none slips, these are held: three feet that stand while a fourth parts are redundant, and what
-    rounding makes of their slip no Newton step takes away. Not where nothing may be taken from the plan (noise 0).
+    Newton's method (``solve_law``) is tried from four places in turn, until the law holds:
+
+        GUESS         polish of the guess, where there is one
+        FIRST_START   the first start of proximal stages, which pauses once it is near and gains nothing more
+        OTHER_STARTS  the other starts, with growing friction before the second
+        RESUMED       the first start once more from where the others ended, without a pause, if it had paused
+
+    After GUESS and FIRST_START the impulses may have come near a motion in which a set of contacts other than
+    ``held`` bears and none of it slips: three feet that stand while a fourth parts. Such a set is redundant, and what
+    rounding makes of its slip no Newton step takes away; then the set is held instead (``stick``).
+
+    Args:
+        distribution: place in ``DISTRIBUTIONS``.
+        noise: share of the largest contact velocity that may be taken from the plan so that contacts rest; 0:
+            nothing may, and no set is held instead.
+        starts: of the proximal stages, at most.
+        guess (n, 3): first guess of the impulses, N s; zeros: none.
+        held (n,): contacts that no forces in their cones hold at rest together.
+        answer: its impulses z (3n,) are the result, its ``moved`` and ``delta`` (see ``begin``) the plan.
     """
     moved, z, mu = answer.moved, answer.z, cones.mu
     Y, gap_speed = reduced.Y, reduced.gap_speed
-    n, steps, warm = gap_speed.shape[0], 0, False
-    weight = 1.0 if distribution == 0 else 0.0
-    resting, forces = np.empty(n, np.bool_), np.empty(3 * n)
+    n, steps = gap_speed.shape[0], 0
+    torque_weight = 1.0 if distribution == 0 else 0.0
+    bearing, forces = np.empty(n, np.bool_), np.empty(3 * n)
+    guessed, paused = False, False
     for i in range(n):
         for d in range(3):
             z[3 * i + d] = guess[i, d]
-            warm = warm or guess[i, d] != 0.0
-    paused = False
-    for phase in range(0 if warm else 1, 4):
-        if phase == 0:
+            guessed = guessed or guess[i, d] != 0.0
+    for place in range(GUESS if guessed else FIRST_START, RESUMED + 1):
+        if place == GUESS:
             budget = Budget(WARM_POLISH, 0, 0, 0.0, 0)
-        elif phase == 1:
+        elif place == FIRST_START:
             budget = Budget(0, 0, 1, 0.0, PATIENCE if noise > 0.0 else 0)
-        elif phase == 2:
+        elif place == OTHER_STARTS:
             budget = Budget(0, 1, starts, 0.0, 0)
         else:
             budget = Budget(0, 0, 1, 0.0, 0)
-        if phase == 3 and not paused:
+        if place == RESUMED and not paused:
             break
         code, count, _ = solve_law(Y, moved, gap_speed, mu, budget, z)
         steps += count
         if code == LAW_SOLVED:
             return SOLVED, steps + _choose(reduced, cones, distribution, answer)
-        if phase == 1:
+        if place == FIRST_START:
             paused = code == PAUSED
-        near = noise > 0.0 and phase < 2
-        if near and rests_otherwise(Y, moved, gap_speed, mu, z, held, resting):
+        may_hold = noise > 0.0 and place in (GUESS, FIRST_START)
+        if may_hold and rests_otherwise(Y, moved, gap_speed, mu, z, held, bearing):
             holds, count = stick(
-                reduced, moved, answer.delta, resting, cones, weight, noise, forces
+                reduced, moved, answer.delta, bearing, cones, torque_weight, noise, forces
             )
             steps += count
             if holds:

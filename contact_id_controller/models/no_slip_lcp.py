@@ -261,8 +261,16 @@ def _let_go(grip, locked, parting, tolerance):
 def _find_grip(reduced, cones, distribution, project, eased, loaded, grip, u, answer):
     """Touching contacts that hold under load while all others part or rest: their grip, motion, forces.
 
-    Starts with all of them and follows the law's contradictions. Returns (status, steps, largest
-    change of ``moved``, m/s): UNHOLDABLE, with the last motion, where that leads to no such set.
+    Starts with all that ``grip`` names: lets go those that part, then changes by what cannot be loaded.
+
+    Args:
+        project: what the plan contradicts by may be taken out of answer.moved; eased: least squares decide instead.
+        loaded (n,): in, contacts to satisfy first; out, those that press.
+        grip (n,): inf where a contact holds, 0 where it may slide; in and out.
+        u (nu,): out, the motion.  answer: its impulses z (3n,) are written.
+
+    Returns (status, steps, largest change of answer.moved, m/s): UNHOLDABLE, with the last motion, where no such
+    set was found.
     """
     moved, z, delta = answer.moved, answer.z, answer.delta
     n, steps, change, verdict = grip.shape[0], 0, 0.0, SOLVED

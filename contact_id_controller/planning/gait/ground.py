@@ -106,7 +106,10 @@ class LevelGround:
         return float(center[2]) if self._felt[foot, 2] else self._height_m
 
     def foothold(self, foot: int, place: complex) -> np.ndarray:
-        """The place, as high as the last touchdowns let expect."""
+        """A place x + i y with the height that is expected there, (3,) m.
+
+        On ground that is felt: this foot's last touchdown and the slope of the plane through those of all feet.
+        """
         height = self._height_m
         if self.follows:
             felt = self._felt

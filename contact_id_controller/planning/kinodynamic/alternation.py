@@ -261,6 +261,13 @@ class _Alternation:
         weights: Any,
         consensus: Any,
     ) -> None:
+        """Sample the contacts and prepare what both halves follow at first: CoM and postures carried by the feet.
+
+        Args:
+            contact_plan: footholds and phases.  settings: of the planner, with time_step_s and swing_height_m.
+            at: q, v and posture of the beginning.
+            weights: of the whole body's problem.  consensus: what both are told of their disagreement, see ``plan_motion``.
+        """
         self.robot, self.contact_plan, self.consensus = robot, contact_plan, consensus
         self.knots = len(contact_plan.sample(round(contact_plan.duration_s / settings.time_step_s)))
         times = np.linspace(0.0, contact_plan.duration_s, self.knots + 1)

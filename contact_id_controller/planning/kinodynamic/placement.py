@@ -56,7 +56,10 @@ class Placement(NamedTuple):
     feet: FootMotion
 
     def at(self, point: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What CoM and feet are off by, (r,) m and rad, and the Jacobian (r, nv) of their motion."""
+        """What CoM and feet are off by at q, (r,) m and rad, and the Jacobian (r, nv) of their motion, world axes.
+
+        point: number of the knot. Rows: CoM (3), then each foot's place (3), with its turn (3) where it is flat.
+        """
         model, data = self.robot.model, self.robot.data
         jacobians = [pin.jacobianCenterOfMass(model, data, q)]
         errors = [data.com[0] - self.com[point]]

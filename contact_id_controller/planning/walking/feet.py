@@ -52,7 +52,10 @@ def _sample(begin_s, duration_s, coefficients, t_s, out):
 
 @kernel
 def _fit(duration_s, motion, goal, speed, out):
-    """Write the coefficients (6, d) of ``quintic`` into ``out``."""
+    """Write the coefficients c (6, d) of x(t) = sum_i c_i (t / T)^i into ``out``, T = ``duration_s``.
+
+    x, x' and x'' at 0 are motion (3, d), m, m/s and m/s^2; at T: goal (d,), speed along each axis, and 0.
+    """
     h = duration_s
     for k in range(goal.shape[0]):
         x, v, a = motion[0, k], motion[1, k] * h, motion[2, k] * h * h

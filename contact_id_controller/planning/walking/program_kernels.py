@@ -108,7 +108,19 @@ def _headings(rules, now, out):
 
 @kernel
 def _costs(rules, weights, now, headings, terms, nominal):
-    """Write weight, row (6,) and goal (2,) of each cost into ``terms`` (8, 9), and where xi - u3 shall be (2,)."""
+    """Write weight, row (6,) over p0, u1, d1, u2, d2, u3 and goal (2,) of each cost into ``terms`` (8, 9), m.
+
+    A cost is weight |row . unknowns - goal|^2 in both axes of the ground:
+
+        0, 1  shift of the centre of pressure in the soles: d1 = 0, d2 = 0
+        2     centre of pressure p0 in the middle of what stands
+        3     foothold u1 one nominal step from who carries; with both standing where that group stands
+        4, 5  steps u2 - u1 and u3 - u2 nominal: offset of the groups, turned, and velocity times the cycle
+        6     u1 as it was planned last, if it was
+        7     left for the end (``END``), whose xi - u3 (2,) goes into ``nominal``, see ``periodic_offset``
+
+    headings (4,): rad, when u1 to u3 and the one after them land.
+    """
     terms[:] = 0.0
     steps, drifts, other = np.empty((4, 2)), np.empty((4, 2)), 1 - now.carry
     cycle_s = rules.swing_s + rules.double_s
