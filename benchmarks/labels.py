@@ -31,7 +31,6 @@ from contact_id_controller.labels.recorded_motion import blocks_of
 from contact_id_controller.runs.worker_pool import processes
 from contact_id_controller.settings.parameter_file import load_settings
 from contact_id_controller.settings.robot_files import robots
-from experiments.papers.locomotion import LocomotionRun, prepare
 
 POSTURE = [0, 0.8, -1.6] * 2 + [0, -0.8, 1.6] * 2
 DT = 1e-3
@@ -138,6 +137,8 @@ def differing_bits(folder, motion, labeller, every):
 
 def walks_table(duration_s):
     """Errors of labels against the simulation: force on each foot, all feet, share of weight; torques, N·m."""
+    from experiments.papers.locomotion import LocomotionRun, prepare  # no worker loads it
+
     for engine in ("mujoco", "rigid"):
         walk, ground = prepare(LocomotionRun("qp_mu", "rigid_high", engine, duration_s=duration_s))
         record = walk.record(duration_s, each=lambda period: None, ground_height_m=ground.height_m)

@@ -6,11 +6,12 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection
+from multiprocessing import connection, util
 from typing import TypeVar
 
 from contact_id_controller.exceptions import MissingExtraError, RunError
@@ -117,11 +118,20 @@ def processes(count: int) -> Iterator[Executor]:
 
 
 def _prepare_worker() -> None:
+    """Let a worker end with its parent, by no other signal of the terminal, and at once when it is done."""
     # The parent ends its workers in order; Ctrl-C in a terminal reaches everyone.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # Killed with -9 it cannot end its workers, which would wait for ever.
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Its results are out by then; to take numba and pinocchio apart would take half a second.
+    util.Finalize(None, _leave, exitpriority=-1)
+
+
+def _leave() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _end_with_parent() -> None:
