@@ -714,7 +714,7 @@ class Controller:
 
     def _when_it_acts(self, state: RobotState) -> tuple[float, RobotState]:
         """How late torques act, told and learnt, s, and the state that is predicted for then."""
-        delay_s = self.delay_s + delay_estimate.delay_of(self.period)
+        delay_s = self.delay_s + float(self.period.delay[2])
         self.period.delay[1] = delay_s
         if delay_s > 0.0 and self.memory.pending:
             state = self.memory.pending.state_at(self.robot, state, state.time_s + delay_s)

@@ -56,7 +56,7 @@ def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
         "biases": np.zeros((LAGS, robot.na)),
         "answer": np.zeros((2, robot.na)),
         "lagged": np.zeros((SUMS, LAGS)),
-        "delay": np.zeros(2),
+        "delay": np.zeros(3),
     }
 
 
@@ -123,7 +123,7 @@ def _explained(lagged, floor, k):
 
 @kernel
 def learn_delay(period, elapsed):
-    """Change ``delay[0]``, s, by the last ``elapsed`` s; after ``learn_motors``."""
+    """Change ``delay[0]``, s, by the last ``elapsed`` s, and ``delay[2]``: less than half a period is none. After ``learn_motors``."""
     if not _sum_up(period, elapsed):
         return
     effort, lagged, settings = period.effort, period.lagged, period.settings
@@ -146,6 +146,7 @@ def learn_delay(period, elapsed):
     aim = lateness * settings.period_s
     before = round(period.delay[0] / settings.period_s)
     period.delay[0] += (aim - period.delay[0]) * counts * elapsed / (elapsed + TAKEN_S)
+    period.delay[2] = period.delay[0] if period.delay[0] > 0.5 * settings.period_s else 0.0
     if round(period.delay[0] / settings.period_s) != before:
         # What was learnt of the motors was that of other torques.
         fill(period.motors, 0.0)
@@ -153,12 +154,6 @@ def learn_delay(period, elapsed):
         fill(period.swing_s[1], 0.0)
 
 
-def delay_of(period: Period) -> float:
-    """What was learnt, s; less than half a period is none."""
-    found = float(period.delay[0])
-    return found if found > 0.5 * period.settings.period_s else 0.0
-
-
 def figures(period: Period) -> dict[str, str]:
     """Names and values for the diagnostics."""
-    return {"torques late untold (s)": f"{delay_of(period):.2g}"}
+    return {"torques late untold (s)": f"{period.delay[2]:.2g}"}

@@ -274,7 +274,9 @@ def observe(time_s, period):
         doubt = not _bounded(rest, period.settings.bounds)
     if not doubt:
         period.seen_s[2] += elapsed
-    observed_s = min(FIRST_S + period.seen_s[2], OBSERVED_S)
+    # A sole on its edge moves the base as a load does.
+    first_s = OBSERVED_S if period.settings.soles else FIRST_S
+    observed_s = min(first_s + period.seen_s[2], OBSERVED_S)
     assign(period.before, period.v)
     assign(period.sensed_before, period.sensed_v)
     for i in range(BASE):

@@ -151,8 +151,8 @@ class Period(Struct):
         motors* (3, na): rotor inertia, kg m^2, dry friction, N·m, and viscous one, N·m s/rad, beside those told; swing*
             (5, na), swing_s* (2, na) s, squares* (na, 5, 5), effort* (2,), late* (na,) N·m: see ``motor_estimate``.
         sensed_v, sensed_before* (nv,): velocity of the measured state and of that before, where the torques are for a
-            predicted one.  delay* (2,) s: by which torques act late that nobody told of, and in all; given* (LAGS, na) N·m,
-            biases* (LAGS, na) N·m, answer* (2, na), lagged* (4, LAGS): see ``delay_estimate``.
+            predicted one.  delay* (3,) s: by which torques act late that nobody told of, in all, and the first where it
+            counts; given* (LAGS, na) N·m, biases* (LAGS, na) N·m, answer* (2, na), lagged* (4, LAGS): see ``delay_estimate``.
         pressed (n,) N: what touching contacts are pressed on with now, besides the model's forces.
     """
 

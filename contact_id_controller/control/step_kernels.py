@@ -35,6 +35,9 @@ legs'. With .001 the errors on slopes are up to three times as large, and those 
 LATE_PERIODS, BORNE, MOTORS = 1.0, 0.06, 0.05
 """Not as told, for certain: torques so many periods late; a load of that share of the greatest one that is fed forward;
 motors that take that share of the usual torques. Half of it is no evidence."""
+FOLLOWS_RAD = 0.1
+"""From the plan of a joint: from here on it weighs less again, and twice as far no more than usual. What another controller
+did meanwhile looks like a load, and legs that were pulled back to their plan with all weight fell."""
 UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
 
 BY_GEOMETRY, BY_SCHEDULE, BY_MEASUREMENT = 1, 2, 4
@@ -97,16 +100,23 @@ def _doubt(period):
         if period.rise[i] != 0.0:
             return 1.0
     most = period.delay[0] / (LATE_PERIODS * settings.period_s)
-    for part in range(2):
-        square = 0.0
+    for part in range(
+        2
+    ):  # of the load, as far as it is felt now, too: what somebody else's torques did is over
+        slow, fast = 0.0, 0.0
         for i in range(3 * part, 3 * part + 3):
-            square += load[i] * load[i]
-        if square > 0.0:
-            most = max(most, np.sqrt(square) / (BORNE * settings.bounds[part]))
+            slow += load[i] * load[i]
+            fast += period.external[i] * period.external[i]
+        if slow > 0.0:
+            most = max(most, np.sqrt(min(slow, fast)) / (BORNE * settings.bounds[part]))
     takes = MOTORS * np.sqrt(period.effort[0] / max(period.effort[1], settings.period_s))
     for j in range(motors.shape[1]):
         most = max(most, swinging_torque(motors, j) / takes if takes > 0.0 else 0.0)
-    return min(max(2.0 * most - 1.0, 0.0), 1.0)
+    worst = 0.0
+    for j in range(period.error.shape[0]):
+        worst = max(worst, abs(period.error[j]))
+    follows = min(max(2.0 - worst / FOLLOWS_RAD, 0.0), 1.0)
+    return min(max(2.0 * most - 1.0, 0.0), 1.0) * follows
 
 
 @kernel
