@@ -100,9 +100,8 @@ def _doubt(period):
         if period.rise[i] != 0.0:
             return 1.0
     most = period.delay[0] / (LATE_PERIODS * settings.period_s)
-    for part in range(
-        2
-    ):  # of the load, as far as it is felt now, too: what somebody else's torques did is over
+    # A load counts as far as it is felt now, too: what somebody else's torques did is over.
+    for part in range(2):
         slow, fast = 0.0, 0.0
         for i in range(3 * part, 3 * part + 3):
             slow += load[i] * load[i]

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from contact_id_controller.estimation.base_estimate import LOST, BaseEstimate
 from contact_id_controller.estimation.base_odometry import BaseOdometry
@@ -164,7 +165,8 @@ def errors(found: Run, position: Array, rotation: Array) -> Errors:
     """Against a base at positions (n, 3), m, with rotations (n, 3, 3), at the run's times."""
     first = int(np.argmax(found.ready))
     turn = found.rotation[first] @ rotation[first].T
-    axes = _about_z(np.arctan2(turn[1, 0] - turn[0, 1], turn[0, 0] + turn[1, 1]))
+    yaw = np.arctan2(turn[1, 0] - turn[0, 1], turn[0, 0] + turn[1, 1])
+    axes = Rotation.from_euler("z", yaw).as_matrix()
     true = (position - position[first]) @ axes.T + found.position[first]
     path = float(np.linalg.norm(np.diff(position[:, :2], axis=0), axis=1).sum())
     aligned = axes @ rotation[first:]
@@ -193,10 +195,4 @@ def place_errors(time_s: Array, error: Array) -> Errors:
         velocity_m_s=float(np.sqrt(np.mean(np.sum(speed**2, axis=1)))),
         tilt_deg=np.nan,
         yaw_deg=np.nan,
-    )
-
-
-def _about_z(angle: float) -> Array:
-    return np.array(
-        [[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]]
     )

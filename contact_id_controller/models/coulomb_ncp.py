@@ -61,9 +61,8 @@ POLYGONS = (
     32,
 )  # edges of those whose solutions are tried as first guesses when all else failed
 
-GUESS, FIRST_START, OTHER_STARTS, RESUMED = range(
-    4
-)  # from where Newton's method is tried, see ``_slide``
+GUESS, FIRST_START, OTHER_STARTS, RESUMED = range(4)
+"""From where Newton's method is tried, see ``_slide``."""
 
 
 def solve_coulomb_ncp(
