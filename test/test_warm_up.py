@@ -181,27 +181,39 @@ def test_goals_compile_nothing_after_the_warm_up():
     assert compiled() == before
 
 
-WALK = """
+COUNTED = """
 import sys
 from numba.core.dispatcher import Dispatcher
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
 from contact_id_controller.safety.guard import Guard
 
-name, late, make = sys.argv[1], [], Dispatcher._compile_for_args
-settings = controller_settings(name)
-Guard(Controller(settings.robot(), settings)).warm_up()
-world = mujoco_robot(settings, 0.8, imu_frame="")
-run = InProcessRun(name, settings, world, planner={"waypoints_m": []})
+late, make = [], Dispatcher._compile_for_args
 
 
 def making(kernel, *values, **named):
-    late.append(kernel.py_func.__qualname__)
+    if ".simulation." not in kernel.py_func.__module__:  # a process of its own
+        late.append(kernel.py_func.__qualname__)
     return make(kernel, *values, **named)
 
 
-Dispatcher._compile_for_args = making
+def warmed_up(settings):
+    Guard(Controller(settings.robot(), settings)).warm_up()
+
+
+def count():
+    Dispatcher._compile_for_args = making
+"""
+
+WALK = """
+from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
+
+name = sys.argv[1]
+settings = controller_settings(name)
+warmed_up(settings)
+world = mujoco_robot(settings, 0.8, imu_frame="")
+run = InProcessRun(name, settings, world, planner={"waypoints_m": []})
+count()
 run.planner.set_velocity((0.1, 0.0))
 while not (run.planner.sequence.carry if "bipeds" in name else run.state.time_s > 1.0):
     run.advance()
@@ -211,10 +223,39 @@ for _ in range(200):
 print(*late)
 """
 
+PUSH = """
+from contact_id_controller.settings.controller import ControllerSettings
+from test_arm import FILES, move, sections
+
+warmed_up(ControllerSettings.from_mapping(sections(FILES[0])["controller"]))
+count()
+_, _, predicted, real, _ = move(FILES[0])
+assert predicted[-1, 2] > 10.0 and real[-1, 2] > 10.0
+print(*late)
+"""
+
+
+def compiled_late(program, *arguments):
+    """Names of the kernels that a program compiles after its warm-up."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTED + program, *arguments],
+        cwd=ROOT / "test",
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
 
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
 @pytest.mark.parametrize("robot", ["quadruped", "bipeds/g1", "bipeds/bolt"])
 def test_first_steps_compile_nothing(robot):
     """G1's planner compiled for seconds when it was driven first: 11 s on a busy computer, and a lockstep of 10 ended."""
-    done = subprocess.run([sys.executable, "-c", WALK, robot], capture_output=True, text=True)
-    assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
+    assert compiled_late(WALK, robot) == []
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
+def test_the_first_touch_of_an_arm_compiles_nothing():
+    """A Panda in real time got the same torques for a second when its hand first came near the table, and fell."""
+    assert compiled_late(PUSH) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pinocchio as pin
 
@@ -14,6 +16,7 @@ from contact_id_controller.plans.goals import (
     Posture,
     TaskGoals,
 )
+from contact_id_controller.plans.interpolation import largest_rates
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.state import RobotState
@@ -27,6 +30,17 @@ def warm_up(controller: Controller) -> None:
     The first call of a compiled kernel takes a second, the next ones microseconds.
     """
     state = standing_state(controller)
+    _take_steps(controller, state)
+    if len(controller.feet) and not controller.robot.floating_base:
+        _take_steps(_in_contact(controller), state)
+    controller.tilt(state.q)
+    # The robot was given none of these torques.
+    controller.sent(np.zeros(controller.robot.na))
+    controller.reset(state)
+
+
+def _take_steps(controller: Controller, state: RobotState) -> None:
+    """Steps in one posture, held, planned and as a goal; of a floating base also in the air."""
     frames = [foot.frame for foot in controller.feet.feet]
     for follow in (None, _follow_plans, _follow_goals):
         controller.reset(state)
@@ -40,10 +54,14 @@ def warm_up(controller: Controller) -> None:
         lifted[:3] += 0.1 * controller.feet.up
         for number in range(_STEPS):
             controller.step(RobotState(state.time_s + 1.0 + number, lifted, state.v))
-    controller.tilt(state.q)
-    # The robot was given none of these torques.
-    controller.sent(np.zeros(controller.robot.na))
-    controller.reset(state)
+
+
+def _in_contact(controller: Controller) -> Controller:
+    """The same controller of a fixed base whose ground comes to its lowest contact, where that was at the last step."""
+    up = controller.feet.up
+    height = float((controller.feet.points @ up).min())
+    ground = {"ground_file": "", "ground_normal": tuple(up), "ground_offset_m": height}
+    return Controller(controller.robot, dataclasses.replace(controller.settings, **ground))
 
 
 def standing_state(controller: Controller) -> RobotState:
@@ -68,6 +86,7 @@ def _follow_plans(controller: Controller, state: RobotState) -> None:
         plan = Plan(JointTrajectory(robot.joint_names, times, place, **derivatives))
         controller.follow(plan, state.time_s)
         controller.step(state)
+    largest_rates(np.ones(1), np.zeros((1, 2, robot.na)))  # of plans that come near a limit
     if robot.floating_base:
         still = np.zeros((2, 3))
         base = np.tile(state.q[:7], (2, 1))
