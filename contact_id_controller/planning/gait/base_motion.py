@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.planning.gait.path_kernels import (
+    along_heading,
     fading,
     reference,
     sample_base,
     sample_tilt,
 )
+from contact_id_controller.planning.gait.support_motion import COORDINATES, SupportMotion
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +52,39 @@ class Tilt:
         out = np.empty((3, 3))
         sample_tilt(self.numbers, self.offset.time_constant_s, s, out)
         return out
+
+
+@dataclasses.dataclass(frozen=True)
+class Sway:
+    """Displacement of the base by the motion of a gait and an offset that fades, coordinates as of ``SupportMotion``.
+
+    start_s: when the offset begins to fade.  cycle_s: when a cycle of the gait began.
+    """
+
+    start_s: float
+    offset: Fading  # arrays (5,)
+    motion: SupportMotion | None = None
+    cycle_s: float = 0.0
+
+    @classmethod
+    def none(cls, start_s: float, time_constant_s: float) -> Sway:
+        """No displacement."""
+        return cls(start_s, Fading(np.zeros(COORDINATES), np.zeros(COORDINATES), time_constant_s))
+
+    def at(self, times_s: np.ndarray, pick_s: np.ndarray) -> np.ndarray:
+        """Displacement, rate and acceleration (3, p, 5) at times (p,), on those sides of switches where pick_s (p,) is."""
+        rest, past_s = self.offset, (times_s - self.start_s)[:, None]
+        sway = np.array(fading(rest.value, rest.rate, rest.time_constant_s, past_s))
+        if self.motion is not None:
+            sway += self.motion.at(times_s - self.cycle_s, pick_s - self.cycle_s)
+        return sway
+
+    def continued(self, start_s: float, motion: SupportMotion | None, cycle_s: float) -> Sway:
+        """The sway of a plan that starts at ``start_s``, from displacement and rate of this one then."""
+        start, fade_s = np.array([start_s]), self.offset.time_constant_s
+        new = dataclasses.replace(Sway.none(start_s, fade_s), motion=motion, cycle_s=cycle_s)
+        place, rate, _ = (self.at(start, start) - new.at(start, start))[:, 0]
+        return dataclasses.replace(new, offset=Fading(place, rate, fade_s))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,15 +152,16 @@ class BaseSamples:
 
 @dataclasses.dataclass(frozen=True)
 class BaseMotion:
-    """Planned motion of the base from `start_s` on: horizontal, yaw, and height, roll, pitch."""
+    """Planned motion of the base from `start_s` on: horizontal, yaw, and height, roll, pitch, about which it sways."""
 
     start_s: float
     planar: Track
     yaw: Track
     tilt: Tilt
+    sway: Sway
 
     def pose(self, t_s: float) -> tuple[complex, float]:
-        """Horizontal position x + iy and yaw at one time."""
+        """Horizontal position x + iy and yaw at one time, without sway."""
         s = t_s - self.start_s
         return self.planar.at(s)[0], float(np.real(self.yaw.at(s)[0]))
 
@@ -133,8 +169,16 @@ class BaseMotion:
         """Horizontal velocity of the reference."""
         return self.planar.reference(t_s - self.start_s)[1]
 
-    def sample(self, times_s: np.ndarray) -> BaseSamples:
-        """Pose, velocity and acceleration at the times (p,)."""
+    def swayed(self, t_s: float) -> tuple[complex, complex]:
+        """Horizontal displacement by sway at one time, world frame, and its rate."""
+        time = np.array([t_s])
+        yaw = [float(np.real(part)) for part in self.yaw.at(t_s - self.start_s)]
+        sway = self.sway.at(time, time)[:, 0]
+        place, rate, _ = along_heading(sway[:, 0] + 1j * sway[:, 1], *yaw)
+        return complex(place), complex(rate)
+
+    def sample(self, times_s: np.ndarray, pick_s: np.ndarray) -> BaseSamples:
+        """Pose, velocity and acceleration at the times (p,); pick_s (p,): on which side of a switch each lies."""
         count = len(times_s)
         tracks, rates = zip(self.planar.numbers, self.yaw.numbers)
         linear, spins = np.empty((3, count, 3)), np.empty((2, count, 3))
@@ -145,6 +189,7 @@ class BaseMotion:
             np.array(rates, dtype=float),
             self.tilt.numbers,
             self.tilt.offset.time_constant_s,
+            self.sway.at(times_s, pick_s),
             linear,
             rotation,
             spins,

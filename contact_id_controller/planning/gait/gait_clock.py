@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from contact_id_controller.planning.gait.gaits import Gait
+
 _SAME_TIME_S = 1e-7
 
 
@@ -20,6 +22,11 @@ class GaitClock:
     period_s: float
     duty_factor: float
     touchdown_phases: tuple[float, ...]
+
+    @property
+    def gait(self) -> Gait:
+        """What is repeated in each cycle."""
+        return Gait(self.period_s, self.duty_factor, self.touchdown_phases)
 
     @property
     def swing_s(self) -> float:

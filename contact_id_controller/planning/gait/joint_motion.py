@@ -13,6 +13,7 @@ from contact_id_controller.planning.gait.base_motion import (
     BaseMotion,
     BaseSamples,
     Fading,
+    Sway,
     Tilt,
     Track,
 )
@@ -162,7 +163,7 @@ def warm_up(legs: Legs) -> None:
     tilt = Tilt(np.zeros(3), Fading(np.zeros(3), np.zeros(3), 1.0))
     tilt.at(0.0)
     swing_shares("cubic", (0.5,))
-    base = BaseMotion(0.0, still, still, tilt).sample(times)
+    base = BaseMotion(0.0, still, still, tilt, Sway.none(0.0, 1.0)).sample(times, times)
     paths = [
         FootPath([Stance(0.0, place, Fading(np.zeros(3), np.zeros(3), 1.0), -np.inf)])
         for place in legs.centers(legs.configuration(joints))

@@ -6,6 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.planning.gait.support_motion import FRICTION, Body
 from contact_id_controller.robot import RobotModel
 
 
@@ -75,6 +76,34 @@ class Legs:
             across = np.linalg.norm(parts - np.outer(along, axis), axis=1)
             hips[leg], reach[leg] = hip, np.hypot(across.sum(), along.sum())
         return hips, reach
+
+    def body(self, joints: np.ndarray) -> Body:
+        """How normal forces at the feet move the robot at actuated joints (na,)."""
+        q, model, data = self.configuration(joints), self.model, self.data
+        feet = self.centers(q)
+        pin.ccrba(model, data, q, np.zeros(model.nv))
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacements(model, data)
+        whole, arms = data.Ag.copy(), feet - data.com[0]
+        height = -arms[:, 2].min()
+        whole[3:] += height * np.array([-whole[1], whole[0], np.zeros(model.nv)])
+        moved, lifting = whole[:, :5], np.empty((3, len(feet)))
+        for leg, (frame, columns) in enumerate(zip(self._frames, self.columns)):
+            own = self.robot.actuated[columns]
+            jacobian = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)[:3]
+            by_foot = whole[:, own] @ np.linalg.pinv(jacobian[:, own])
+            moved = moved - by_foot @ jacobian[:, :5]
+            lifting[:, leg] = by_foot[2:5, 2]
+        shares = np.minimum(FRICTION / np.abs(arms[:, :2]).max(axis=0), 1.0 / height)
+        sideways = moved[:2] + [-shares[0] * moved[4], shares[1] * moved[3]]
+        coupling = np.vstack([-np.linalg.solve(sideways[:, :2], sideways[:, 2:]), np.eye(3)])
+        return Body(
+            momentum=moved[2:5] @ coupling,
+            lifting=lifting,
+            levers=np.column_stack([np.ones(len(feet)), arms[:, 1], -arms[:, 0]]),
+            weight=self.robot.weight,
+            coupling=coupling,
+        )
 
     def foot_speed(self, joints: np.ndarray) -> float:
         """Speed, m/s, relative to the base, that each foot can have in every horizontal direction.

@@ -162,6 +162,14 @@ def centers_at(times, position, velocity, t, out):
             )
 
 
+@register_jitable
+def along_heading(motion, yaw, rate, acceleration):
+    """Displacement x + iy, rate and acceleration in the world of a motion (3,) along a heading that turns."""
+    turn, place, speed = np.exp(1j * yaw), motion[0], motion[1]
+    change = motion[2] + 2j * rate * speed + (1j * acceleration - rate**2) * place
+    return turn * place, turn * (speed + 1j * rate * place), turn * change
+
+
 @kernel
 def sample_tilt(tilt, time, s, out):
     """Height, roll, pitch and their derivatives, (3, 3), of tilt (3, 3): see ``Tilt.numbers``."""
@@ -173,12 +181,12 @@ def sample_tilt(tilt, time, s, out):
 
 
 @kernel
-def sample_base(times, tracks, rates, tilt, tilt_time, linear, rotation, spins, quaternion):
+def sample_base(times, tracks, rates, tilt, tilt_time, sway, linear, rotation, spins, quaternion):
     """The base at p times since its start.
 
     tracks (2, 5) complex, horizontal x + iy and yaw: position, rate, target, offset, its rate; rates
-    (2, 3): turn, time constants of track and offset; tilt: as in ``sample_tilt``. Out: linear (3, p, 3)
-    position and derivatives; rotation (p, 3, 3); spins (2, p, 3) velocity and acceleration, world frame;
+    (2, 3): turn, time constants of track and offset; tilt: as in ``sample_tilt``; sway (3, p, 5) displacement
+    along the heading, x, y, height, roll, pitch, and its derivatives. Out: linear (3, p, 3) position and derivatives; rotation (p, 3, 3); spins (2, p, 3) velocity and acceleration, world frame;
     quaternion (p, 4) xyzw.
     """
     lean, angles = np.empty((3, 3)), np.empty((3, 3))
@@ -187,10 +195,15 @@ def sample_base(times, tracks, rates, tilt, tilt_time, linear, rotation, spins, 
         sample_tilt(tilt, tilt_time, s, lean)
         way = _track(tracks[0], rates[0], s)
         yaw = _track(tracks[1], rates[1], s)
+        aside = along_heading(
+            sway[:, k, 0] + 1j * sway[:, k, 1], yaw[0].real, yaw[1].real, yaw[2].real
+        )
         for order in range(3):
-            linear[order, k, 0], linear[order, k, 1] = way[order].real, way[order].imag
-            linear[order, k, 2] = lean[order, 0]
-            angles[order, 0], angles[order, 1] = lean[order, 1], lean[order, 2]
+            linear[order, k, 0] = way[order].real + aside[order].real
+            linear[order, k, 1] = way[order].imag + aside[order].imag
+            linear[order, k, 2] = lean[order, 0] + sway[order, k, 2]
+            angles[order, 0] = lean[order, 1] + sway[order, k, 3]
+            angles[order, 1] = lean[order, 2] + sway[order, k, 4]
             angles[order, 2] = yaw[order].real
         _euler_motion(angles, rotation[k], spins[0, k], spins[1, k], quaternion[k])
 

@@ -14,10 +14,12 @@ from contact_id_controller.planning.gait.base_motion import (
     BaseMotion,
     BaseSamples,
     Fading,
+    Sway,
     Tilt,
     Track,
 )
 from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
+from contact_id_controller.planning.gait.foot_path import KINDS
 from contact_id_controller.planning.gait.footsteps import Footsteps
 from contact_id_controller.planning.gait.gaits import check_gait
 from contact_id_controller.planning.gait.ground import Surface, make_ground, plane
@@ -30,6 +32,7 @@ from contact_id_controller.planning.gait.joint_motion import (
 from contact_id_controller.planning.gait.knots import SWITCH_S, knots
 from contact_id_controller.planning.gait.legs import Legs
 from contact_id_controller.planning.gait.measurement import Measured, measure
+from contact_id_controller.planning.gait.support_motion import SupportMotion, support_motion
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import (
     BaseTrajectory,
@@ -114,6 +117,7 @@ class GaitPlanner:
         self._gait = settings.gait
         self._epoch_s = 0.0
         self._base: BaseMotion | None = None
+        self._support_motion: SupportMotion | None = None
         self._stand_until_s = 0.0
         self._last: Plan | None = None
         self._motion: PlannedMotion | None = None
@@ -172,10 +176,12 @@ class GaitPlanner:
 
     def _continue(self, time_s: float, q: np.ndarray, measured: Measured) -> Plan:
         """The plan that goes on where the last one is."""
-        restarted = self._last is None or self._is_lost(time_s - self._epoch_s, measured)
+        now_s = time_s - self._epoch_s
+        restarted = self._last is None or self._is_lost(now_s, self._without_sway(now_s, measured))
         if restarted:
             self._begin(time_s, q, measured)
         now_s = time_s - self._epoch_s
+        measured = self._without_sway(now_s, measured)
         start_s = now_s + LEAD_TIME_S
         end_s = start_s + HORIZON_S
         command = self._command(start_s, measured)
@@ -197,7 +203,9 @@ class GaitPlanner:
             self.settings.footstep_feedback_s * slip,
         )
         self._base = dataclasses.replace(
-            self._base, tilt=self._continue_tilt(last, start_s, measured)
+            self._base,
+            tilt=self._continue_tilt(last, start_s, measured),
+            sway=self._continue_sway(last.sway, start_s),
         )
         samples = self._solve(start_s)
         self._last = self._output(time_s + LEAD_TIME_S, samples, restarted)
@@ -218,6 +226,7 @@ class GaitPlanner:
         self._height_m = settings.ground_height_m + above_m
         self._above_feet_m = above_m - settings.foot_radius_m
         self._hips, self._reach_m = self._legs.hips(posture)
+        self._body, self._support_motion = self._legs.body(posture), None
         self._beside_m = np.linalg.norm((centers - self._hips)[:, :2], axis=1)
         self._footsteps = Footsteps(
             settings,
@@ -227,6 +236,13 @@ class GaitPlanner:
             self._legs.foot_speed(posture),
         )
         self._footsteps.take_gait(self._gait)
+
+    def _without_sway(self, now_s: float, measured: Measured) -> Measured:
+        """The same without the horizontal sway that the last plan has now."""
+        place, rate = self._base.swayed(now_s)
+        return dataclasses.replace(
+            measured, position=measured.position - place, velocity=measured.velocity - rate
+        )
 
     def _is_lost(self, now_s: float, measured: Measured) -> bool:
         """Whether the robot is too far from the last plan to continue it."""
@@ -259,7 +275,10 @@ class GaitPlanner:
 
         offset = Fading(measured.tilt - nominal, np.zeros(3), self._tilt_fade_s())
         tilt = Tilt(nominal, offset)
-        self._base = BaseMotion(LEAD_TIME_S, rest(measured.position), rest(measured.yaw), tilt)
+        sway = Sway.none(LEAD_TIME_S, fade)
+        self._base = BaseMotion(
+            LEAD_TIME_S, rest(measured.position), rest(measured.yaw), tilt, sway
+        )
         self._motion = None
         self._first_joints, self._first_centers = joints, measured.centers
 
@@ -298,7 +317,7 @@ class GaitPlanner:
             0.0,
             MAX_YAW_ACCELERATION_RAD_S2 * VELOCITY_TIME_CONSTANT_S,
         )
-        return BaseMotion(start_s, planar, yaw, last.tilt)
+        return BaseMotion(start_s, planar, yaw, last.tilt, last.sway)
 
     def _nominal_tilt(self, yaw: float, speed_m_s: float) -> np.ndarray:
         """Height, roll and pitch (3,) above the ground, or above where the feet stand or land.
@@ -329,6 +348,17 @@ class GaitPlanner:
         values, rates, _ = before.tilt.at(start_s - before.start_s)
         return Tilt(nominal, Fading(values - nominal, rates, self._tilt_fade_s()))
 
+    def _continue_sway(self, before: Sway, start_s: float) -> Sway:
+        """Sway of the gait that walks, from where the motion before has it at `start_s`."""
+        clock, settings = self._footsteps.clock, self.settings
+        if clock is None:
+            return before.continued(start_s, None, start_s)
+        if self._support_motion is None or self._support_motion.gait != clock.gait:
+            self._support_motion = support_motion(
+                self._body, clock.gait, settings.step_height_m, KINDS[settings.swing_profile]
+            )
+        return before.continued(start_s, self._support_motion, clock.start_s)
+
     def _planned_centers(self, t_s: float) -> np.ndarray:
         """Centres of the feet (L, 3) in the last plan."""
         return self._first_centers if self._motion is None else self._motion.centers(t_s)
@@ -343,7 +373,7 @@ class GaitPlanner:
         guess[columns] = self._posture[columns]
         switches, middles = self._footsteps.switches()
         times, pick = knots(start_s, HORIZON_S, GRID_S, switches, middles)
-        samples = self._base.sample(times)
+        samples = self._base.sample(times, pick)
         self._motion = plan_joints(
             self._legs,
             self._footsteps.paths,
