@@ -482,7 +482,8 @@ def test_the_gait_planner(context, wire, record_property):
     row = endpoints.NODES["gait_planner"].subscribes
     assert {f"{name}" for name in doors} == set(row)
     plans = []
-    kept = type("Plans", (), {"publish": staticmethod(plans.append)})
+    heard_by_one = {"get_subscription_count": lambda: 1}
+    kept = type("Plans", (), {"publish": plans.append, **heard_by_one})
     node._plans._publishers = (kept,) * len(node._plans._publishers)
     words = [*WORDS, *QUADRUPED.feet, "walk", "pace", "stand", "{gait: trot}"]
     time_ns, planned = START_NS, 0

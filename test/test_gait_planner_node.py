@@ -60,9 +60,14 @@ class Peer:
         self.touch = publish(JointState, "contact_states", BEST_EFFORT)
         self.touching = {}
         self.joints, self.bases, self.contacts = [], [], []
-        listen(JointTrajectory, "joint_trajectory", self.joints.append, RELIABLE)
-        listen(MultiDOFJointTrajectory, "base_trajectory", self.bases.append, RELIABLE)
-        listen(JointTrajectory, "contact_schedule", self.contacts.append, RELIABLE)
+        self.heard = [
+            listen(kind, topic, plans.append, RELIABLE)
+            for kind, topic, plans in (
+                (JointTrajectory, "joint_trajectory", self.joints),
+                (MultiDOFJointTrajectory, "base_trajectory", self.bases),
+                (JointTrajectory, "contact_schedule", self.contacts),
+            )
+        ]
         self.executor = SingleThreadedExecutor(context=context)
         self.executor.add_node(self.node)
         self.walk = KinematicWalk(QUADRUPED)
@@ -177,6 +182,27 @@ def test_each_period_of_the_stamps_gets_one_plan_however_slow_the_clock_on_the_w
     code, output = process.finish()
     assert code == 0, output
     assert "Traceback" not in output
+
+
+def test_a_walk_begins_by_standing_once_somebody_listens_to_each_part_of_its_plans(peer, planner):
+    """A controller that discovery brought together with its planner .28 s late came into a stride, and fell."""
+    peer.node.destroy_subscription(peer.heard[1])
+    process = planner(waypoints_m=[0.0, 0.0, 1.0, 0.0])
+    peer.wait_for(lambda: peer.node.count_publishers("joint_trajectory"))
+    peer.run(1.5)
+    assert process.is_running() and not peer.joints and not peer.contacts
+    peer.node.create_subscription(
+        MultiDOFJointTrajectory, "base_trajectory", peer.bases.append, RELIABLE
+    )
+    while not (peer.joints and peer.bases and peer.contacts):
+        peer.run(0.01)
+    first = conversions.joint_trajectory(peer.joints[0], allow_moving_end=True)
+    still = np.array(QUADRUPED.posture)
+    np.testing.assert_allclose(first.positions[0], still, atol=1e-3)
+    assert not np.abs(first.velocities[0]).max() > 1e-6
+    process.send_signal(signal.SIGINT)
+    _, output = process.finish()
+    assert "no plan: nobody listens to /base_trajectory yet" in output
 
 
 def test_velocity_command_is_obeyed_until_it_is_too_old(peer, planner):

@@ -57,6 +57,9 @@ ODOMETRY_PATIENCE_S = 0.003
 CMD_VEL_TIMEOUT_NS = 500_000_000
 """A velocity command that is older counts as zero."""
 
+UNHEARD_S = 1.0
+"""Wall time that discovery may take until it is said that nobody listens to the plans."""
+
 NEVER_NS = -(2**63)
 """Before any stamp."""
 
@@ -95,6 +98,7 @@ class GaitPlannerNode(Node):
         self._unreachable: tuple[str, ...] = ()
         self._bounded: tuple[float, ...] = ()
         self._sent_ns = NEVER_NS
+        self._heard, self._begun_s = False, time.monotonic()
 
     def _configure(self) -> None:
         """Read the parameters and make planner and state input."""
@@ -161,7 +165,7 @@ class GaitPlannerNode(Node):
             self._packed_odometry.clear()
             self._packed_contacts.clear()
         self._last_ns = stamp_ns
-        if stamp_ns < self._due_ns:
+        if stamp_ns < self._due_ns or not self._is_heard():
             return
         self._find_odometry(stamp_ns)
         state = self._input.take_joint_state(packed, None)
@@ -177,6 +181,15 @@ class GaitPlannerNode(Node):
         self._due_ns = (stamp_ns // self._period_ns + 1) * self._period_ns
         self._publish(plan, stamp_ns + self._lead_ns)
         self._report(plan)
+
+    def _is_heard(self) -> bool:
+        """Whether somebody has come to listen to each part of the plans: who hears half of one, or of a walk, falls."""
+        if not self._heard:
+            unheard = self._plans.unheard
+            self._heard = not unheard
+            if unheard and time.monotonic() - self._begun_s > UNHEARD_S:
+                self._warn(f"no plan: nobody listens to {', '.join(unheard)} yet")
+        return self._heard
 
     def _find_odometry(self, stamp_ns: int) -> None:
         """Hand the odometry of the time of the state to the input, or else the newest."""

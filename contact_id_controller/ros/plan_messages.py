@@ -66,6 +66,11 @@ class PlanSender:
             publisher.publish(message)
         self.sent_s = time.monotonic()
 
+    @property
+    def unheard(self) -> list[str]:
+        """Topics that nobody listens to, as far as discovery knows."""
+        return [each.topic_name for each in self._publishers if not each.get_subscription_count()]
+
     def forget(self) -> None:
         """There is none any more."""
         self._messages = ()
