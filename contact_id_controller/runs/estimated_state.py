@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
+from contact_id_controller.control.contact_sources import BITS
 from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.step_kernels import BY_GEOMETRY
 from contact_id_controller.estimation.pipeline import EstimationPipeline, PipelineEstimate
 from contact_id_controller.exceptions import SimulationError
 from contact_id_controller.models import row_of
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.controller_rows import ESTIMATE
 from contact_id_controller.simulation.sensor_noise import SensorNoise, SimulatedSensors
 from contact_id_controller.state import RobotState
 
+ESTIMATOR = "dynamics_estimator"
 CONTROLLER = {"contact_sources": ["state", "schedule"]}
 """What changes in the controller's settings: distances from the ground are not known well enough."""
+
+
+def controller_changes(given: Mapping[str, Any]) -> dict[str, Any]:
+    """``CONTROLLER`` for a controller's parameters; nothing where these ask for no distance."""
+    sources = given.get("contact_sources", (ESTIMATE,))
+    return CONTROLLER if any(BITS.get(each, 0) & BY_GEOMETRY for each in sources) else {}
 
 
 def estimator_changes(settings: ControllerSettings) -> dict[str, Any]:

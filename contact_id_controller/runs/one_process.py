@@ -30,12 +30,13 @@ from contact_id_controller.plans.low_level import DriveFeedback, LowLevelCommand
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.state_feedback import LinearFeedback, StateFeedback
 from contact_id_controller.robot import RobotModel, resolve_urdf
-from contact_id_controller.runs.estimated_state import EstimatedState
+from contact_id_controller.runs.estimated_state import ESTIMATOR, EstimatedState
 from contact_id_controller.runs.record import Estimated, RecordBuilder, RunRecord
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.settings.robot_rows import SAME_ROBOT
 from contact_id_controller.simulation.recording import FallDetector
 from contact_id_controller.state import RobotState
 
@@ -68,8 +69,13 @@ class Period(NamedTuple):
 
 def section(name: str, node: str, **changes: Any) -> dict[str, Any]:
     """A node's parameters in a configuration file (its name in the package, or a path), changed."""
-    path = Path(name) if name.endswith(".yaml") else resolve_urdf(f"{CONFIG}/{name}.yaml")
-    return {**ParameterFile(path).section(node), **changes}
+    return {**_file(name).section(node), **changes}
+
+
+def _file(name: str) -> ParameterFile:
+    return ParameterFile(
+        Path(name) if name.endswith(".yaml") else resolve_urdf(f"{CONFIG}/{name}.yaml")
+    )
 
 
 def controller_settings(
@@ -94,15 +100,16 @@ def estimated_state(
     """An estimator of the state, for a controller that knows only the sensors.
 
     Args:
-        name: of the robot's configuration, whose section ``dynamics_estimator`` is used.
+        name: of the robot's configuration, whose section ``dynamics_estimator`` is used, if there is one.
         world: a simulated robot with an IMU.
         noise, seed: of its sensors.
         true_forces: see ``EstimatedState``.
         changes: of the section.
     """
-    settings = DynamicsEstimatorSettings.from_mapping(
-        section(name, "dynamics_estimator", **changes)
-    )
+    file = _file(name)
+    own = file.section(ESTIMATOR) if ESTIMATOR in file else {}
+    same = {key: value for key, value in file.section("controller").items() if key in SAME_ROBOT}
+    settings = DynamicsEstimatorSettings.from_mapping({**same, **own, **changes})
     pipeline = EstimationPipeline(
         world.robot, settings.foot_frames, settings.foot_radii_m, settings.pipeline
     )
@@ -244,7 +251,9 @@ class InProcessRun:
             estimated = None
         else:
             self.believed = self._estimator.after(self.controller, self.state)
-            self._contact = self._estimator.estimate.contact.copy()
+            self._contact = self._estimator.estimate.contact[
+                self.controller.feet.foot
+            ]  # corners of soles
             estimated = self.controller.over_contacts(self._estimator.estimate.world_forces)
         # A foot that lands bounces: between two plans one touch is enough.
         self._touched = self._contact if self._touched is None else self._touched | self._contact

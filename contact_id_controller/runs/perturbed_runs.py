@@ -16,7 +16,7 @@ from contact_id_controller.exceptions import ConfigurationError, SimulationError
 from contact_id_controller.geometry import HalfSpace, HeightField, feet_on
 from contact_id_controller.geometry.ground_file import ground_of
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.runs.estimated_state import CONTROLLER, estimator_changes
+from contact_id_controller.runs.estimated_state import controller_changes, estimator_changes
 from contact_id_controller.runs.joint_motion_file import SECTION as MOTION
 from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.runs.one_process import (
@@ -192,7 +192,8 @@ def _run(case: Case) -> Outcome:
     if row is not None:
         row.apply(changes, case.size)
     given = changes.parameters(robot, by_file.motors)
-    given = {**given, **(CONTROLLER if case.sensors else {})}
+    if case.sensors:
+        given = {**given, **controller_changes(section(case.config, "controller"))}
     given |= changed_parameters(None, None, case.changes)
     settings = controller_settings(case.config, **given)
     motion = _motion(case.config)

@@ -17,7 +17,11 @@ from contact_id_controller.geometry import read_ground
 from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.ros.scheduling import Scheduling, cores, priority
-from contact_id_controller.runs.estimated_state import CONTROLLER, estimator_changes
+from contact_id_controller.runs.estimated_state import (
+    ESTIMATOR,
+    controller_changes,
+    estimator_changes,
+)
 from contact_id_controller.runs.joint_motion_file import SECTION as MOTION
 from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.settings.base import belongs_to_ros, unknown_parameter
@@ -37,7 +41,6 @@ from contact_id_controller.simulation.sensor_noise import preset
 
 NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
 WHOLE_BODY = "kinodynamic_planner"
-ESTIMATOR = "dynamics_estimator"
 MOVERS = {
     PLANNER: "for a robot that walks",
     WHOLE_BODY: "for one that steps over footholds",
@@ -391,7 +394,7 @@ def _estimate(parameters: dict[str, Any], file: ParameterFile, mode: str, folder
         "use_sim_time": True,
         "record_path": str((folder / ESTIMATOR_RECORD).resolve()),
     }
-    controller.update(CONTROLLER)
+    controller.update(controller_changes(controller))
     if mode == "lockstep":
         controller.setdefault("state_timeout_s", ESTIMATE_PATIENCE_S)
     simulated["ground_truth_topics"] = "separate"
