@@ -3,10 +3,11 @@
     python benchmarks/driven_bipeds.py --robot talos g1 --seconds 60 --seeds 4
     python benchmarks/driven_bipeds.py --robot talos g1 --seconds 8 --always 0.3 0 0
     python benchmarks/driven_bipeds.py --robot talos g1 --seconds 60 --topics
+    python benchmarks/driven_bipeds.py --robot talos g1 --seconds 60 --sensors good
     python benchmarks/driven_bipeds.py --robot g1 --seconds 6 --seed 7 --most 0.3 0.1 0.4 --push 0.3 \\
         --picture docs/driven.gif
 
-MuJoCo, one process, true state, friction 0.6. Each 2 to 4 s another velocity: at most ``--most`` forwards and aside, m/s,
+MuJoCo, one process, friction 0.6; the true state, or with ``--sensors`` what an estimator makes of them. Each 2 to 4 s another velocity: at most ``--most`` forwards and aside, m/s,
 and turning, rad/s; ``--always``: this one. ``--push``: at the half of the time, to the left within 0.1 s; impulse per
 mass, m/s. ``--topics``: the processes of `contact_id demo` in lockstep, driven by cmd_vel. Landings: largest speeds of the
 middle of a sole a period before it first touches in a swing. Measured: results/walks.md.
@@ -26,12 +27,15 @@ from PIL import Image
 from scipy import constants
 
 from contact_id_controller.report.animation import save_gif
+from contact_id_controller.runs.estimated_state import controller_changes, estimator_changes
 from contact_id_controller.runs.one_process import (
     TOUCHES,
     InProcessRun,
     Period,
     controller_settings,
+    estimated_state,
     mujoco_robot,
+    section,
 )
 from contact_id_controller.runs.record import RunRecord
 from contact_id_controller.settings.robot_files import robots
@@ -100,14 +104,25 @@ class Landings:
 
 
 def drive(
-    file: Path, seconds: float, commands: Commands, push_m_s: float = 0.0
+    file: Path,
+    seconds: float,
+    commands: Commands,
+    push_m_s: float = 0.0,
+    sensors: str | None = None,
+    seed: int = 0,
 ) -> tuple[InProcessRun, RunRecord, Landings]:
-    """The run, its record and its landings."""
-    settings = controller_settings(str(file))
+    """The run, its record and its landings; sensors: of the estimate, None: the true state.  seed: of their noise."""
+    name, changes = str(file), {}
+    if sensors is not None:
+        changes = controller_changes(section(name, "controller"), sensors)
+    settings = controller_settings(name, **changes)
     mass = settings.robot().mass
     pushes = [Push(0.5 * seconds, PUSHED_S, np.array([0.0, mass * push_m_s, 0.0]))]
-    world = DisturbedRobot(mujoco_robot(settings, FRICTION), 0, pushes)
-    run = InProcessRun(str(file), settings, world)
+    world = DisturbedRobot(mujoco_robot(settings, FRICTION, imu_frame=""), 0, pushes)
+    estimate = sensors and estimated_state(
+        name, world, sensors, seed, **estimator_changes(settings)
+    )
+    run = InProcessRun(name, settings, world, estimator=estimate)
     landings = Landings(run)
 
     def command(time_s: float) -> None:
@@ -122,7 +137,9 @@ def drive(
     return run, run.record(seconds, each=each), landings
 
 
-def drive_over_topics(name: str, seconds: float, commands: Commands) -> dict:
+def drive_over_topics(
+    name: str, seconds: float, commands: Commands, sensors: str | None = None
+) -> dict:
     """The figures of a run of `contact_id demo` that is driven by cmd_vel."""
     import rclpy
     from geometry_msgs.msg import Twist
@@ -151,6 +168,8 @@ def drive_over_topics(name: str, seconds: float, commands: Commands) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         program = "import sys; from contact_id_controller.cli import main; sys.exit(main())"
         options = ["--robot", name, "--duration", str(seconds), "--domain", domain]
+        if sensors is not None:
+            options += ["--state", "estimated", "--sensors", sensors]
         command = [sys.executable, "-c", program, "demo", *options, "--output", folder]
         demo = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         while demo.poll() is None:
@@ -192,6 +211,7 @@ def main() -> None:
     parser.add_argument("--always", type=float, nargs=3, help="instead of random ones")
     parser.add_argument("--push", type=float, default=0.0)
     parser.add_argument("--topics", action="store_true")
+    parser.add_argument("--sensors", help="walk on an estimate from these, such as good")
     parser.add_argument("--picture", type=Path, help="the last run, a GIF")
     chosen = parser.parse_args()
     always = None if chosen.always is None else np.array(chosen.always)
@@ -202,11 +222,12 @@ def main() -> None:
         for seed in range(chosen.seed, chosen.seed + chosen.seeds):
             commands = Commands(np.array(chosen.most), seed, always)
             if chosen.topics:
-                figures = drive_over_topics(name, chosen.seconds, commands)
+                figures = drive_over_topics(name, chosen.seconds, commands, chosen.sensors)
                 walked_s, fell, speeds = figures["duration_s"], figures["fell"], ""
                 way, touched = figures["distance_travelled_m"], figures["saturated_share"]
             else:
-                run, record, landings = drive(robots()[name], chosen.seconds, commands, chosen.push)
+                how = chosen.push, chosen.sensors, seed
+                run, record, landings = drive(robots()[name], chosen.seconds, commands, *how)
                 walked_s, fell = record.time_s[-1], record.fell
                 way = np.linalg.norm(np.diff(record.q[::10, :2], axis=0), axis=1).sum()
                 touched = record.saturated.any(axis=1).mean()

@@ -63,7 +63,7 @@ class EstimationPeriod(Struct):
         axes (3, 3): of the IMU, in base axes.  measured: how many signals the estimator takes.
         share: of the low-pass.
         thresholds (4,): N, at which a foot touches and leaves, and the same of one that stands by the plan.
-        debounce_s, timeout_s: of the contact.
+        confirm_s, timeout_s: of the contact.
         effort (na,), readings (r,), stands (f,) bool: as given.
         rubbing (3, na): of the joints' friction: dry, N·m, viscous, N·m·s/rad, and the speed of the first, rad/s.
         reading_sensor (r,), signal_sensor (m,), m = measured - 6 - 2 na: number of the sensor that each reading, and
@@ -90,7 +90,7 @@ class EstimationPeriod(Struct):
     measured: int
     share: float
     thresholds: Numbers
-    debounce_s: float
+    confirm_s: float
     timeout_s: float
     effort: Numbers
     rubbing: Numbers
@@ -318,7 +318,8 @@ def find_contact(period, time_s, ready, planned):
     By forces; by the plan where they are not observable, or before the odometry has begun. A foot that the plan
     lifts does not stay: it keeps its filtered load for some periods, and taken as standing it pulls the base
     down, by 1 mm/s in a trot. A plan that lifts all feet that carry is not believed. While those that bear are
-    refused all count.
+    refused all count. A touch of a foot that the plan lifts counts when twice the threshold has lasted
+    ``confirm_s``, a larger force sooner: noise of what a swinging leg accelerates exceeds it for some periods.
 
     Args:
         time_s: of the joints.
@@ -346,9 +347,15 @@ def find_contact(period, time_s, ready, planned):
     raw, since_s, seen_s, contact = period.raw, period.since_s, period.seen_s, period.contact
     take_forces(loads, time_s, on_n, off_n, raw, since_s, seen_s)
     take_states(states, time_s, raw, since_s, seen_s)
-    debounce(time_s, period.debounce_s, period.timeout_s, raw, since_s, seen_s, contact)
+    touched = period.stay  # until it is made below
+    for i in range(stands.shape[0]):
+        touched[i] = contact[i]
+    debounce(time_s, 0.0, period.timeout_s, raw, since_s, seen_s, contact)
     for i in range(stands.shape[0]):
         if not stands[i]:
+            lasted_s = time_s - since_s[i]
+            if felt[i] and contact[i] and not touched[i] and 0.0 <= lasted_s:
+                contact[i] = lasted_s * (loads[i] - on_n[i]) >= period.confirm_s * on_n[i]
             loads[i] = np.nan
     bears, stay, any_stays = period.bears, period.stay, False
     take_bearing(loads, bears)

@@ -420,7 +420,7 @@ class EstimationPipeline:
             measured=measured,
             share=low_pass.share,
             thresholds=robot.weight * np.array([getattr(settings, f"{s}_share") for s in shares]),
-            debounce_s=float(settings.contact_debounce_s),
+            confirm_s=float(settings.confirm_s),
             timeout_s=np.inf,
             effort=np.zeros(n),
             rubbing=np.array(

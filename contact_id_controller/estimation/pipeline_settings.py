@@ -9,7 +9,7 @@ from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.exceptions import ConfigurationError
 
-MAY_BE_ZERO = {"model_force_noise_n", "contact_debounce_s"}
+MAY_BE_ZERO = {"model_force_noise_n", "confirm_s"}
 MAY_BE_INFINITE = {"cutoff_hz"}
 
 
@@ -31,7 +31,7 @@ class PipelineSettings:
             touches, one that is pushed by less has left.
         planned_on_share, planned_off_share: the same for feet that stand by the plan: lower, because
             a foot that has just landed carries little and must not be taken for one in the air.
-        contact_debounce_s: a change of contact must last this long.
+        confirm_s: how long twice ``contact_on_share`` must last under a foot that the plan lifts.
         residual_limit: normalised residual from which on a sensor lies.
         residual_period_s: between two looks at the residuals; one bad look may be an impact, two name
             the sensor.
@@ -54,7 +54,7 @@ class PipelineSettings:
     contact_off_share: float = 0.03
     planned_on_share: float = 0.02
     planned_off_share: float = 0.005
-    contact_debounce_s: float = 0.0
+    confirm_s: float = 0.005
     residual_limit: float = 5.0
     residual_period_s: float = 0.02
     soles: tuple[str, ...] = ()

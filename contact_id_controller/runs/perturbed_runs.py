@@ -193,7 +193,7 @@ def _run(case: Case) -> Outcome:
         row.apply(changes, case.size)
     given = changes.parameters(robot, by_file.motors)
     if case.sensors:
-        given = {**given, **controller_changes(section(case.config, "controller"))}
+        given = {**given, **controller_changes(section(case.config, "controller"), case.sensors)}
     given |= changed_parameters(None, None, case.changes)
     settings = controller_settings(case.config, **given)
     motion = _motion(case.config)

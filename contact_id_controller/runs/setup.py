@@ -56,9 +56,6 @@ ESTIMATE_PATIENCE_S = 5.0
 """In lockstep a state waits for its estimate for so long, wall time."""
 SENSORS = "good"
 """The sensors of a run on an estimate, where none are named."""
-FILTER_S = 0.005
-"""Of noisy joint velocities of a robot on soles, whose torques then change a sixth as fast; on round feet a tenth less, and
-slips are seen later (.0088 rad of error on ice, not .0065)."""
 
 MODES = ("lockstep", "real_time")
 CONTROLLER_RECORD, ROBOT_RECORD = "controller.npz", "simulated_robot.npz"
@@ -394,12 +391,10 @@ def _estimate(parameters: dict[str, Any], file: ParameterFile, mode: str, folder
         "use_sim_time": True,
         "record_path": str((folder / ESTIMATOR_RECORD).resolve()),
     }
-    controller.update(controller_changes(controller))
     if mode == "lockstep":
         controller.setdefault("state_timeout_s", ESTIMATE_PATIENCE_S)
     simulated["ground_truth_topics"] = "separate"
-    if preset(simulated.setdefault("sensors", SENSORS)).velocity_noise_rad_s and "soles" in shared:
-        controller.setdefault("joint_velocity_filter_s", FILTER_S)
+    controller.update(controller_changes(controller, simulated.setdefault("sensors", SENSORS)))
 
 
 def _read(config: Path, planner: Path | None) -> dict[str, dict[str, Any]]:
