@@ -5,15 +5,13 @@
     python benchmarks/estimated_walk.py --model none/sensed --mu 1 --sensors good
     python benchmarks/estimated_walk.py --bumps --seconds 30 --seeds 5
 
-Quadruped and Solo12, friction 1.0 and 0.1, sensors ``good`` and ``motor_currents``, in one process;
-contact is both measured by the estimate and scheduled. The simulator's state is used for the figures
-alone. Aims: no fall; drift of at most 2.5 % of the distance (good); velocity within 2 cm/s rms; joint
-error at most 1.5 times that of the walk on the true state. A model that takes measured forces
-is compared with the same walk with the true forces instead of the estimated ones, and may have 1.1 times
-its joint error. ``--bumps``: the quadruped on the
-first paper's bumpy grounds, of which controller and planner know nothing; friction is drawn by place and
-taken for ``BLIND_FRICTION``. Aim: at most one fall in five. Ends with 1 where an aim is missed.
-Measured figures: results/walks.md.
+Quadruped and Solo12, friction 1.0 and 0.1, sensors ``good`` and ``motor_currents``, in one process. The simulator's
+state is used for the figures alone. Aims: no fall; drift of at most 2.5 % of the distance (good); velocity within 2
+cm/s rms; joint error at most 1.5 times that of the walk on the true state. A model that takes measured forces is
+compared with the same walk with the true forces instead of the estimated ones, and may have 1.1 times its joint
+error. ``--bumps``: the quadruped on the first paper's bumpy grounds, of which controller and planner know nothing;
+friction is drawn by place and taken for ``BLIND_FRICTION``. Aim: at most one fall in five. Ends with 1 where an aim is
+missed. Measured figures: results/walks.md.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ import checkout  # noqa: F401  before what is not installed
 from contact_id_controller.models import row_of
 from contact_id_controller.report.metrics import measure
 from contact_id_controller.runs import one_process
-from contact_id_controller.runs.estimated_state import CONTROLLER, estimator_changes
+from contact_id_controller.runs.estimated_state import controller_changes, estimator_changes
 from experiments.papers.terrains import BLIND_STEPS, Ground
 
 DRIFT_SHARE, VELOCITY_M_S, JOINT_RATIO, FORCES_RATIO = 0.025, 0.02, 1.5, 1.1
@@ -50,7 +48,9 @@ def walk(
 
     true_forces: it gets the true forces, and the estimate for all else.
     """
-    changes = dict(zip(("friction", "solver"), model)) | ({} if sensors is None else CONTROLLER)
+    changes = dict(zip(("friction", "solver"), model))
+    if sensors is not None:
+        changes |= controller_changes(changes, sensors)
     settings = one_process.controller_settings(robot, friction_coefficient=[mu], **changes)
     world = one_process.mujoco_robot(settings, mu, imu_frame="")
     estimate = None
@@ -64,7 +64,7 @@ def walk(
 def bumpy_walk(mu: float, seconds: float, sensors: str, seed: int):
     """Record and figures of the quadruped on bumps; mu: what the controller takes friction for."""
     ground = Ground.make("height_field", seed)
-    settings = one_process.controller_settings("quadruped", friction_coefficient=[mu], **CONTROLLER)
+    settings = one_process.controller_settings("quadruped", friction_coefficient=[mu])
     world = one_process.mujoco_robot(settings, ground.friction, terrain=ground.field, imu_frame="")
     estimate = one_process.estimated_state(
         "quadruped", world, sensors, seed, ground_height_noise_m=0.0

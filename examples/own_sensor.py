@@ -15,7 +15,6 @@ import numpy as np
 from contact_id_controller.estimation.mounted import Mounted, force_on_foot
 from contact_id_controller.estimation.sensor_kinds import KINDS
 from contact_id_controller.estimation.sensors import ContactComponent
-from contact_id_controller.runs.estimated_state import CONTROLLER
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     controller_settings,
@@ -57,7 +56,7 @@ def walk(sensors: list[str]) -> tuple[float, float]:
     Returns the median error of the feet's vertical forces as a share of the weight, and the share of
     periods and feet in which contact was known rightly.
     """
-    settings = controller_settings(ROBOT, **CONTROLLER)
+    settings = controller_settings(ROBOT)
     world = mujoco_robot(settings, 0.6, imu_frame="")
     estimate = estimated_state(ROBOT, world, "cheap", seed=1, mounted_sensors=sensors)
     run = InProcessRun(ROBOT, settings, world, estimator=estimate, planner={"speed_m_s": 0.2})

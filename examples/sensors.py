@@ -10,7 +10,6 @@ import sys
 
 import numpy as np
 
-from contact_id_controller.runs.estimated_state import CONTROLLER
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     controller_settings,
@@ -23,7 +22,7 @@ ROBOT, DURATION_S, SETTLED_S = "solo12", 2.0, 0.5
 
 def main(sensors: str = "good") -> tuple[bool, float, float]:
     """Print the walk; returns whether it fell, the drift, m, and the error of the estimated forces."""
-    settings = controller_settings(ROBOT, **CONTROLLER)  # contact: measured and scheduled
+    settings = controller_settings(ROBOT)
     world = mujoco_robot(settings, 0.6, imu_frame="")
     estimate = estimated_state(ROBOT, world, sensors, seed=1)
     run = InProcessRun(ROBOT, settings, world, estimator=estimate, planner={"speed_m_s": 0.2})

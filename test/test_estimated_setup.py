@@ -7,8 +7,8 @@ from paths import ROOT
 
 from contact_id_controller.commands import demo
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.runs.estimated_state import ESTIMATOR, FILTER_S
-from contact_id_controller.runs.setup import make_setup
+from contact_id_controller.runs.estimated_state import FILTER_S
+from contact_id_controller.runs.setup import ESTIMATOR, make_setup
 
 
 def test_nobody_but_the_report_hears_the_oracle(tmp_path):
@@ -16,19 +16,12 @@ def test_nobody_but_the_report_hears_the_oracle(tmp_path):
     assert set(setup.nodes) == {"controller", "simulated_robot", "gait_planner", ESTIMATOR}
     simulated, estimator = setup.parameters["simulated_robot"], setup.parameters[ESTIMATOR]
     assert simulated["ground_truth_topics"] == "separate" and setup.sensors == "good"
-    assert setup.settings.contact_sources == ("state", "schedule")
     assert estimator["mode"] == "lockstep" and estimator["autostart"] is True
     assert estimator["contact_frames"] == list(setup.settings.contact_frames)
     assert estimator["record_path"].startswith(str(tmp_path.resolve()))
     oracle = make_setup(tmp_path, robot="quadruped")
     assert ESTIMATOR not in oracle.nodes and oracle.sensors == "perfect"
     assert oracle.parameters["simulated_robot"].get("ground_truth_topics", "shared") == "shared"
-
-
-def test_contact_that_asks_for_no_distance_stays_as_it_is(tmp_path):
-    """Bipeds that step where the motion asks stand as planned; the planner hears what is felt."""
-    choice = {"config": ROOT / "config/bipeds/talos.yaml", "state": "estimated"}
-    assert make_setup(tmp_path, robot="mine", **choice).settings.contact_sources == ("schedule",)
 
 
 def test_noisy_velocities_are_filtered_on_soles(tmp_path):

@@ -9,7 +9,7 @@ from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.planning.kinodynamic import plan_motion
 from contact_id_controller.planning.kinodynamic.footstep_file import read_task
 from contact_id_controller.robot import resolve_urdf
-from contact_id_controller.runs.estimated_state import CONTROLLER, EstimatedState
+from contact_id_controller.runs.estimated_state import EstimatedState
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     controller_settings,
@@ -84,7 +84,7 @@ def over_stones(folder, filter_s):
     task = read_task(planner, steps)
     plan = plan_motion(task.robot, task.contact_plan, planner, start=task.start, start_s=0.2)
     settings = controller_settings(
-        TALOS, joint_velocity_filter_s=filter_s, **CONTROLLER, **write_ground(plan, folder)
+        TALOS, joint_velocity_filter_s=filter_s, **write_ground(plan, folder)
     )
     world = mujoco_robot(settings, 0.6, imu_frame="")
     shared = yaml.safe_load(resolve_urdf(TALOS).read_text())["/**"]["ros__parameters"]

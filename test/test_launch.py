@@ -17,7 +17,6 @@ from rclpy.context import Context
 
 from contact_id_controller.ros.command_watchdog import CommandWatchdogNode
 from contact_id_controller.ros.controller import ControllerNode
-from contact_id_controller.runs.estimated_state import CONTROLLER
 from contact_id_controller.runs.setup import ESTIMATE_PATIENCE_S, WAIT_FOR_PLAN_S
 from contact_id_controller.settings.command_interfaces import INTERFACES
 from contact_id_controller.settings.controller import ControllerSettings
@@ -186,7 +185,6 @@ def test_on_an_estimate_nobody_hears_the_simulators_truth(launch_file):
     assert simulated["ground_truth_topics"] == "separate" and simulated["sensors"] == "good"
     # The same as `contact_id demo --state estimated`.
     controller = nodes["controller"]["parameters"][-1]
-    assert {name: controller[name] for name in CONTROLLER} == CONTROLLER
     assert controller["state_timeout_s"] == ESTIMATE_PATIENCE_S
     noisy = _start(launch_file, sensors="cheap")
     assert noisy["simulated_robot"]["parameters"][-1]["sensors"] == "cheap"

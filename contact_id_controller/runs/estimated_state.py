@@ -6,32 +6,27 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from contact_id_controller.control.contact_sources import BITS
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.step_kernels import BY_GEOMETRY
 from contact_id_controller.estimation.pipeline import EstimationPipeline, PipelineEstimate
 from contact_id_controller.exceptions import SimulationError
 from contact_id_controller.models import row_of
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.controller_rows import ESTIMATE
 from contact_id_controller.simulation.sensor_noise import SensorNoise, SimulatedSensors, preset
 from contact_id_controller.state import RobotState
 
-ESTIMATOR = "dynamics_estimator"
 FILTER_S = 0.005
 """Of noisy joint velocities of a robot on soles, whose torques then change a sixth as fast; on round feet a tenth less, and
 slips are seen later (.0088 rad of error on ice, not .0065)."""
-CONTROLLER = {"contact_sources": ["state", "schedule"]}
-"""What changes in the controller's settings: distances from the ground are not known well enough."""
 
 
 def controller_changes(given: Mapping[str, Any], sensors: str) -> dict[str, Any]:
     """What changes in a controller's parameters on an estimate from these sensors.
 
-    Contact stays as it is where it asks for no distance.
+    A model that takes measured forces has its contacts from the same estimate.
     """
-    sources = given.get("contact_sources", (ESTIMATE,))
-    changes = dict(CONTROLLER) if any(BITS.get(each, 0) & BY_GEOMETRY for each in sources) else {}
+    changes: dict[str, Any] = {}
+    if row_of(given.get("friction", "coulomb"), given.get("solver", "qp")).takes("forces"):
+        changes["contact_sources"] = ["state", "schedule"]
     if given.get("soles") and preset(sensors).velocity_noise_rad_s:
         changes["joint_velocity_filter_s"] = given.get("joint_velocity_filter_s", FILTER_S)
     return changes

@@ -30,7 +30,7 @@ from contact_id_controller.plans.low_level import DriveFeedback, LowLevelCommand
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.state_feedback import LinearFeedback, StateFeedback
 from contact_id_controller.robot import RobotModel, resolve_urdf
-from contact_id_controller.runs.estimated_state import ESTIMATOR, EstimatedState
+from contact_id_controller.runs.estimated_state import EstimatedState
 from contact_id_controller.runs.record import Estimated, RecordBuilder, RunRecord
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
@@ -107,7 +107,7 @@ def estimated_state(
         changes: of the section.
     """
     file = _file(name)
-    own = file.section(ESTIMATOR) if ESTIMATOR in file else {}
+    own = file.section("dynamics_estimator") if "dynamics_estimator" in file else {}
     same = {key: value for key, value in file.section("controller").items() if key in SAME_ROBOT}
     settings = DynamicsEstimatorSettings.from_mapping({**same, **own, **changes})
     pipeline = EstimationPipeline(

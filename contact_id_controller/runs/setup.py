@@ -18,7 +18,6 @@ from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.ros.scheduling import Scheduling, cores, priority
 from contact_id_controller.runs.estimated_state import (
-    ESTIMATOR,
     controller_changes,
     estimator_changes,
 )
@@ -41,6 +40,7 @@ from contact_id_controller.simulation.sensor_noise import preset
 
 NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
 WHOLE_BODY = "kinodynamic_planner"
+ESTIMATOR = "dynamics_estimator"
 MOVERS = {
     PLANNER: "for a robot that walks",
     WHOLE_BODY: "for one that steps over footholds",
