@@ -71,7 +71,7 @@ def test_a_robot_walks_over_topics_on_what_its_sensors_say(tmp_path, monkeypatch
     graph = Watcher.graph
     for topic, users in (
         ("/odometry", {"controller", "gait_planner"}),
-        ("/contact_states", {"controller"}),
+        ("/contact_states", {"gait_planner"}),
     ):
         speaks, listens = graph[topic]
         assert speaks == {ESTIMATOR} and users <= listens, topic
