@@ -326,6 +326,21 @@ def test_talos_walks_in_mujoco_as_fast_as_it_is_told():
     assert (run.following.evidence < 0.5 * LIMITS).all()
 
 
+def test_bolt_walks_on_two_points_and_keeps_its_heading():
+    """It fell after 2 s: attitude gave way to a centre of mass that no point holds, and light touches were felt late."""
+    pytest.importorskip("mujoco")
+    file = str(CONFIG / "bipeds" / "bolt.yaml")
+    settings = controller_settings(file)
+    run = InProcessRun(file, settings, mujoco_robot(settings, 0.6))
+    run.planner.set_velocity((0.3, 0.0))
+    body, begin = run.planner.body, 0.0
+    for k in range(4000):
+        period = run.advance()
+        begin = body.com[0] if k == 1500 else begin
+        assert period.after.q[2] > 0.2 and abs(body.heading) < 0.15
+    assert (body.com[0] - begin) / 2.5 == pytest.approx(0.3, abs=0.05)
+
+
 def test_a_touch_between_two_plans_is_a_landing():
     """G1's soles bounce when they land: 90 ms later they still did not press where a plan looked, and it fell."""
     pytest.importorskip("mujoco")

@@ -53,6 +53,10 @@ SPIN_WEIGHT = 0.2
 """As that of `balance`; the next step stops what turns. Of 16 pushes TALOS and G1 held 7 and 12 with 1, 11 and 15 with
 this (docs/pushes.md)."""
 
+POINT_SPIN_WEIGHT = 30.0
+"""The same of feet that are points: under one of them the centre of mass falls as a pendulum whatever is asked, and steps
+bring it back; what turns nothing else brings back."""
+
 POSTURE_WEIGHT = 1e-3
 """Of each joint against the torso's rotation, 1: it is what is left over. The parameter ``joint_weight`` is for legs that
 are planned."""
@@ -91,6 +95,7 @@ class Tasks:
         self._bearing = Bearing(robot, feet, settings)
         self._foot_gains, self._gains = np.array(FOOT_GAINS), (DIVERGENCE_GAIN, *HEIGHT_GAINS)
         self._goal, self._metric = np.zeros(3), np.eye(2)
+        self._spin_weight = SPIN_WEIGHT if self._flat.any() else POINT_SPIN_WEIGHT
         self._landing = np.zeros(len(feet), dtype=bool)
         self._lasts = False
         legs = robot.supports[self._links][:, robot.actuated].any(axis=0)
@@ -177,7 +182,7 @@ class Tasks:
                 model.gravity.linear,
             ),
             bearing,
-            (share, SPIN_WEIGHT, self._metric),
+            (share, self._spin_weight, self._metric),
             self._weights,
             period.wanted,
             period.acceleration,

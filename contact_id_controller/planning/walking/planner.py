@@ -284,9 +284,7 @@ class WalkingPlanner:
         self._bounded = tuple(asked[:2].tolist()) if less else ()
         most = np.array([*self._fastest(), self._acceleration * TURN_RATIO]) * elapsed_s
         self.velocity += np.clip(asked - self.velocity, -most, most)
-        if not self.rests:  # point feet cannot hold a heading
-            self.heading = self.body.heading
-        elif not self.sequence.standing:
+        if not self.sequence.standing:
             ahead = self.heading + self.velocity[2] * elapsed_s - self.body.heading
             ahead = math.remainder(ahead, 2.0 * math.pi)
             self.heading = self.body.heading + min(max(ahead, -MOST_AHEAD_RAD), MOST_AHEAD_RAD)
@@ -429,7 +427,7 @@ class WalkingPlanner:
             carry=carry,
             both=both,
             heading=self.heading,
-            turn=float(self.velocity[2]) if self.rests else 0.0,
+            turn=float(self.velocity[2]),
             velocity=wanted,
             hull_normals=normals,
             hull_bounds=bounds,
