@@ -203,18 +203,52 @@ def test_a_walk_is_solved_at_100_hz():
     assert np.count_nonzero(record.solve_time_s) == 120
 
 
+class Late(one_process.InProcessRun):
+    """Commands act some periods after their states."""
+
+    under_way = ()
+
+    def said(self, believed, result):
+        self.under_way = (*self.under_way, copy.deepcopy(self.ahead.command))[-3:]
+        return self.under_way[0]
+
+
+class Busy(one_process.InProcessRun):
+    """A controller that takes 1 to 3 periods for each state, and then takes the newest."""
+
+    def __init__(self, settings, seed):
+        self.random, self.number, self.free = np.random.default_rng(seed), -1, 0
+        self.under_way, self.acting = None, None
+        world = one_process.mujoco_robot(settings, 1.0)
+        super().__init__("quadruped", settings, world, late=self.is_busy)
+
+    def is_busy(self, time_s):
+        self.number += 1
+        if self.number < self.free:
+            return True
+        self.acting = self.under_way
+        self.free = self.number + int(self.random.choice([1, 2, 3], p=[0.2, 0.6, 0.2]))
+        return False
+
+    def given(self, believed, result):
+        if self.number < self.free:
+            self.under_way = copy.deepcopy(self.ahead.command)
+        acting = self.under_way if self.acting is None else self.acting
+        return result._replace(torques=acting.torques(believed.q, believed.v))
+
+
 def test_a_walk_whose_commands_act_2_ms_late_does_not_shake():
     """The gain of a foot that stands would drive one that has bounced since, up to 250 rad/s and a fall."""
-
-    class Late(one_process.InProcessRun):
-        under_way = ()
-
-        def said(self, believed, result):
-            self.under_way = (*self.under_way, copy.deepcopy(self.ahead.command))[-3:]
-            return self.under_way[0]
-
     settings = one_process.controller_settings("quadruped", **LINEAR)
     run = Late("quadruped", settings, one_process.mujoco_robot(settings, 1.0))
     speeds = [np.abs(run.advance().after.v[6:]).max() for _ in range(2500)]
     assert max(speeds) < 30.0
-    assert 0 < run.ahead.substituted < 0.25 * len(speeds)
+    assert 0 < run.ahead.substituted < 0.4 * len(speeds)
+
+
+@pytest.mark.parametrize("seed", [3, 6])
+def test_a_walk_with_a_controller_that_is_late_by_one_to_three_periods_does_not_shake(seed):
+    """Gains of forces at the edges of their cones, ten times as large as others, drove joints up to 200 rad/s."""
+    run = Busy(one_process.controller_settings("quadruped", **LINEAR), seed)
+    speeds = [np.abs(run.advance().after.v[6:]).max() for _ in range(6000)]
+    assert max(speeds) < 70.0

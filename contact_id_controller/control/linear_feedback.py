@@ -1,8 +1,8 @@
 """Torques with the feedback of the solved problem, for a robot's side that is never late.
 
 Each solution is commanded as a ``StateFeedback``: its torques, its state and the derivative of the torques by
-the state with the active set held (``state_gain``). Where the solution has none, or a foot lands, the local feedback
-of the joints (``torques_ahead.local_gains``) stands in.
+the state with the active set held (``state_gain``). Where the solution has none, a foot lands, or a force is at the edge of its cone,
+the local feedback of the joints (``torques_ahead.local_gains``) stands in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LinearSteps(HeldSteps):
     """See above and there.
 
     Attributes:
-        substituted: how many solutions had no derivative, or a foot that landed, ever.
+        substituted: how many solutions had no derivative that lasts, or a foot that landed, ever.
 
     Raises:
         ConfigurationError: something other than a floating base is not actuated.
@@ -40,16 +40,18 @@ class LinearSteps(HeldSteps):
     def _say(self, state: RobotState, result: StepResult) -> None:
         """Write the command: state, torques and the gain -d tau / d (q, v) of this period.
 
-        Where a foot lands, or the solution has no derivative, or one beyond ``GREATEST_LOCAL_GAIN``, the joint gains
-        stand in.
+        Where a foot lands, or the solution has no derivative that lasts, or one beyond ``GREATEST_LOCAL_GAIN``, the joint
+        gains stand in.
         """
         out, points = self.command, self._gain.points(state.v)
         # A foot that lands bounces, and is in the air by the time that the command acts.
-        lands = points.land(result.contact, state.v)
-        gain = None if lands else self._gain.compute(state, result, points)
+        lands, gain = points.land(result.contact, state.v), None
+        if not lands and self._gain.lasts(result):
+            gain = self._gain.compute(state, result, points)
         if gain is None or np.abs(gain).max() > GREATEST_LOCAL_GAIN:
             self.substituted += 1
             gain = self._of_joints(state.q)
+            gain[result.limits != 0] = 0.0
         out.time_s = state.time_s
         out.q[:], out.v[:] = state.q, state.v
         out.effort[:], out.gain[:] = result.torques, gain

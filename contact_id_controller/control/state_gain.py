@@ -140,6 +140,18 @@ class StateGain:
         gain[result.limits != 0] = 0.0
         return gain if np.isfinite(gain).all() else None
 
+    def lasts(self, result: StepResult) -> bool:
+        """Whether the active set of a step's solution outlasts a small change of the state.
+
+        At the edges of cones it does not, and few directions in which forces may change can make the gain ten times as
+        large: a robot whose commands came 1 to 3 periods late was driven by it from one edge to the other.
+        """
+        solution, controller = result.solution, self._controller
+        if solution is None or solution.status != SOLVED:
+            return False
+        active: ActiveSet = controller.row.read_active_set(solution, controller.workings.options)
+        return active.is_whole
+
     def points(self, v: np.ndarray) -> Points:
         """All contacts of the feet, in contact or not, at the state of the step just taken; v (nv,)."""
         robot, feet = self._robot, self._controller.feet
@@ -374,7 +386,7 @@ class StateGain:
         J = np.einsum("nij,njk->nik", frames, points.J)
         motion = _stacked(active.held, J)
         split, directions = None, motion
-        if any(rows is not WHOLE for rows in (*active.held, *active.free)):
+        if not active.is_whole:
             directions = _stacked(active.free, J)
         if len(motion):
             lack = np.empty((n, 3, 2 * nv))

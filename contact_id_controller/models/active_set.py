@@ -53,6 +53,11 @@ class ActiveSet(NamedTuple):
     free: list[np.ndarray]
     grips: np.ndarray
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all forces are inside of their cones: none slides, none parts, any small change leaves the set as it is."""
+        return all(rows is WHOLE for rows in (*self.held, *self.free))
+
 
 def of_coulomb_qp(solution: Solution, options: Chosen) -> ActiveSet:
     """Of coulomb/qp: stage I holds the edges without slack, stage II the facets."""
