@@ -64,9 +64,12 @@ def test_soles_step_over_stones_that_are_elsewhere_as_if_they_were_told(robot, h
     assert there.joint_error_rad < 1.2 * nominal.joint_error_rad
 
 
-@pytest.mark.parametrize("robot", ["talos", "g1"])
-def test_plans_over_stones_are_walked_to_their_end(robot):
-    nominal = run(Case(str(ROOT / "config/plans" / f"{robot}.yaml")))
+@pytest.mark.parametrize(
+    "robot, height", [("talos", 0.0), ("g1", 0.0), ("g1", 0.003), ("g1", -0.003)]
+)
+def test_plans_over_stones_are_walked_to_their_end(robot, height):
+    """G1 fell at 6.5 and 6.2 s: corners of its soles hovered, and ground was learnt from a sole that was thrown down."""
+    nominal = run(Case(str(ROOT / "config/plans" / f"{robot}.yaml"), "ground_height", height))
     assert nominal.failed_s is None and nominal.joint_error_rad < 1.5e-3
 
 

@@ -51,3 +51,26 @@ def test_a_consistent_plan_is_kept_whatever_an_object_weighs(friction, solver, m
     solution = solve(problem, friction, solver)
     assert np.abs(solution.joint_velocity_change).max() < 1e-12
     assert solution.contradiction_m_s < 1e-12
+
+
+def test_a_foot_that_hovers_comes_down_as_planned():
+    """One of four feet 30 um above the ground, planned to near it by .2 mm/s; it was held where it was."""
+    robot = solo12()
+    q = robot.neutral()
+    q[robot.q_index] = SOLO_POSTURE
+    feet = frame_positions(robot, q, SOLO_FEET)
+    data = robot.model.createData()
+    pin.computeJointJacobians(robot.model, data, q)
+    pin.updateFramePlacements(robot.model, data)
+    J = pin.getFrameJacobian(
+        robot.model, data, robot.frame_id(SOLO_FEET[0]), pin.LOCAL_WORLD_ALIGNED
+    )[:3, robot.actuated]
+    down = np.array([0.0, 0.0, -2e-4])
+    desired = np.linalg.pinv(J) @ down / 1e-3
+    contacts = ContactSet(
+        feet, np.tile([0.0, 0.0, 1.0], (4, 1)), SOLO_FEET, 0.6, gaps=[3e-5, 0.0, 0.0, 0.0]
+    )
+    problem = build_problem(robot, q, np.zeros(robot.nv), desired, contacts, 1e-3)
+    solution = solve(problem)
+    np.testing.assert_allclose(J @ solution.velocity[robot.actuated], down, atol=2e-5)
+    assert solution.forces[0, 2] == 0.0 and (solution.forces[1:, 2] >= 0.0).all()

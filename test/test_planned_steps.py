@@ -9,6 +9,7 @@ from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.planned_motion import follow_motion, write_ground
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
+from contact_id_controller.simulation.disturbed_robot import Push
 
 TALOS = str(resolve_urdf("package://contact_id_controller/config/plans/talos.yaml"))
 STONES = resolve_urdf("package://contact_id_controller/config/plans/talos_stones.yaml")
@@ -36,3 +37,20 @@ def test_talos_steps_over_tilted_stones(tmp_path):
     assert places[:, 2].min() > 0.1
     forces = done.record.simulated_forces[-100:].reshape(100, 2, 4, 3).sum(axis=2)
     assert (forces[:, :, 2] > 0.3 * task.robot.weight).all()
+
+
+def test_talos_holds_a_push_forwards(tmp_path):
+    """20 N s within .1 s, both feet on the ground: it fell 1.2 s later, where the push was fed forward besides."""
+    settings = KinodynamicPlannerSettings.from_mapping(section(TALOS, "kinodynamic_planner"))
+    task = read_task(settings, STONES)
+    plan = plan_motion(task.robot, task.contact_plan, settings, start=task.start, start_s=0.5)
+    done = follow_motion(
+        TALOS,
+        plan,
+        controller_settings(TALOS, **write_ground(plan, tmp_path)),
+        friction=0.6,
+        pushes=[Push(2.25, 0.1, np.array([20.0, 0.0, 0.0]))],
+        push_body="torso_2_link",
+    )
+    assert not done.record.fell
+    assert np.linalg.norm(done.com_errors, axis=1).max() < 30e-3

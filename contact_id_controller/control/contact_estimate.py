@@ -310,14 +310,15 @@ def _learn_sole(period, first, last, height, moved, place):
     """Rise of the ground under a sole, of which the lowest corner is ``height`` m above the believed one at a place (3,).
 
     A corner that bears is on the ground, or sinks: the ground is there, or higher by at most ``SINKS_M``. Within that
-    it stays where it was, for what sole and ground give changes with the load. The other corners are as far from it as
-    the sole says; one that is in the air bears nothing.
+    it stays where it was, for what sole and ground give changes with the load. It is lower only where the sole rests:
+    one that is thrown down is 3 mm in the ground for some ms. The other corners are as far from it as the sole says;
+    one that is in the air bears nothing.
 
     first, last: its contacts, first to last - 1.  moved: higher by so much, m, it may be lifting off.
     """
     before = period.rise[first]
-    rise = min(before, height + SINKS_M)
-    if height > before + moved or (period.began[first] and rise != before):
+    rise, rests = before, moved <= AS_BELIEVED_M
+    if height > before + moved or (rests and height < before - SINKS_M):
         rise = height
     for i in range(first, last):
         period.gaps[i] -= (rise - before) * period.normals[i, 2]

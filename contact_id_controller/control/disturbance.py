@@ -51,7 +51,8 @@ FIRST_S = 0.02
 robot has given way to it."""
 
 PAYLOAD_S = 1.0
-"""Time constant of what is read as a payload: longer than a stride, whose pushes cancel."""
+"""Time constant of what is read as a payload: longer than a stride, whose pushes cancel. Of all that is observed under
+soles."""
 
 SETTLED_S = 0.004
 """So long after a change of contacts, of a predicted state later by the delay, nothing is learnt: an impact takes some
@@ -274,9 +275,10 @@ def observe(time_s, period):
         doubt = not _bounded(rest, period.settings.bounds)
     if not doubt:
         period.seen_s[2] += elapsed
-    # A sole on its edge moves the base as a load does.
-    first_s = OBSERVED_S if period.settings.soles else FIRST_S
-    observed_s = min(first_s + period.seen_s[2], OBSERVED_S)
+    observed_s = min(FIRST_S + period.seen_s[2], OBSERVED_S)
+    if period.settings.soles:
+        # A push is answered by the base's feedback: fed forward besides, it asks of soles twice what stops it.
+        observed_s = PAYLOAD_S
     assign(period.before, period.v)
     assign(period.sensed_before, period.sensed_v)
     for i in range(BASE):
