@@ -280,6 +280,24 @@ def test_a_last_effort_that_stays_is_a_gap_in_a_trot_too(stride_s, frozen_s):
     assert frozen_s < time_s < frozen_s + 0.7
 
 
+def test_feedback_of_the_robots_side_for_some_periods_is_no_gap():
+    """It acts beside what is commanded: a walk had 3 periods of ten times the torque, which then stayed, and fell."""
+    monitor = EffortMonitor(12, 0.1, 0.001)
+    given, way = np.zeros(12), np.linspace(-1.0, 1.0, 12)
+    for k in range(2000):
+        kicked = 1000 <= k < 1008 or 1500 <= k < 1508
+        monitor.measure(k * 0.001, given + (10.0 * (-1.0) ** k * way[::-1] if kicked else 0.0))
+        assert not monitor.lost, k
+        given = way * (1.0 + 0.1 * np.sin(0.02 * k))
+        monitor.ring[monitor.count % len(monitor.ring)] = given
+        monitor.count += 1
+    for k in range(2000, 2200):
+        monitor.measure(k * 0.001, np.zeros(12))
+        monitor.ring[monitor.count % len(monitor.ring)] = given
+        monitor.count += 1
+    assert monitor.lost
+
+
 def test_a_command_of_the_wrong_length_ends_in_the_ramp_too():
     machine = Machine()
     machine.periods(RAMP_S + 0.3)

@@ -119,7 +119,8 @@ class EffortMonitor:
             missing, whole: of this period, sum of squared differences and of squared commands.
             efforts: (na,) N·m, measured; held once the commands are lost.
         """
-        self._missing = self._keep * self._missing + missing
+        # No more than all of it: large efforts of a few periods, as of feedback at the robot's side, outweighed a window.
+        self._missing = self._keep * self._missing + min(missing, whole)
         self._whole = self._keep * self._whole + whole
         share = (1.0 - self._keep) * self._whole
         if self._missing <= AGREES * self._whole and whole > 0.0:
