@@ -77,6 +77,15 @@ def test_ramp_and_blending_are_in_the_command():
     assert np.abs(guard.command.gain).max() > 0.0 and guard.ahead.substituted == 0
 
 
+def test_efforts_that_are_not_those_commanded_mean_nothing_where_the_whole_gain_acts_beside_them():
+    """In real time the torque of a kick by the gain was held as that of another command: 6 of 10 walks fell."""
+    watches = [
+        quadruped_guard(start_ramp_s=0.5, command_interface=interface).effort_monitor.watches
+        for interface in ("linear_feedback", "effort", "joint_trajectory")
+    ]
+    assert watches == [False, True, True]
+
+
 @pytest.mark.parametrize("kind", ["zero", "damping"])
 def test_a_stop_has_no_feedback(kind):
     guard = quadruped_guard(emergency_stop_output=kind, damping_nm_s_rad=[0.5], **LINEAR)

@@ -194,7 +194,9 @@ class Guard:
         self.checks.apply(settings)
         self.good.timeout_s = settings.state_timeout_s
         self.offset.warned_s = WARNED_PERIODS * settings.period_s
-        watched_s = settings.effort_gap_s if settings.start_ramp_s > 0.0 else 0.0
+        # The whole gain acts beside the efforts that are commanded: what is measured does not tell who commands.
+        judged = settings.start_ramp_s > 0.0 and not settings.interface.needs_derivative
+        watched_s = settings.effort_gap_s if judged else 0.0
         if (watched_s, settings.period_s) != self.effort_monitor.watched:
             self.effort_monitor = EffortMonitor(controller.robot.na, watched_s, settings.period_s)
             self.output.go_on()
