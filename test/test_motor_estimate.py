@@ -49,7 +49,7 @@ def test_rotors_ten_times_as_heavy_as_the_legs_are_learnt():
     inertia, *friction = walked.controller.period.motors
     np.testing.assert_allclose(inertia[3:6], 0.01, rtol=0.1)
     assert np.abs(friction).max() < 0.1
-    assert error < 0.05
+    assert error < 0.025  # .045 where legs were learnt from 2 mm above the ground on
     kept = walked.controller.memory.copy().period.motors
     other = Controller(walked.controller.robot, walked.controller.settings)
     other.take_over(walked.controller)
@@ -100,8 +100,9 @@ def test_a_blow_on_a_swinging_foot_wipes_nothing_out():
     for _ in range(10):  # as something that holds the leg would act
         controller.sent(controller.commanded + 20.0 * aloft)
         walked.advance()
-    assert (known > 0.02).any() and before[1].any()
-    assert (controller.period.motors[1, aloft] > 0.7 * known).all()
+    sure = known > 0.1  # of .5: what is hardly known yet may change
+    assert sure.any() and before[1].any()
+    assert (controller.period.motors[1, aloft] > 0.7 * known)[sure].all()
 
 
 def test_what_is_learnt_is_bounded_by_the_torques_of_the_walk():

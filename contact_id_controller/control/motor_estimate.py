@@ -32,8 +32,9 @@ REMEMBERED_S = 1.0
 """Time in the air over which swings are forgotten: some strides."""
 ALOFT_S = 0.01
 """So long after lift-off, and until touchdown, a leg is moved by its motors alone."""
-APART_M = 0.002
-"""Of a foot from the ground as it is known, while its leg is in the air."""
+APART_M = 1e-4
+"""Of a foot from the ground as it is known, while its leg is in the air. Legs that friction or rotors hold lift by some
+millimetres, and would never be learnt with more."""
 MOVES_M_S = 0.02
 """A foot that is slower may be held by something."""
 EXPLAINS, SURE = 0.5, 0.75
