@@ -45,7 +45,7 @@ def test_bounded_least_squares_is_that_of_scipy():
 
 def test_rotors_ten_times_as_heavy_as_the_legs_are_learnt():
     """Untold, the quadruped fell or erred by .14 rad. MuJoCo's armature is the judge."""
-    walked, error = walk("quadruped", 2.5, rotor_inertia_kg_m2=0.01)
+    walked, error = walk("quadruped", 3.0, rotor_inertia_kg_m2=0.01)
     inertia, *friction = walked.controller.period.motors
     np.testing.assert_allclose(inertia[3:6], 0.01, rtol=0.1)
     assert np.abs(friction).max() < 0.1

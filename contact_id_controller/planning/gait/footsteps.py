@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import cmath
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from contact_id_controller.planning.gait.base_motion import BaseMotion, Fading
 from contact_id_controller.planning.gait.foot_path import (
+    LIFTING,
     STEEPEST,
     FootPath,
     Stance,
@@ -41,14 +42,38 @@ SPEED_SHARE = 0.6
 """Of the speed that a leg's joints allow a foot in the standing posture, which a swing may take: at its ends legs are
 longer, and the joints also lift the foot."""
 
+LIFT_SHARE = 1.15
+"""Of the speed upwards that a leg's joints allow a foot there, which a swing may take: folded legs are faster."""
+
 SHORTEST_STANCE = 0.5
 """Duty factor below which no stance is shortened: a trot then always has two feet on the ground."""
+
+SHORTEST_CYCLE = 0.5
+"""Of the period that is set, below which no cycle is shortened: joints accelerate four times as much."""
 
 DIFFERENCE_S = 1e-3
 """Of the nominal places of the feet, from which their speed is computed."""
 
 LAST_CYCLES = 4
 """Cycles after which it stands anyway."""
+
+
+class LegLimits(NamedTuple):
+    """What all legs allow their feet: speeds, m/s, horizontally and upwards.
+
+    Of each leg, in the base frame, hips (L,) complex, m: from the foot to below the hip; reach (L,) m: from there.
+    """
+
+    speed_m_s: float
+    lift_speed_m_s: float
+    hips: np.ndarray
+    reach_m: np.ndarray
+
+    def half_stride(self, way: complex) -> float:
+        """How far, m, every foot may be from its nominal place, along a way, of length 1, or back."""
+        along = np.abs(np.real(self.hips * np.conj(way)))
+        rest = self.reach_m**2 - np.abs(self.hips) ** 2 + along**2
+        return float(np.min(np.sqrt(np.maximum(rest, 0.0)) - along))
 
 
 class Footsteps:
@@ -59,7 +84,7 @@ class Footsteps:
         ground: under the feet.
         home: (L, 2) nominal places of the feet relative to the base, m, base axes.
         switch_s: switches up to this long after the start of a plan count as past.
-        foot_speed_m_s: horizontal, that every leg's joints allow its foot; infinite: any.
+        limits: of the legs.
     """
 
     def __init__(
@@ -68,11 +93,11 @@ class Footsteps:
         ground: Ground,
         home: np.ndarray,
         switch_s: float,
-        foot_speed_m_s: float = np.inf,
+        limits: LegLimits,
     ):
         self._settings, self._ground = settings, ground
         self._home = home[:, 0] + 1j * home[:, 1]
-        self._switch_s, self._foot_speed_m_s = switch_s, foot_speed_m_s
+        self._switch_s, self._limits = switch_s, limits
         self._missed_s = 0.0
         self._gait = gait_of(settings, self._home, settings.gait)
         self._changed = False
@@ -126,7 +151,8 @@ class Footsteps:
                 clock = GaitClock(max([start_s, *landings]), *self._gait)
                 self._changed = False
             self.clock = self._fitted(clock, start_s, base)
-            self._missed_s = max(0.0, self.clock.swing_s - clock.swing_s)
+            changed_s = abs(self.clock.period_s - clock.period_s)
+            self._missed_s = max(0.0, self.clock.swing_s - clock.swing_s) + changed_s
         elif self.clock is not None:
             if self._idle_since_s is None:
                 self._idle_since_s = start_s
@@ -137,23 +163,41 @@ class Footsteps:
                 self.clock = None
 
     def _fitted(self, clock: GaitClock, start_s: float, base: BaseMotion) -> GaitClock:
-        """Swings as long as the joints' speed asks for, at the cost of the stances; touchdowns stay.
-
-        A foot that goes v T in its swing of duration s is, with a profile whose largest slope is k, at most
-        k v T / s - v faster than the base.
-        """
+        """Swings as long as the joints' speed asks for, at the cost of the stances, cycles as short as reach does."""
         gait = self._gait
-        speed = max(self._speed_of_feet(t, base) for t in (start_s, start_s + gait.period_s))
-        slope = STEEPEST[self._settings.swing_profile]
-        needed_s = slope * speed * gait.period_s / (SPEED_SHARE * self._foot_speed_m_s + speed)
-        duty = min(gait.duty_factor, max(SHORTEST_STANCE, 1.0 - needed_s / gait.period_s))
-        return dataclasses.replace(clock, duty_factor=duty)
+        ways = [self._way_of_feet(t, base) for t in (start_s, start_s + gait.period_s)]
+        way = max(ways, key=abs)
+        speed, period_s = abs(way), gait.period_s
+        if speed > 0.0:
+            stance_s = 2.0 * self._limits.half_stride(way / speed) / speed
+            shorter_s = max(stance_s / self._duty(speed, period_s), SHORTEST_CYCLE * period_s)
+            period_s = min(period_s, shorter_s)
+        duty = self._duty(speed, period_s)
+        begun = (start_s - clock.start_s) / clock.period_s
+        return dataclasses.replace(
+            clock, start_s=start_s - begun * period_s, period_s=period_s, duty_factor=duty
+        )
 
-    def _speed_of_feet(self, t_s: float, base: BaseMotion) -> float:
-        """Largest horizontal speed, m/s, of the nominal places of the feet at a time."""
+    def _duty(self, speed: float, period_s: float) -> float:
+        """Duty factor with which feet can swing at a speed of the base, m/s.
+
+        A foot that goes v T in its swing of duration s is, where its profile has the slope k, at k v T / s - v from the
+        base; where it rises fastest it goes k_z h / s upwards.
+        """
+        limits, profile = self._limits, self._settings.swing_profile
+        way = speed * period_s
+        needed_s = STEEPEST[profile] * way / (SPEED_SHARE * limits.speed_m_s + speed)
+        rising, along = LIFTING[profile]
+        rise_s = rising * self._settings.step_height_m / limits.lift_speed_m_s
+        share = LIFT_SHARE + speed / limits.speed_m_s
+        needed_s = max(needed_s, (along * way / limits.speed_m_s + rise_s) / share)
+        return min(self._gait.duty_factor, max(SHORTEST_STANCE, 1.0 - needed_s / period_s))
+
+    def _way_of_feet(self, t_s: float, base: BaseMotion) -> complex:
+        """Fastest horizontal velocity, m/s in the base frame, of the nominal places of the feet at a time."""
         (p0, yaw0), (p1, yaw1) = base.pose(t_s), base.pose(t_s + DIFFERENCE_S)
         way = p1 - p0 + self._home * (cmath.exp(1j * yaw1) - cmath.exp(1j * yaw0))
-        return float(np.abs(way).max() / DIFFERENCE_S)
+        return complex(way[np.abs(way).argmax()] / DIFFERENCE_S * cmath.exp(-1j * yaw0))
 
     def extend(
         self,

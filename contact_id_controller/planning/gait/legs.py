@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pinocchio as pin
 
@@ -62,7 +64,7 @@ class Legs:
     def hips(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Second moved joint (L, 3) of each leg, base axes, m, and how far from it the foot gets (L,).
 
-        At actuated joints (na,); the axes of second and third joint are taken to be parallel.
+        At actuated joints (na,), within the limits of the third; its axis and the second's are taken to be parallel.
         """
         q = self.configuration(joints)
         feet, data = self.centers(q), self.data
@@ -73,8 +75,15 @@ class Legs:
             hip, knee = (data.oMi[owner[int(k)]].translation for k in columns[1:])
             axis, parts = axes[:, columns[2]], np.array([knee - hip, feet[leg] - knee])
             along = parts @ axis
-            across = np.linalg.norm(parts - np.outer(along, axis), axis=1)
-            hips[leg], reach[leg] = hip, np.hypot(across.sum(), along.sum())
+            thigh, shank = parts - np.outer(along, axis)
+            # Straight at this angle of the third joint, or at its limit next to it.
+            straight = joints[self.columns[leg, 2]] - math.atan2(
+                np.cross(thigh, shank) @ axis, thigh @ shank
+            )
+            bent = straight - min(max(straight, self.lower[leg, 2]), self.upper[leg, 2])
+            sizes = np.linalg.norm(thigh), np.linalg.norm(shank)
+            across = abs(sizes[0] + sizes[1] * np.exp(1j * bent))
+            hips[leg], reach[leg] = hip, np.hypot(across, along.sum())
         return hips, reach
 
     def body(self, joints: np.ndarray) -> Body:
@@ -105,8 +114,8 @@ class Legs:
             coupling=coupling,
         )
 
-    def foot_speed(self, joints: np.ndarray) -> float:
-        """Speed, m/s, relative to the base, that each foot can have in every horizontal direction.
+    def foot_speed(self, joints: np.ndarray) -> tuple[float, float]:
+        """Speed, m/s, relative to the base, that each foot can have in every horizontal direction, and upwards.
 
         At actuated joints (na,), by the speed limits of the moved joints; infinite without any.
         """
@@ -115,13 +124,14 @@ class Legs:
         pin.updateFramePlacements(model, data)
         angles = np.arange(0.0, np.pi, np.pi / 8)
         ways = np.array([np.cos(angles), np.sin(angles), np.zeros_like(angles)])
-        slowest = np.inf
+        ways = np.column_stack([ways, [0.0, 0.0, 1.0]])
+        slowest = np.full(len(ways.T), np.inf)
         for frame, columns in zip(self._frames, self.columns):
             jacobian = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)[:3]
             rates = np.linalg.pinv(jacobian[:, self.robot.actuated[columns]]) @ ways
             shares = np.abs(rates) / self.robot.velocity_limits[columns, None]
-            slowest = min(slowest, 1.0 / max(float(shares.max()), 1e-9))
-        return slowest
+            slowest = np.minimum(slowest, 1.0 / np.maximum(shares.max(axis=0), 1e-9))
+        return float(slowest[:-1].min()), float(slowest[-1])
 
     def chains(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Each leg as a product of exponentials, in base axes.

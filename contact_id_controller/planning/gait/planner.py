@@ -20,7 +20,7 @@ from contact_id_controller.planning.gait.base_motion import (
 )
 from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
 from contact_id_controller.planning.gait.foot_path import KINDS
-from contact_id_controller.planning.gait.footsteps import Footsteps
+from contact_id_controller.planning.gait.footsteps import Footsteps, LegLimits
 from contact_id_controller.planning.gait.gaits import check_gait
 from contact_id_controller.planning.gait.ground import Surface, make_ground, plane
 from contact_id_controller.planning.gait.joint_motion import (
@@ -67,6 +67,12 @@ MAX_YAW_ACCELERATION_RAD_S2 = 4.0
 
 GROUND_TIME_CONSTANT_S = 0.1
 """With which height, roll and pitch of the base follow the feet; docs/walking.md."""
+
+DEFICIT_TIME_CONSTANT_S = 1.0
+"""Over which the speed along the command that the base lacks is averaged: some cycles of a gait."""
+
+LARGEST_DEFICIT = 0.1
+"""Of the commanded speed, that is added to it at most."""
 
 RESTART_DISTANCE_M, RESTART_TURN_RAD = 0.1, 1.0
 """A base or a standing foot farther from the plan than this, or a base turned further, was carried or
@@ -118,6 +124,7 @@ class GaitPlanner:
         self._epoch_s = 0.0
         self._base: BaseMotion | None = None
         self._support_motion: SupportMotion | None = None
+        self._deficit = 0.0
         self._stand_until_s = 0.0
         self._last: Plan | None = None
         self._motion: PlannedMotion | None = None
@@ -187,7 +194,8 @@ class GaitPlanner:
         command = self._command(start_s, measured)
         slip = measured.velocity - self._base.velocity(now_s)
         last = self._base
-        self._base = self._continue_base(now_s, start_s, measured, command)
+        wanted = self._with_deficit(command, slip, start_s)
+        self._base = self._continue_base(now_s, start_s, measured, wanted)
         moves = command.moves or abs(self._base.velocity(start_s)) > SLOW_M_S
         # A foot out of reach cannot stand: step home, without any command.
         moves = moves or (bool(self._far_legs()) and start_s >= self._stand_until_s)
@@ -227,14 +235,12 @@ class GaitPlanner:
         self._above_feet_m = above_m - settings.foot_radius_m
         self._hips, self._reach_m = self._legs.hips(posture)
         self._body, self._support_motion = self._legs.body(posture), None
-        self._beside_m = np.linalg.norm((centers - self._hips)[:, :2], axis=1)
-        self._footsteps = Footsteps(
-            settings,
-            self._ground,
-            centers[:, :2],
-            2.0 * SWITCH_S,
-            self._legs.foot_speed(posture),
-        )
+        beside = centers - self._hips
+        self._beside_m = np.linalg.norm(beside[:, :2], axis=1)
+        reach = np.sqrt(np.maximum((REACH_SHARE * self._reach_m) ** 2 - beside[:, 2] ** 2, 0.0))
+        hips = beside[:, 0] + 1j * beside[:, 1]
+        limits = LegLimits(*self._legs.foot_speed(posture), hips, reach)
+        self._footsteps = Footsteps(settings, self._ground, centers[:, :2], 2.0 * SWITCH_S, limits)
         self._footsteps.take_gait(self._gait)
 
     def _without_sway(self, now_s: float, measured: Measured) -> Measured:
@@ -279,7 +285,7 @@ class GaitPlanner:
         self._base = BaseMotion(
             LEAD_TIME_S, rest(measured.position), rest(measured.yaw), tilt, sway
         )
-        self._motion = None
+        self._motion, self._deficit = None, 0.0
         self._first_joints, self._first_centers = joints, measured.centers
 
     def _command(self, start_s: float, measured: Measured) -> VelocityCommand:
@@ -294,6 +300,21 @@ class GaitPlanner:
                 heading = cmath.exp(1j * self._base.pose(start_s)[1])
                 command = dataclasses.replace(command, velocity=command.velocity * heading)
         return VelocityCommand() if start_s < self._stand_until_s else command
+
+    def _with_deficit(
+        self, command: VelocityCommand, slip: complex, start_s: float
+    ) -> VelocityCommand:
+        """A command faster by what the base is slower than planned, on average; slip: its velocity less the planned one."""
+        speed = abs(command.velocity)
+        if speed == 0.0:
+            self._deficit = 0.0
+            return command
+        along = float(np.real(slip * np.conj(command.velocity))) / speed
+        share = min((start_s - self._base.start_s) / DEFICIT_TIME_CONSTANT_S, 1.0)
+        deficit, most = self._deficit - share * (along + self._deficit), LARGEST_DEFICIT * speed
+        self._deficit = min(max(deficit, -most), most)
+        faster = command.velocity * (1.0 + self._deficit / speed)
+        return dataclasses.replace(command, velocity=faster)
 
     def _continue_base(
         self, now_s: float, start_s: float, measured: Any, command: Any
