@@ -10,7 +10,6 @@ import numpy as np
 
 from contact_id_controller.planning.gait.base_motion import BaseMotion, Fading
 from contact_id_controller.planning.gait.foot_path import (
-    LIFTING,
     STEEPEST,
     FootPath,
     Stance,
@@ -42,9 +41,6 @@ SPEED_SHARE = 0.6
 """Of the speed that a leg's joints allow a foot in the standing posture, which a swing may take: at its ends legs are
 longer, and the joints also lift the foot."""
 
-LIFT_SHARE = 1.15
-"""Of the speed upwards that a leg's joints allow a foot there, which a swing may take: folded legs are faster."""
-
 SHORTEST_STANCE = 0.5
 """Duty factor below which no stance is shortened: a trot then always has two feet on the ground."""
 
@@ -59,13 +55,12 @@ LAST_CYCLES = 4
 
 
 class LegLimits(NamedTuple):
-    """What all legs allow their feet: speeds, m/s, horizontally and upwards.
+    """What all legs allow their feet: a horizontal speed, m/s.
 
     Of each leg, in the base frame, hips (L,) complex, m: from the foot to below the hip; reach (L,) m: from there.
     """
 
     speed_m_s: float
-    lift_speed_m_s: float
     hips: np.ndarray
     reach_m: np.ndarray
 
@@ -181,16 +176,11 @@ class Footsteps:
     def _duty(self, speed: float, period_s: float) -> float:
         """Duty factor with which feet can swing at a speed of the base, m/s.
 
-        A foot that goes v T in its swing of duration s is, where its profile has the slope k, at k v T / s - v from the
-        base; where it rises fastest it goes k_z h / s upwards.
+        A foot that goes v T in its swing of duration s is, with a profile whose largest slope is k, at most
+        k v T / s - v faster than the base.
         """
-        limits, profile = self._limits, self._settings.swing_profile
-        way = speed * period_s
-        needed_s = STEEPEST[profile] * way / (SPEED_SHARE * limits.speed_m_s + speed)
-        rising, along = LIFTING[profile]
-        rise_s = rising * self._settings.step_height_m / limits.lift_speed_m_s
-        share = LIFT_SHARE + speed / limits.speed_m_s
-        needed_s = max(needed_s, (along * way / limits.speed_m_s + rise_s) / share)
+        slope = STEEPEST[self._settings.swing_profile]
+        needed_s = slope * speed * period_s / (SPEED_SHARE * self._limits.speed_m_s + speed)
         return min(self._gait.duty_factor, max(SHORTEST_STANCE, 1.0 - needed_s / period_s))
 
     def _way_of_feet(self, t_s: float, base: BaseMotion) -> complex:
