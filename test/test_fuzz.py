@@ -570,6 +570,7 @@ def test_one_stamp_of_another_time_begins_no_plan_anew(context, wrong_ns):
 
     node = GaitPlannerNode(**with_options(context, given()))
     doors, begun, plans = heard(node), [], []
+    node._heard = True  # as if somebody listened to its plans
     reset, plan = node.planner.reset, node.planner.plan
     node.planner.reset = lambda: (begun.append(True), reset())
     node.planner.plan = lambda *state: (plans.append(state[0]), plan(*state))[1]

@@ -11,7 +11,6 @@ from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.geometry import HeightField
 from contact_id_controller.geometry.terrain import ball_points
 from contact_id_controller.planning.gait.ground import FeltGround, MappedGround, plane
-from contact_id_controller.planning.gait.legs import Legs
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from experiments.papers.terrains import bumpy_field
 
@@ -163,21 +162,6 @@ def test_the_base_goes_down_as_far_as_the_legs_need_to_reach_the_next_stair():
         plans = walk.walk(5.0)
         assert not any(plan.unreachable for plan in plans)
         assert walk.feet(walk.q)[:2, 2] == pytest.approx(rise + RADIUS_M, abs=1e-3)
-
-
-@pytest.mark.parametrize("name", sorted(ROBOTS))
-def test_a_leg_reaches_as_far_as_is_said(name):
-    robot = ROBOTS[name]
-    model, rng = robot.model(), np.random.default_rng(5)
-    legs = Legs(model, robot.settings().feet)
-    hips, reach = legs.hips(np.array(robot.posture))
-    q = np.array(robot.posture)
-    farthest = np.zeros(4)
-    for knee in np.linspace(-np.pi, np.pi, 721):
-        q[legs.columns[:, 1]], q[legs.columns[:, 2]] = rng.uniform(-3.0, 3.0), knee
-        distance = np.linalg.norm(legs.centers(legs.configuration(q)) - hips, axis=1)
-        farthest = np.maximum(farthest, distance)
-    assert farthest == pytest.approx(reach, rel=1e-3) and (farthest <= reach + 1e-9).all()
 
 
 def test_successive_plans_on_a_map_join_without_a_jump():

@@ -23,6 +23,7 @@ from contact_id_controller.kernels.dense import (
 )
 
 TOUCHING_SPEED = 0.05  # m/s; a contact touches when its gap allows no more closing speed than this
+HOVERING_SPEED = 2e-3  # m/s; a contact at rest is above the ground by less of it
 LIFT_ACCELERATION = 5.0  # m/s2; plans that part a contact faster than this lift it off on purpose
 CHANGE_WEIGHT = 1e-9  # weight of delta against the contradiction, relative to traces
 REFINEMENTS = 6
@@ -165,7 +166,8 @@ def _release_nearing(gap_speed, mu, place, rows, speed, held):
     released = 0
     for r in range(rows):
         i = place[r] // 3
-        if place[r] % 3 == 0 and mu[i] < np.inf and -gap_speed[i] <= speed[r] < 0.0:
+        hovers = gap_speed[i] > HOVERING_SPEED and mu[i] < np.inf
+        if place[r] % 3 == 0 and hovers and -gap_speed[i] <= speed[r] < 0.0:
             held[i] = False
             released += 1
     return released
