@@ -7,8 +7,10 @@ from paths import ROOT
 
 from contact_id_controller.commands import demo
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.runs.estimated_state import FILTER_S
-from contact_id_controller.runs.setup import ESTIMATOR, make_setup
+from contact_id_controller.runs.estimated_state import ESTIMATOR, FILTER_S
+from contact_id_controller.runs.setup import (
+    make_setup,
+)
 
 
 def test_nobody_but_the_report_hears_the_oracle(tmp_path):

@@ -26,8 +26,13 @@ from contact_id_controller.exceptions import ConfigurationError, RecordError
 from contact_id_controller.exit_codes import DONE, REFUSED
 from contact_id_controller.logs.bag_log import read_bag_log
 from contact_id_controller.ros.packed import stamp_ns
+from contact_id_controller.runs.estimated_state import ESTIMATOR
 from contact_id_controller.runs.ros_run import PARAMETERS, run_nodes
-from contact_id_controller.runs.setup import CONTROLLER_RECORD, ESTIMATOR, make_setup, read_setup
+from contact_id_controller.runs.setup import (
+    CONTROLLER_RECORD,
+    make_setup,
+    read_setup,
+)
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.view.bag import Bag, Message, find_bag, read_bag
 from contact_id_controller.view.replay import UNSENT, Replay

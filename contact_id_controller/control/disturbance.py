@@ -275,10 +275,9 @@ def observe(time_s, period):
         doubt = not _bounded(rest, period.settings.bounds)
     if not doubt:
         period.seen_s[2] += elapsed
-    observed_s = min(FIRST_S + period.seen_s[2], OBSERVED_S)
-    if period.settings.soles:
-        # A push is answered by the base's feedback: fed forward besides, it asks of soles twice what stops it.
-        observed_s = PAYLOAD_S
+    # A push is answered by the base's feedback: fed forward besides, it asks of soles twice what stops it.
+    quick_s = min(FIRST_S + period.seen_s[2], OBSERVED_S)
+    observed_s = PAYLOAD_S if period.settings.soles else quick_s
     assign(period.before, period.v)
     assign(period.sensed_before, period.sensed_v)
     for i in range(BASE):

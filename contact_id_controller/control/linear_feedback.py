@@ -1,8 +1,8 @@
 """Torques with the feedback of the solved problem, for a robot's side that is never late.
 
 Each solution is commanded as a ``StateFeedback``: its torques, its state and the derivative of the torques by
-the state with the active set held (``state_gain``). Where the solution has none, a foot lands, or a force is at the edge of its cone,
-the local feedback of the joints (``torques_ahead.local_gains``) stands in.
+the state with the active set held (``state_gain``). Where the solution has none, a foot lands, or a force is at the
+edge of its cone, the local feedback of the joints (``torques_ahead.local_gains``) stands in.
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@ from contact_id_controller.check.config import check_file
 from contact_id_controller.check.findings import ERROR
 from contact_id_controller.files import make_folder
 from contact_id_controller.report.report import PAGE, RunReport, write_index, write_report
+from contact_id_controller.runs.estimated_state import ESTIMATOR
 from contact_id_controller.runs.preparation import end_on_signals
 from contact_id_controller.runs.progress import telling
 from contact_id_controller.runs.record import merge_records
 from contact_id_controller.runs.ros_run import prepare_folder, run_nodes
 from contact_id_controller.runs.setup import (
     CONTROLLER_RECORD,
-    ESTIMATOR,
     ESTIMATOR_RECORD,
     NODE_RECORDS,
     ROBOT_RECORD,

@@ -11,9 +11,12 @@ from contact_id_controller.estimation.pipeline import EstimationPipeline, Pipeli
 from contact_id_controller.exceptions import SimulationError
 from contact_id_controller.models import row_of
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.settings.robot_rows import SAME_ROBOT
 from contact_id_controller.simulation.sensor_noise import SensorNoise, SimulatedSensors, preset
 from contact_id_controller.state import RobotState
 
+ESTIMATOR = "dynamics_estimator"
 FILTER_S = 0.005
 """Of noisy joint velocities of a robot on soles, whose torques then change a sixth as fast; on round feet a tenth less, and
 slips are seen later (.0088 rad of error on ice, not .0065)."""
@@ -30,6 +33,12 @@ def controller_changes(given: Mapping[str, Any], sensors: str) -> dict[str, Any]
     if given.get("soles") and preset(sensors).velocity_noise_rad_s:
         changes["joint_velocity_filter_s"] = given.get("joint_velocity_filter_s", FILTER_S)
     return changes
+
+
+def estimator_parameters(file: ParameterFile, controller: Mapping[str, Any]) -> dict[str, Any]:
+    """The estimator's parameters in a robot's file; what its section lacks of the robot is as in the controller's."""
+    same = {name: controller[name] for name in SAME_ROBOT if name in controller}
+    return {**same, **(file.section(ESTIMATOR) if ESTIMATOR in file else {})}
 
 
 def estimator_changes(settings: ControllerSettings) -> dict[str, Any]:

@@ -30,13 +30,12 @@ from contact_id_controller.plans.low_level import DriveFeedback, LowLevelCommand
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.state_feedback import LinearFeedback, StateFeedback
 from contact_id_controller.robot import RobotModel, resolve_urdf
-from contact_id_controller.runs.estimated_state import EstimatedState
+from contact_id_controller.runs.estimated_state import EstimatedState, estimator_parameters
 from contact_id_controller.runs.record import Estimated, RecordBuilder, RunRecord
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.settings.robot_rows import SAME_ROBOT
 from contact_id_controller.simulation.recording import FallDetector
 from contact_id_controller.state import RobotState
 
@@ -73,9 +72,8 @@ def section(name: str, node: str, **changes: Any) -> dict[str, Any]:
 
 
 def _file(name: str) -> ParameterFile:
-    return ParameterFile(
-        Path(name) if name.endswith(".yaml") else resolve_urdf(f"{CONFIG}/{name}.yaml")
-    )
+    own = name.endswith(".yaml")
+    return ParameterFile(Path(name) if own else resolve_urdf(f"{CONFIG}/{name}.yaml"))
 
 
 def controller_settings(
@@ -106,10 +104,8 @@ def estimated_state(
         true_forces: see ``EstimatedState``.
         changes: of the section.
     """
-    file = _file(name)
-    own = file.section("dynamics_estimator") if "dynamics_estimator" in file else {}
-    same = {key: value for key, value in file.section("controller").items() if key in SAME_ROBOT}
-    settings = DynamicsEstimatorSettings.from_mapping({**same, **own, **changes})
+    own = estimator_parameters(_file(name), section(name, "controller"))
+    settings = DynamicsEstimatorSettings.from_mapping({**own, **changes})
     pipeline = EstimationPipeline(
         world.robot, settings.foot_frames, settings.foot_radii_m, settings.pipeline
     )
@@ -251,10 +247,11 @@ class InProcessRun:
             estimated = None
         else:
             self.believed = self._estimator.after(self.controller, self.state)
-            self._contact = self._estimator.estimate.contact[
+            told = self._estimator.estimate
+            self._contact = told.contact[
                 self.controller.feet.foot
-            ]  # corners of soles
-            estimated = self.controller.over_contacts(self._estimator.estimate.world_forces)
+            ]  # a sole's holds for its corners
+            estimated = self.controller.over_contacts(told.world_forces)
         # A foot that lands bounces: between two plans one touch is enough.
         self._touched = self._contact if self._touched is None else self._touched | self._contact
         self._periods += 1

@@ -9,6 +9,7 @@ from pathlib import Path
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.files import check_free, make_folder
 from contact_id_controller.kernels.compile_progress import SIGN
+from contact_id_controller.runs.estimated_state import ESTIMATOR
 from contact_id_controller.runs.processes import (
     NodeGroup,
     free_domain,
@@ -18,7 +19,6 @@ from contact_id_controller.runs.processes import (
 )
 from contact_id_controller.runs.progress import ProgressBar
 from contact_id_controller.runs.setup import (
-    ESTIMATOR,
     NODE_RECORDS,
     RECORD,
     RunSetup,

@@ -18,8 +18,10 @@ from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.ros.scheduling import Scheduling, cores, priority
 from contact_id_controller.runs.estimated_state import (
+    ESTIMATOR,
     controller_changes,
     estimator_changes,
+    estimator_parameters,
 )
 from contact_id_controller.runs.joint_motion_file import SECTION as MOTION
 from contact_id_controller.runs.joint_motion_file import joint_motion
@@ -34,13 +36,11 @@ from contact_id_controller.settings.parameter_file import (
     write_parameters,
 )
 from contact_id_controller.settings.robot_files import file_of, robots
-from contact_id_controller.settings.robot_rows import SAME_ROBOT
 from contact_id_controller.settings.shared_rows import LOCAL_GAINS
 from contact_id_controller.simulation.sensor_noise import preset
 
 NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
 WHOLE_BODY = "kinodynamic_planner"
-ESTIMATOR = "dynamics_estimator"
 MOVERS = {
     PLANNER: "for a robot that walks",
     WHOLE_BODY: "for one that steps over footholds",
@@ -382,10 +382,8 @@ def _estimate(parameters: dict[str, Any], file: ParameterFile, mode: str, folder
     controller, simulated = (parameters[name] for name in NEEDED)
     if not controller.get("floating_base", True):
         raise ConfigurationError("state 'estimated' is for a robot with a floating base")
-    shared = {name: controller[name] for name in SAME_ROBOT if name in controller}
     parameters[ESTIMATOR] = {
-        **shared,
-        **(file.section(ESTIMATOR) if ESTIMATOR in file else {}),
+        **estimator_parameters(file, controller),
         "mode": mode,
         "autostart": True,
         "use_sim_time": True,

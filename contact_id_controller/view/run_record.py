@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from contact_id_controller.runs.estimated_state import ESTIMATOR
 from contact_id_controller.runs.record import RunRecord, merge_records
 from contact_id_controller.runs.setup import (
     CONTROLLER_RECORD,
-    ESTIMATOR,
     ESTIMATOR_RECORD,
     RECORD,
     ROBOT_RECORD,

@@ -186,8 +186,8 @@ def sample_base(times, tracks, rates, tilt, tilt_time, sway, linear, rotation, s
 
     tracks (2, 5) complex, horizontal x + iy and yaw: position, rate, target, offset, its rate; rates
     (2, 3): turn, time constants of track and offset; tilt: as in ``sample_tilt``; sway (3, p, 5) displacement
-    along the heading, x, y, height, roll, pitch, and its derivatives. Out: linear (3, p, 3) position and derivatives; rotation (p, 3, 3); spins (2, p, 3) velocity and acceleration, world frame;
-    quaternion (p, 4) xyzw.
+    along the heading, x, y, height, roll, pitch, and its derivatives. Out: linear (3, p, 3) position and
+    derivatives; rotation (p, 3, 3); spins (2, p, 3) velocity and acceleration, world frame; quaternion (p, 4) xyzw.
     """
     lean, angles = np.empty((3, 3)), np.empty((3, 3))
     for k in range(times.shape[0]):
