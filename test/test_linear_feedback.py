@@ -163,7 +163,7 @@ def test_limits_hold_between_solutions_and_saturated_joints_are_not_led():
 
 def test_a_solution_without_derivative_gets_the_joints_feedback(monkeypatch):
     guard, rotors = quadruped_guard(**LINEAR), np.linspace(0.001, 0.012, 12)
-    monkeypatch.setattr(StateGain, "compute", lambda *_: None)
+    monkeypatch.setattr(StateGain, "compute", lambda *_, lasting: None)
     send(guard, 0)
     assert guard.ahead.substituted == 1
     robot, gain = guard.controller.robot, guard.command.gain

@@ -45,9 +45,9 @@ class LinearSteps(HeldSteps):
         """
         out, points = self.command, self._gain.points(state.v)
         # A foot that lands bounces, and is in the air by the time that the command acts.
-        lands, gain = points.land(result.contact, state.v), None
-        if not lands and self._gain.lasts(result):
-            gain = self._gain.compute(state, result, points)
+        gain = None
+        if not points.land(result.contact, state.v):
+            gain = self._gain.compute(state, result, points, lasting=True)
         if gain is None or np.abs(gain).max() > GREATEST_LOCAL_GAIN:
             self.substituted += 1
             gain = self._of_joints(state.q)

@@ -112,16 +112,29 @@ class StateGain:
         self._drift_share = float(settings.velocity_product_term)
 
     def compute(
-        self, state: RobotState, result: StepResult, points: Points | None = None
+        self,
+        state: RobotState,
+        result: StepResult,
+        points: Points | None = None,
+        lasting: bool = False,
     ) -> np.ndarray | None:
         """K = -d tau / d (q, v), (na, 2 nv), of the step just taken: N·m per rad or m, then per rad/s or m/s.
 
         Rows of joints at a limit are zero. None where the solution has no derivative: its status is not solved, or a
-        foot is being stopped within the period. points: of its state, where they are known already.
+        foot is being stopped within the period.
+
+        Args:
+            points: of its state, where they are known already.
+            lasting: None, too, where the active set does not outlast a small change of the state. At the edges of
+                cones few directions in which forces may change can make the gain ten times as large: a robot whose
+                commands came 1 to 3 periods late was driven by it from one edge to the other.
         """
         controller = self._controller
         solution = result.solution
         if solution is None or solution.status != SOLVED or controller.workings.stops_early:
+            return None
+        active: ActiveSet = controller.row.read_active_set(solution, controller.workings.options)
+        if lasting and not active.is_whole:
             return None
         q, v = state.q, state.v
         points = self.points(v) if points is None else points
@@ -129,28 +142,13 @@ class StateGain:
             wanted = self._wanted_acceleration(q, v, result.limits)
             planned = self._consistent(points, wanted)
             contact = np.flatnonzero(result.contact)
-            here, active = (
-                points.of(contact),
-                controller.row.read_active_set(solution, controller.workings.options),
-            )
+            here = points.of(contact)
             held = self._held(solution, contact, here, active, v, planned)
             gain = -self._torques(solution, here, active, q, v, held, result)
         except np.linalg.LinAlgError:
             return None
         gain[result.limits != 0] = 0.0
         return gain if np.isfinite(gain).all() else None
-
-    def lasts(self, result: StepResult) -> bool:
-        """Whether the active set of a step's solution outlasts a small change of the state.
-
-        At the edges of cones it does not, and few directions in which forces may change can make the gain ten times as
-        large: a robot whose commands came 1 to 3 periods late was driven by it from one edge to the other.
-        """
-        solution, controller = result.solution, self._controller
-        if solution is None or solution.status != SOLVED:
-            return False
-        active: ActiveSet = controller.row.read_active_set(solution, controller.workings.options)
-        return active.is_whole
 
     def points(self, v: np.ndarray) -> Points:
         """All contacts of the feet, in contact or not, at the state of the step just taken; v (nv,)."""
