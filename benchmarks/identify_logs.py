@@ -116,7 +116,7 @@ def main() -> None:
     for name in ("kuka", "ur10e", "tiago"):
         parser.add_argument(f"--{name}", type=Path, help="copy of its repository")
     given = parser.parse_args()
-    print("| log | joint | URDF | identified | ratio | alone | R² URDF | R² | R², standing too |\n"
+    print("| log | joint | URDF | identified | ratio | alone | R² URDF | R² | R², all samples |\n"
           + "|---" * 9 + "|")  # fmt: skip
     if given.kuka is not None:
         for which in KUKA_LOGS:

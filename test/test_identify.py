@@ -223,7 +223,9 @@ def test_a_fit_that_gains_nothing_is_not_refused():
     torque = right.torque(q, v, a) - ROTOR * a + noise
     found = identify(Log(t, tuple(right.names), q, effort=torque, source="made"), UR5)
     assert 1.0 < found.judged.ratio.max() < 1.05 and not found.judged.worse.any()
-    assert "Do not use it" not in "\n".join(lines(found, told(found.robot, found.fit)))
+    assert "Do not use the identified model" not in "\n".join(
+        lines(found, told(found.robot, found.fit))
+    )
 
 
 @pytest.mark.parametrize("sd, refused", [(0.05, True), (0.2, False)])
@@ -232,7 +234,10 @@ def test_a_ratio_refuses_a_fit_only_beyond_chance(found, sd, refused):
     judged = found.judged
     judged = dataclasses.replace(judged, after=ratio * judged.before, ratio_sd=np.full(6, sd))
     text = "\n".join(lines(dataclasses.replace(found, judged=judged), told(found.robot, found.fit)))
-    said = "Do not use it: residuals are larger than those of the URDF with friction, by more than chance: shoulder_lift_joint."
+    said = (
+        "Do not use the identified model: its residuals exceed those of the URDF with friction, beyond chance, "
+        "at: shoulder_lift_joint."
+    )
     assert (said in text) == refused and f"1.30 ± {sd:.2f}" in text
 
 
@@ -242,8 +247,8 @@ def test_a_joint_that_is_not_explained_at_all_is_told(found):
     judged = dataclasses.replace(found.judged, after=left)
     sure = told(found.robot, found.fit)
     text = "\n".join(lines(dataclasses.replace(found, judged=judged), sure))
-    assert "Not explained" in text and "varies: wrist_2_joint." in text
-    assert "Not explained" not in "\n".join(lines(found, sure))
+    assert "Negative R²" in text and "torque) at: wrist_2_joint." in text
+    assert "Negative R²" not in "\n".join(lines(found, sure))
 
 
 def test_drives_are_recovered_within_their_standard_deviations(found):
@@ -340,7 +345,7 @@ def test_currents_give_torque_constants_where_gravity_does(truth):
     assert abs(error[1] - error[2]) < 3.0 * sure.gain_sd[1:3].max()
     assert (np.abs(error[1:3]) < 0.25).all()  # the scale is that of the URDF's masses
     assert (found.judged.after < 1.3 * NOISE_NM / np.abs(CONSTANTS)).all()
-    assert any("Currents tell no scale" in line for line in lines(found, sure))
+    assert any("Currents do not determine the scale" in line for line in lines(found, sure))
 
 
 def test_a_log_with_both_gives_torque_constants_directly(truth):

@@ -179,16 +179,16 @@ def test_whatever_happens_no_torque_goes_out_of_a_latched_state():
 def test_the_pace_of_a_simulation_is_a_mean_and_never_faster_than_the_clock():
     pace = Pace()
     for k in range(300):
-        pace.state(1e-3 * k, 1e-4 * k)
+        pace.observe(1e-3 * k, 1e-4 * k)
     assert pace.factor == 1.0
     pace = Pace()
     for k in range(300):
-        pace.state(1e-3 * k, 1e-2 * k)
+        pace.observe(1e-3 * k, 1e-2 * k)
     assert pace.factor == pytest.approx(10.0)
-    pace.state(0.3, 3.0 + 0.05)  # one state late by five of its periods
+    pace.observe(0.3, 3.0 + 0.05)  # one state late by five of its periods
     assert 10.0 < pace.factor < 12.0
     for k in range(301, 501):
-        pace.state(1e-3 * k, 3.05 + 2e-3 * (k - 300))
+        pace.observe(1e-3 * k, 3.05 + 2e-3 * (k - 300))
     assert pace.factor == pytest.approx(2.0, rel=0.1)
 
 
@@ -196,9 +196,9 @@ def test_a_simulation_that_waited_is_soon_taken_for_as_fast_as_it_is():
     """While it waits its stamps grow by a nanosecond; then silence is to be noticed again."""
     pace = Pace()
     for k in range(300):
-        pace.state(1e-9 * k, 6e-3 * k)
+        pace.observe(1e-9 * k, 6e-3 * k)
     for k in range(1, 301):
-        pace.state(1e-3 * k, 1.8 + 1e-3 * k)
+        pace.observe(1e-3 * k, 1.8 + 1e-3 * k)
     assert pace.factor < 2.0
 
 

@@ -1,4 +1,4 @@
-"""Joints that tremble: a narrow band of frequencies, far above that of the motion, that nobody commanded."""
+"""Joints that tremble: a narrow peak in the spectrum, far above the motion's frequencies and not commanded."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LEAST_HZ = 5.0
 """Slower oscillations may be a motion."""
 
 WINDOW_S = 2.0
-"""Of each spectrum; the median of them counts, so that impacts do not."""
+"""Length of each window of the spectrum; their median is taken, so that impacts do not count."""
 
 BAND, VALLEY, BELOW = 1.25, 2.2, 0.1
-"""Factor of frequency within which a line lies; down to which, and to which part of the line, there is less below it: a
-harmonic of the motion has the motion there."""
+"""A line's width, as a factor of its frequency; out to the factor VALLEY the density is below this part of the line's:
+a harmonic of the motion has the motion there."""
 
 SHARE = 0.02
-"""Part of a joint's velocity, rms, from which its trembling counts: accelerations are those of the motion then, or more."""
+"""Part of a joint's rms velocity from which its trembling counts: its accelerations reach those of the motion then."""
 
 LEAST_RAD, LEAST_STEPS = 1e-4, 1.0
 """Amplitude, rad and steps of the encoder, below which it does not."""
@@ -30,14 +30,14 @@ SHOWN_S = 1.0
 
 
 def trembling(case: Case) -> Finding:
-    """The joint that trembles most, with its frequency and amplitude."""
+    """Report the joint that trembles most, with its frequency and amplitude."""
     name, log, samples = "trembling", case.log, case.samples
     if log.position is None:
         return unknown(name, "no positions", "positions in the log")
     if 0.5 / samples.period < VALLEY * LEAST_HZ:
         return unknown(
             name,
-            f"{1.0 / samples.period:.0f} rows a second do not show it",
+            f"{1.0 / samples.period:.0f} rows a second are too few",
             f"{2.0 * VALLEY * LEAST_HZ:.0f} rows a second or more",
         )
     if len(samples.time) * samples.period < 2.0 * WINDOW_S:
@@ -82,7 +82,10 @@ def trembling(case: Case) -> Finding:
 
 
 def _spectrum(position: Array, period: float) -> tuple[Array, Array]:
-    """Frequencies (m,), Hz, and power of the velocities (m, na), (rad/s)²/Hz, of positions (n, na)."""
+    """Frequencies (m,), Hz, and densities (m, na), (rad/s)²/Hz, of the joint velocities.
+
+    position (n, na): rad, evenly sampled every ``period`` s.
+    """
     velocity = np.gradient(position, period, axis=0)
     hz, power = welch(
         velocity,
@@ -96,13 +99,17 @@ def _spectrum(position: Array, period: float) -> tuple[Array, Array]:
 
 
 def _band(hz: Array, power: Array, at: float) -> float:
-    """Power (rad/s)² of the line at a frequency."""
+    """Power, (rad/s)², between the frequencies at / BAND and at * BAND, Hz."""
     near = (hz > at / BAND) & (hz < at * BAND)
     return float(np.sum(power[near]) * (hz[1] - hz[0]))
 
 
 def _line(hz: Array, power: Array) -> tuple[float, float, float]:
-    """Frequency, velocity (rms, rad/s) and its share of all, of the largest line that stands alone; share 0: none."""
+    """Frequency, Hz, rms, rad/s, and rms relative to the whole spectrum, of the highest peak above LEAST_HZ.
+
+    hz (m,): evenly spaced; power (m,): density of a joint's velocity, (rad/s)²/Hz. The third value is 0 unless the peak
+    is isolated: at factors of BAND to VALLEY from its frequency, on both sides, the density stays under BELOW times it.
+    """
     high = np.where(hz > LEAST_HZ, power, 0.0)
     k = int(np.argmax(high))
     at = float(max(hz[k], LEAST_HZ))
@@ -111,8 +118,8 @@ def _line(hz: Array, power: Array) -> tuple[float, float, float]:
     above = (hz > at * BAND) & (hz < at * VALLEY)
     size = np.sqrt(_band(hz, power, at))
     largest = max(float(np.max(power[part], initial=0.0)) for part in (below, above))
-    alone = largest < BELOW * power[k] and total > 0.0
-    return at, float(size), float(size / np.sqrt(total)) if alone else 0.0
+    isolated = largest < BELOW * power[k] and total > 0.0
+    return at, float(size), float(size / np.sqrt(total)) if isolated else 0.0
 
 
 def _step(column: Array) -> float:

@@ -1,9 +1,9 @@
-"""A motion within a robot's limits that tells the parameters that a log did not.
+"""Plans a motion within a robot's limits that determines parameters that a log did not.
 
 Each joint moves on a Fourier series, eased in and out, so that it begins and ends at rest. The series' middle and
-amplitudes are those for which the condition number of the regressor of the base parameters is least: of the log's rows
-and the planned ones together, each weighted by the noise that the log had. Amplitudes shrink until positions, velocities
-and torques (of the identified robot, friction included) keep a margin to their limits.
+amplitudes minimise the condition number of the regressor of the base parameters: of the log's rows and the planned
+ones together, each weighted by the log's noise. Amplitudes shrink until positions, velocities and torques (of the
+identified robot, friction included) keep a margin to their limits.
 
 Source: Swevers et al., *Optimal robot excitation and identification*, 1997.
 """
@@ -34,22 +34,22 @@ EASE_S = 1.0
 """Time in which the series comes and goes, at most an eighth of the motion."""
 
 MARGIN = 0.9
-"""Of the limits of position, velocity and effort, that the motion keeps to."""
+"""Share of the limits of position, velocity and effort that the motion uses."""
 
 HALF_TURN = np.pi
 """Range of a joint without limits, rad, to either side."""
 
 LOOKED_AT, WRITTEN_HZ = 80, 100.0
-"""Instants of a motion that is judged while planning; rate of the plan."""
+"""Samples at which a motion is evaluated while planning; rate of the written plan."""
 
 FIRST, BEST, ROUNDS = 60, 2, 12
 """Random series to begin with, those that are improved, and steps of the improvement."""
 
 HALVINGS = 12
-"""Times that amplitudes shrink by .7."""
+"""Largest number of reductions of the amplitudes, by the factor 0.7 each."""
 
 FLOOR = 1e-14
-"""Least eigenvalue of an information, of the largest one: below is rounding."""
+"""Least eigenvalue of an information matrix, relative to the largest one: smaller ones are rounding."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,13 +74,13 @@ class Excitation:
         """One line."""
         return (
             f"Planned: {self.time[-1]:.0f} s; condition number of the base regressor {self.before:.3g} with this log, "
-            f"{self.after:.3g} with both. The plan keeps the limits of the URDF; it knows no obstacle and no collision "
-            "of links: look at it in a simulation first."
+            f"{self.after:.3g} with both. The plan keeps the URDF's limits; obstacles and self-collision are not "
+            "checked: play it in a simulation first."
         )
 
 
 def plan_excitation(found: Identified, duration_s: float, rounds: int = ROUNDS) -> Excitation:
-    """Plan the motion which, with the log, makes the condition number of the regressor of the base parameters small.
+    """Plan the motion that minimises the condition number of the base-parameter regressor of log and motion together.
 
     Args:
         found: the robot as identified from the log.  duration_s: of the motion.
@@ -105,7 +105,7 @@ def plan_excitation(found: Identified, duration_s: float, rounds: int = ROUNDS) 
     after = planner.condition(best)
     if not np.isfinite(after):
         raise ConfigurationError(
-            "no motion was found within the limits of effort: the identified robot needs more to hold itself"
+            "no motion was found within the effort limits: the identified robot exceeds them when it holds still"
         )
     time = np.arange(0.0, duration_s + 0.5 / WRITTEN_HZ, 1.0 / WRITTEN_HZ)
     return Excitation(
@@ -130,7 +130,10 @@ def write_plan(plan: Excitation, path: Path) -> None:
 
 
 class _Planner:
-    """Condition numbers of motions of one robot; a motion is (na * (1 + 2 harmonics),) numbers."""
+    """Condition numbers of motions of one robot; a motion is given by its coefficients (na * (1 + 2 HARMONICS),).
+
+    Each joint has a row: the offset of its middle, then HARMONICS coefficients of sines and as many of cosines.
+    """
 
     def __init__(self, found: Identified, duration_s: float):
         robot = found.robot
@@ -139,16 +142,16 @@ class _Planner:
         ]
         if without:
             raise ConfigurationError(
-                f"joint {without[0]!r} has no limit of velocity in the URDF; state one to plan a motion"
+                f"joint {without[0]!r} has no velocity limit in the URDF; state one to plan a motion"
             )
         self.found, self.robot, self.duration = found, robot, duration_s
         low = np.where(np.isfinite(robot.lower), robot.lower, -HALF_TURN)
         high = np.where(np.isfinite(robot.upper), robot.upper, HALF_TURN)
         self.middle, self.half = 0.5 * (low + high), 0.5 * MARGIN * (high - low)
         self.space = base_space(robot, found.fit.belief)
-        self.known = found.fit.information
-        self.looked = np.linspace(0.0, duration_s, LOOKED_AT)
-        self.usual = found.shapes
+        self.log_information = found.fit.information
+        self.sample_times_s = np.linspace(0.0, duration_s, LOOKED_AT)
+        self.drive_shapes = found.shapes
         self.identified = pin.Model(robot.model)
         self.identified.armature = np.zeros(robot.nv)  # drives have the rotors
         for k, body in enumerate(found.fit.parameters.bodies.reshape(-1, COORDINATES)):
@@ -156,18 +159,18 @@ class _Planner:
         self.data = self.identified.createData()
 
     def random(self, generator: np.random.Generator) -> Array:
-        """Numbers of a motion, most of which is slow."""
+        """Random coefficients of a motion."""
         shape = (self.robot.na, 1 + 2 * HARMONICS)
-        numbers = generator.normal(size=shape)
-        numbers[:, 0] *= 0.5
-        return numbers.ravel()
+        coefficients = generator.normal(size=shape)
+        coefficients[:, 0] *= 0.5
+        return coefficients.ravel()
 
-    def motion(self, numbers: Array, time: Array) -> tuple[Array, Array, Array]:
-        """q, v, a (n, na) at times (n,), within the limits of position, velocity and effort.
+    def motion(self, coefficients: Array, time: Array) -> tuple[Array, Array, Array]:
+        """q, v, a (n, na) at times (n,), s, within the limits of position, velocity and effort.
 
-        The position is that of the middle, where amplitudes shrink to nothing.
+        Amplitudes are as large as the limits allow; 0 if not even the torques at rest in the middle keep theirs.
         """
-        rows = numbers.reshape(self.robot.na, -1)
+        rows = coefficients.reshape(self.robot.na, -1)
         middle = self.middle + 0.5 * self.half * np.tanh(rows[:, 0])
         room = self.half - np.abs(middle - self.middle)
         fine = np.linspace(0.0, self.duration, 401)
@@ -184,8 +187,11 @@ class _Planner:
         return middle + size * spline(time), size * spline(time, nu=1), size * spline(time, nu=2)
 
     def _within_effort(self, spline: object, middle: Array, size: Array) -> float:
-        """Share of the amplitudes at which torques keep their limits; 0: not even at rest."""
-        t = self.looked
+        """Factor on the amplitudes with which torques keep their limits; 0: they do not after HALVINGS reductions.
+
+        spline: motion about ``middle`` (na,), rad; size (na,): factor that is applied already.
+        """
+        t = self.sample_times_s
         waves = [spline(t, nu=k) for k in range(3)]  # type: ignore[operator]
         share = 1.0
         for _ in range(HALVINGS):
@@ -197,35 +203,44 @@ class _Planner:
         return 0.0
 
     def _torques(self, q: Array, v: Array, a: Array) -> Array:
-        """Torques of the identified robot, friction included, (n, na) N·m."""
-        robot, whole = self.robot, np.zeros((3, len(q), self.robot.nv))
-        whole[1][:, robot.actuated], whole[2][:, robot.actuated] = v, a
+        """Torques (n, na), N·m, of the identified robot, friction included, for q, v, a (n, na)."""
+        robot = self.robot
+        velocities, accelerations = np.zeros((2, len(q), robot.nv))
+        velocities[:, robot.actuated], accelerations[:, robot.actuated] = v, a
         configurations = np.tile(robot.neutral(), (len(q), 1))
         robot.put_joints(configurations, q)
         torque = np.array(
             [
                 pin.rnea(self.identified, self.data, *each)[robot.actuated]
-                for each in zip(configurations, whole[1], whole[2])
+                for each in zip(configurations, velocities, accelerations)
             ]
         )
-        drives = drives_of(Motion(self.looked, q, v, a, q), self.usual)
+        drives = drives_of(Motion(self.sample_times_s, q, v, a, q), self.drive_shapes)
         torque += np.einsum("jnk,jk->nj", drives, self.found.fit.parameters.drives)
         return torque
 
-    def condition(self, numbers: Array | None) -> float:
-        """Condition number of the base regressor, with the log's rows; infinite for a motion that stands."""
-        information = self.known
-        if numbers is not None:
-            q, v, a = self.motion(numbers, self.looked)
+    def condition(self, coefficients: Array | None) -> float:
+        """Condition number of the base-parameter regressor of the log and one motion; None: of the log alone.
+
+        It is the square root of that of the information: the log's plus the motion's, sampled at ``sample_times_s`` and
+        scaled to the samples that will be recorded, projected onto the base parameters by ``space``. Infinite for a
+        motion
+        without velocity.
+        """
+        information = self.log_information
+        if coefficients is not None:
+            q, v, a = self.motion(coefficients, self.sample_times_s)
             if not np.any(v):
                 return np.inf
-            rows = Rows.of(self.robot, Motion(self.looked, q, v, a, 0.0 * q), self.usual)
+            rows = Rows.of(
+                self.robot, Motion(self.sample_times_s, q, v, a, 0.0 * q), self.drive_shapes
+            )
             every = self.duration * WRITTEN_HZ / LOOKED_AT
             information = information + every * reduced_information(self.found.fit, rows)
         base = self.space.T @ rigid_information(self.found.fit, information) @ self.space
         values = np.linalg.eigvalsh(base)
         return float(np.sqrt(values[-1] / max(values[0], FLOOR * values[-1])))
 
-    def cost(self, numbers: Array) -> float:
-        """Logarithm of the condition number, finite."""
-        return min(float(np.log(self.condition(numbers))), 50.0)
+    def cost(self, coefficients: Array) -> float:
+        """Logarithm of the condition number, at most 50."""
+        return min(float(np.log(self.condition(coefficients))), 50.0)

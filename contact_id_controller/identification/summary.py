@@ -1,4 +1,4 @@
-"""What was identified, in lines for people."""
+"""The text summary of an identification."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OFF = 3.0
 
 
 def lines(found: Identified, told: Told) -> list[str]:
-    """The summary: how it was fitted, residuals before and after, drives, bodies, and what the log cannot tell."""
+    """Lines of the summary: fit, held-out residuals, base, drives, bodies, and what the log does not determine."""
     return [
         *_fitted(found),
         *_judged(found),
@@ -25,7 +25,7 @@ def lines(found: Identified, told: Told) -> list[str]:
 
 
 def _fitted(found: Identified) -> list[str]:
-    """What was fitted, and how."""
+    """Lines on the data and the filter of the fit."""
     unit = "currents, A" if found.in_amperes else "efforts, N·m"
     result = [
         f"Fitted: {len(found.robot.joint_names)} joints, {found.fitted_s:.1f} s of {unit}; motion from the "
@@ -37,14 +37,14 @@ def _fitted(found: Identified) -> list[str]:
 
 
 def _judged(found: Identified) -> list[str]:
-    """A table of residuals on rows that were not fitted."""
+    """Lines of a table of held-out residuals per joint, and warnings about joints that got worse."""
     judged = found.judged
     if judged is None:
-        return ["Not judged: nothing was held out."]
+        return ["Not judged: no samples were held out."]
     unit = "A" if found.in_amperes else "N·m"
     result = [
         f"Judged on {found.judged_s:.1f} s that were not fitted, where joints move (rms, {unit}):",
-        f"  {'joint':24} {'URDF + friction':>16} {'identified':>11} {'ratio':>13} {'R²':>7} {'R², standing too':>17}",
+        f"  {'joint':24} {'URDF + friction':>16} {'identified':>11} {'ratio':>13} {'R²':>7} {'R², all samples':>17}",
     ]
     everywhere = 1.0 - (judged.everywhere / np.maximum(judged.spread_everywhere, 1e-12)) ** 2
     names, columns = (
@@ -52,26 +52,28 @@ def _judged(found: Identified) -> list[str]:
         (judged.before, judged.after, judged.ratio, judged.ratio_sd),
     )
     for row in zip(names, *columns, judged.explained, everywhere):
-        name, before, after, ratio, sd, explained, whole = row
+        name, before, after, ratio, sd, explained, of_all = row
         result.append(
-            f"  {name:24} {before:16.4g} {after:11.4g} {ratio:6.2f} ± {sd:4.2f} {explained:7.4f} {whole:17.4f}"
+            f"  {name:24} {before:16.4g} {after:11.4g} {ratio:6.2f} ± {sd:4.2f} {explained:7.4f} {of_all:17.4f}"
         )
     worse = ", ".join(name for name, is_so in zip(names, judged.worse) if is_so)
     if worse:
         result.append(
-            f"Do not use it: residuals are larger than those of the URDF with friction, by more than chance: {worse}."
+            "Do not use the identified model: its residuals exceed those of the URDF with friction, beyond chance, "
+            f"at: {worse}."
         )
     lost = ", ".join(name for name, share in zip(names, judged.explained) if share < 0.0)
     if lost:
         result.append(
-            f"Not explained: what is left is larger than what was measured varies: {lost}. Are these torques of joints, "
-            "not of motors that move two of them? Friction and offset found here hold for no other motion."
+            f"Negative R² (residual larger than the variation of the measured torque) at: {lost}. Check that efforts "
+            "are joint torques, not torques of motors coupled to two joints; the friction and offset found here do not "
+            "transfer to other motions."
         )
     return result
 
 
 def _base(found: Identified, told: Told) -> list[str]:
-    """How far the base leans."""
+    """Line with the base's roll and pitch against the URDF's root, degrees."""
     angles = [
         f"{name} {np.degrees(value):.2f} ± {np.degrees(sd):.1g}"
         for name, value, sd in zip(("roll", "pitch"), roll_pitch(found.lean), told.lean_sd[::-1])
@@ -80,8 +82,8 @@ def _base(found: Identified, told: Told) -> list[str]:
 
 
 def _drives(found: Identified, told: Told) -> list[str]:
-    """A line for each joint's drive."""
-    result = ["Drives (± one standard deviation; ? where this log does not tell it):"]
+    """Lines with the drive parameters of each joint; ``?`` where the log does not determine one."""
+    result = ["Drives (± one standard deviation; ? where this log does not determine it):"]
     for j, name in enumerate(found.robot.joint_names):
         cells = [
             f"{title} {value:.3g} ± {sd:.2g}{'' if sure else ' ?'}"
@@ -106,8 +108,8 @@ def _drives(found: Identified, told: Told) -> list[str]:
 
 
 def _bodies(found: Identified, told: Told) -> list[str]:
-    """A line for each body's mass."""
-    result = ["Bodies (mass, kg; how many of ten coordinates this log tells):"]
+    """Lines with the mass of each body, kg, before and after."""
+    result = ["Bodies (mass, kg; how many of ten coordinates this log determines):"]
     names, before = list(found.robot.model.names)[1:], list(found.robot.model.inertias)[1:]
     for name, stated, mass, sd, count, sure in zip(
         names,
@@ -124,14 +126,14 @@ def _bodies(found: Identified, told: Told) -> list[str]:
 
 
 def _missing(found: Identified, told: Told) -> list[str]:
-    """What the log cannot tell, and what looks wrong."""
+    """Lines on parameters that the log does not determine, and on efforts of an implausible scale."""
     result = [
-        f"Any motion could tell {told.base} combinations of masses, inertias and rotors; this log tells {told.known} of "
-        "them to a tenth. The rest is the URDF's; --excite plans a motion that tells more."
+        f"Motions determine {told.base} combinations of masses, inertias and rotors at most; this log determines "
+        f"{told.known} of them to 10 %. The rest is the URDF's; --excite plans a motion that determines more."
     ]
     if found.in_amperes:
         result.append(
-            "Currents tell no scale: torque per ampere is right as far as the URDF's masses are."
+            "Currents do not determine the scale: torque per ampere is as accurate as the URDF's masses."
         )
     scale = found.fit.scale
     off = [
@@ -141,7 +143,7 @@ def _missing(found: Identified, told: Told) -> list[str]:
     ]
     if off and not found.in_amperes:
         result.append(
-            f"Look at this: efforts are so many times what the URDF's masses explain: {', '.join(off)}. If they are "
-            "currents, or torques before the gear, or count the other way round, name them current with --map."
+            f"Check the efforts: ratio to those that the URDF's masses explain: {', '.join(off)}. If they are "
+            "currents, torques before the gear, or of opposite sign, name them current with --map."
         )
     return result

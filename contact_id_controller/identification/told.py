@@ -1,4 +1,4 @@
-"""What a log tells of a robot's parameters, what no motion could, and how sure each value is."""
+"""Which parameters of a robot a log determines, which no motion could, and the standard deviation of each."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from contact_id_controller.robot import RobotModel
 Array = NDArray[np.float64]
 
 TOLD = 0.5
-"""A parameter is told if its standard deviation is below this share of what it was before the log."""
+"""A parameter is determined if its standard deviation is below this share of what it was before the log."""
 
 FAR = 3.0
-"""A torque constant this many standard deviations from the belief is not believed either."""
+"""A torque constant this many standard deviations from its prior does not count as determined."""
 
 SHARP = 0.1
-"""A combination of inertial parameters is known to this relative standard deviation, or it is not known."""
+"""Largest relative standard deviation of a combination of inertial parameters that counts as known."""
 
 RANDOM_STATES, RANK = 200, 1e-11
-"""Of which the structure is found; eigenvalues below this share of the largest are 0."""
+"""Random states from which the base parameters are found; eigenvalues below this share of the largest are 0."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Told:
-    """Standard deviations, and which parameters the log tells; (na, ...) for joints, (nb, ...) for bodies.
+    """Standard deviations, and which parameters the log determines; (na, ...) for joints, (nb, ...) for bodies.
 
     Attributes:
         body_sd (nb, 10), drive_sd (na, 6 + WAVES): of the parameters, kg, kg m, kg m², N·m, N·m s/rad.
         gain_sd (na,): of the torque constants, relative.
-        coordinates (nb,): how many of a body's ten coordinates are told.
+        coordinates (nb,): how many of a body's ten coordinates are determined.
         lean_sd (2,): of the base's lean, rad.
-        mass (nb,), drives (na, 6 + WAVES), gains (na,): whether each is told.
-        base: combinations of inertial parameters and rotors that some motion tells; known: those that this log tells
-            within `SHARP`.
+        mass (nb,), drives (na, 6 + WAVES), gains (na,): whether each is determined.
+        base: number of base parameters: combinations of inertial parameters and rotors that some motion determines.
+        known: those that this log determines within `SHARP`.
     """
 
     body_sd: Array
@@ -55,7 +55,7 @@ class Told:
 
 
 def told(robot: RobotModel, fit: Fit) -> Told:
-    """Standard deviations and ranks of a fit."""
+    """Standard deviations of a fit's parameters, and which of them its log determines."""
     belief, covariance = fit.belief, fit.covariance
     x, _, log_gains = belief.split(fit.unknown)
     nb, nd = belief.bodies.size, belief.drives.size
@@ -91,13 +91,13 @@ def told(robot: RobotModel, fit: Fit) -> Told:
 
 
 def rigid_unknowns(belief: Belief) -> NDArray[np.int64]:
-    """Places of the coordinates of bodies and of the rotors among the unknowns."""
+    """Indices of the bodies' coordinates and of the rotors in the vector of unknowns."""
     nb, per = belief.bodies.size, belief.drives.shape[1]
     return np.concatenate([np.arange(nb), nb + per * np.arange(len(belief.drives))])
 
 
 def rigid_information(fit: Fit, information: Array) -> Array:
-    """What an information (size, size) about all unknowns says of bodies and rotors, friction and gains being unknown."""
+    """Schur complement of an information matrix (size, size) onto bodies and rotors: friction and gains are unknown."""
     rigid = rigid_unknowns(fit.belief)
     rest = np.setdiff1d(np.arange(fit.belief.size), rigid)
     cross = information[np.ix_(rigid, rest)]
@@ -106,7 +106,7 @@ def rigid_information(fit: Fit, information: Array) -> Array:
 
 
 def base_space(robot: RobotModel, belief: Belief) -> Array:
-    """Orthonormal combinations (m, base) of bodies' coordinates and rotors that torques depend on in some motion."""
+    """Orthonormal basis (m, base) of the bodies' coordinates and rotors that torques of some motion depend on."""
     gram = np.zeros((len(rigid_unknowns(belief)),) * 2)
     generator = np.random.default_rng(0)
     low = np.where(np.isfinite(robot.lower), robot.lower, -np.pi)

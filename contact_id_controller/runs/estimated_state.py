@@ -1,4 +1,4 @@
-"""A run in one process whose planner and controller know only what sensors say."""
+"""Runs a controller in one process on the state that the estimator makes of simulated sensors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from contact_id_controller.state import RobotState
 
 ESTIMATOR = "dynamics_estimator"
 FILTER_S = 0.005
-"""Of noisy joint velocities of a robot on soles, whose torques then change a sixth as fast; on round feet a tenth less, and
-slips are seen later (.0088 rad of error on ice, not .0065)."""
+"""Time constant of the filter of noisy joint velocities of a robot on soles, whose torques then change a sixth as fast;
+on round feet a tenth less, and slips are detected later (.0088 rad of error on ice, not .0065)."""
 
 
 def controller_changes(given: Mapping[str, Any], sensors: str) -> dict[str, Any]:
-    """What changes in a controller's parameters on an estimate from these sensors.
+    """Controller parameters that change with a state estimated from these sensors: name -> value.
 
-    A model that takes measured forces has its contacts from the same estimate.
+    Models that take measured forces get contact from the estimator and the schedule.
     """
     changes: dict[str, Any] = {}
     if row_of(given.get("friction", "coulomb"), given.get("solver", "qp")).takes("forces"):
@@ -36,16 +36,16 @@ def controller_changes(given: Mapping[str, Any], sensors: str) -> dict[str, Any]
 
 
 def estimator_parameters(file: ParameterFile, controller: Mapping[str, Any]) -> dict[str, Any]:
-    """The estimator's parameters in a robot's file; what its section lacks of the robot is as in the controller's."""
+    """The estimator's section of a robot's file; missing values about the robot are the controller's."""
     same = {name: controller[name] for name in SAME_ROBOT if name in controller}
     return {**same, **(file.section(ESTIMATOR) if ESTIMATOR in file else {})}
 
 
 def estimator_changes(settings: ControllerSettings) -> dict[str, Any]:
-    """What changes in the estimator's settings for a controller's.
+    """Estimator parameters that change with a controller's settings: name -> value.
 
-    A model that takes measured forces feeds them back in every period, where the delay of a low-pass
-    costs far more than noise.
+    Models that take measured forces feed them back in every period: the low-pass is off, as its delay costs more
+    than noise.
     """
     if not row_of(settings.friction, settings.solver).takes("forces"):
         return {}
@@ -53,14 +53,13 @@ def estimator_changes(settings: ControllerSettings) -> dict[str, Any]:
 
 
 class EstimatedState:
-    """The state that a controller gets, estimated from the sensors of a simulated robot.
+    """Estimates the state that a controller gets from the sensors of a simulated robot.
 
     Args:
-        world: a simulated robot with an IMU, and the force/torque sensors that the pipeline reads.
-        pipeline: of the same robot.
-        noise, seed: see ``NoisySensors``.
-        true_forces: the controller gets the simulator's forces, for the estimated ones to be judged
-            by.
+        world: simulated robot, with the sensors that the pipeline reads: `MujocoRobot`, or one with its interface.
+        pipeline: estimators of the same robot.
+        noise: of the sensors, or the name of a preset.  seed: of the noise.
+        true_forces: whether the controller gets the simulator's contact forces in place of the estimated ones.
 
     Attributes:
         estimate: of the last period.
@@ -83,10 +82,10 @@ class EstimatedState:
         self._period_s = world.period_s
 
     def begin(self, controller: Controller, state: RobotState) -> RobotState:
-        """The robot is held at its start until the estimate has begun; times of that are negative.
+        """Step the estimators with the robot at rest, until time 0; return the estimated state.
 
         Raises:
-            SimulationError: it does not begin.
+            SimulationError: the estimate is not ready then.
         """
         self.pipeline.start()
         waits = self.pipeline.settings.odometry.still_time_s + 10.0 * self._period_s
@@ -97,11 +96,11 @@ class EstimatedState:
         return estimate
 
     def after(self, controller: Controller, state: RobotState) -> RobotState:
-        """What is known at the end of a period that ended in ``state``."""
+        """Step the estimators with the sensors of ``state``, the end of a period; return the estimated state."""
         return self._step(controller, state, state.time_s)
 
     def _step(self, controller: Any, state: Any, time_s: float) -> Any:
-        """The state as estimated from simulated sensors; contact and forces go to the controller, too."""
+        """Estimate the state at ``time_s`` from the sensors; pass contact and forces on to the controller."""
         readings = self._sensors.read(state)
         estimate: PipelineEstimate = self.pipeline.step(
             time_s,

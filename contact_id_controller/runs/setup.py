@@ -428,7 +428,12 @@ def _read_for_own(file: ParameterFile, planner: Path) -> dict[str, dict[str, Any
 
 
 def _plan_at_once(parameters: dict[str, Any], config: Path, folder: Path, mode: str) -> None:
-    """Let the whole-body planner begin by itself, on stones below its footsteps."""
+    """Change ``parameters`` so that the whole-body planner executes its plan at start, without a service call.
+
+    Stones (a ground file in ``folder``) are put under footholds that are not on the floor; the simulated base starts
+    at the plan's x, y, m, and yaw, rad. Values that are given are kept, except ``use_sim_time`` and ``footsteps``
+    (made absolute). In lockstep the simulation waits for the plan.
+    """
     planner = parameters[WHOLE_BODY]
     planner["use_sim_time"] = True
     planner.setdefault("execute_at_once", True)

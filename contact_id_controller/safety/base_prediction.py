@@ -1,9 +1,9 @@
-"""Where a floating base is by now that was measured some milliseconds ago, and how sure that is.
+"""Predicts a floating base that was measured some milliseconds ago, with standard deviations.
 
-Joints are measured more often, or arrive sooner, than an estimate of the base made of them. Between its time and
-theirs the base is carried on: evenly, or with the accelerations that the controller's own solutions found, which
-know plan, contacts and torques. With every odometry 2 ms old, walks fall within a second where the base is taken as
-it is; carried on with the solutions' accelerations they bear 10 ms always and 40 ms now and then (results/real_time_runs.md).
+Joints are measured more often, or arrive sooner, than an estimate of the base made of them. Between its stamp and
+theirs the base is integrated: at a constant twist, or with the accelerations of the controller's solutions, which
+include plan, contacts and torques. With every odometry 2 ms old, walks fall within a second where the base is used as
+it is; with the solutions' accelerations they tolerate 10 ms always and 40 ms now and then (results/real_time_runs.md).
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.safety.odometry_jump import BASE_SIZE, FASTEST_M_S2, FASTEST_RAD_S2
 
 KEPT = 128
-"""Accelerations that are kept, one a step."""
+"""Number of accelerations that are kept, one per step."""
 
 _NANO = 1e-9
 _STRETCH_NS = 1_000_000
-"""Over so long a base moves straight on."""
+"""Longest step of the integration."""
 
 _HOLDS_NS = 100_000_000
-"""So long an acceleration holds at most: only steps on a predicted base leave one."""
+"""Longest time for which an acceleration is used: only steps on a predicted base record one."""
 
 _SHORTEST_S = 1e-4
-"""Bases nearer in time differ by their noise, which does not show how their velocity grows."""
+"""Bases closer in time are not compared: they differ by noise."""
 
 _SHARE = 0.02
-"""Of the newest surprise in the mean of surprises."""
+"""Weight of the newest innovation in their mean."""
 
 _COMPARABLE_S = 0.1
-"""Bases farther apart in time say nothing about how well one predicts the other."""
+"""Bases farther apart in time are not compared."""
 
 _DIFFUSION = FASTEST_M_S2**2 * 1e-3, FASTEST_RAD_S2**2 * 1e-3
-"""Growth of the variance of a base's velocities before anything is known of it, (m/s)2/s and (rad/s)2/s: as if each
-millisecond had another acceleration of the largest size."""
+"""Initial growth of the variance of a base's velocities, (m/s)2/s and (rad/s)2/s: as if each millisecond had another
+acceleration of the largest size."""
 
 
 class BasePrediction:
-    """Carries a base on, and learns from each new one how far it was off.
+    """Predicts a base, and estimates the growth of the prediction's error from each new one.
 
     Attributes:
-        position_m, attitude_rad: standard deviation of the last prediction.
+        position_m, attitude_rad: standard deviations of the last prediction.
     """
 
     def __init__(self) -> None:
@@ -57,11 +57,11 @@ class BasePrediction:
         self._has_last = False
 
     def forget(self) -> None:
-        """Nothing is known of how the base accelerates from now on."""
+        """Forget all accelerations."""
         self._count = 0
 
     def accelerate(self, time_ns: int, acceleration: np.ndarray) -> None:
-        """From this time on the twist changes by (6,) m/s2, rad/s2, in the base's axes."""
+        """Record the acceleration of the twist from ``time_ns`` on: (6,) m/s2, rad/s2, base frame."""
         at = self._count % KEPT
         self._times[at], self._accelerations[at] = time_ns, acceleration
         self._count += 1
@@ -69,7 +69,7 @@ class BasePrediction:
     def carry(
         self, base: np.ndarray, base_ns: int, time_ns: int, variances: np.ndarray
     ) -> np.ndarray:
-        """The base (13,) at another time; the same array in each call.
+        """The base (13,) predicted from ``base_ns`` to ``time_ns``; the next call overwrites it.
 
         variances: (6,) of its twist; zeros where unknown.
         """
@@ -81,7 +81,7 @@ class BasePrediction:
         return self._here
 
     def _learn(self, base: np.ndarray, base_ns: int) -> None:
-        """Compare a new base with what the one before led to."""
+        """Compare a new base with the prediction from the one before, unless they are too close or too far apart."""
         dt = _NANO * (base_ns - self._last_ns)
         if self._has_last and _SHORTEST_S <= dt < _COMPARABLE_S:
             self._carry(self._last, self._last_ns, base_ns, self._here)
@@ -94,7 +94,10 @@ class BasePrediction:
 
 @bare_kernel
 def _grown(variances, h, diffusion):
-    """Deviation of position, m, and attitude, rad, after h, s, by the variances (6,) of the twist and what it may do."""
+    """Standard deviations of position, m, and attitude, rad, after h, s.
+
+    variances (6,): of the twist; diffusion (2,): growth of the variances of linear and angular velocity, per s.
+    """
     linear, angular, total = 0.0, 0.0, 0.0
     for k in range(3):
         linear, angular = max(linear, variances[k]), max(angular, variances[3 + k])
@@ -110,7 +113,10 @@ def _grown(variances, h, diffusion):
 
 @bare_kernel
 def _carry(base, begin_ns, end_ns, times, accelerations, count, found):
-    """A base (13,) at another time into ``found``, with the accelerations (n, 6) from their times on."""
+    """Write the base (13,) at ``end_ns`` into ``found`` (13,), integrated from ``begin_ns``.
+
+    times, accelerations (n,), (n, 6): ring of the last of ``count`` accelerations, each used from its time on.
+    """
     for k in range(base.shape[0]):
         found[k] = base[k]
     size = times.shape[0]
@@ -136,7 +142,7 @@ def _carry(base, begin_ns, end_ns, times, accelerations, count, found):
 
 @bare_kernel
 def _integrate(acceleration, accelerates, h, base):
-    """A base after h, s, in place: at a constant twist or, if it ``accelerates``, a constant acceleration of it.
+    """Integrate a base over h, s, in place: at constant twist or, if it ``accelerates``, at constant acceleration.
 
     Args:
         acceleration (6,): of the twist, m/s2, rad/s2, base frame.
@@ -166,7 +172,10 @@ def _integrate(acceleration, accelerates, h, base):
 
 @bare_kernel
 def _compare(expected, base, dt, diffusion):
-    """How fast the twist (6,) of a base departs from what was expected, into the mean of both kinds (2,)."""
+    """Update diffusion (2,), the mean of squared innovations per s, of linear and angular velocity.
+
+    expected, base (13,): predicted over dt, s, and measured.
+    """
     for part in range(2):
         surprise = 0.0
         for k in range(7 + 3 * part, 10 + 3 * part):

@@ -1,8 +1,8 @@
-"""What ros2_control lets through of an effort command, done before it is sent.
+"""The command limits that ros2_control enforces on efforts, applied before they are sent.
 
-From Kilted on its controller_manager enforces the URDF's limits on each command: efforts are clipped,
-and are zero in the direction of motion beyond a joint's speed or range (`compute_effort_limits` in
-ros2_control's joint_limits). Doing the same first shows the controller what acts.
+From Kilted on its controller_manager enforces the URDF's limits on each command: efforts are clipped, and are zero in
+the direction of motion beyond a joint's speed or range (`compute_effort_limits` in ros2_control's joint_limits).
+Applying them first tells the controller the torques that act.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contact_id_controller.robot import RobotModel
 class CommandLimits:
     """The limits of a robot's URDF as ros2_control enforces them, joints in the robot's order.
 
-    Where the URDF states no limit there is none; an empty range is none.
+    A limit that the URDF does not state, or an empty range, does not apply.
     """
 
     def __init__(self, robot: RobotModel) -> None:
@@ -27,7 +27,7 @@ class CommandLimits:
         self._effort = np.array(robot.effort_limits, dtype=float)
 
     def enforce(self, torques: np.ndarray, position: np.ndarray, velocity: np.ndarray) -> bool:
-        """Reduce torques (na,), N·m, in place to what passes in a measured state; whether any was.
+        """Reduce torques (na,), N·m, in place to the limits at the measured state; return whether any changed.
 
         position, velocity: (na,) rad, rad/s.
         """
@@ -38,7 +38,7 @@ class CommandLimits:
 
 @bare_kernel
 def _enforce(torques, position, velocity, lower, upper, speed, effort):
-    """Clip torques (na,), N·m, in place as controller_manager does; whether any changed.
+    """Clip torques (na,), N·m, in place as controller_manager does; return whether any changed.
 
     |tau| <= effort; no torque in the direction of motion beyond the speed limit, rad/s, nor outwards at an end of
     the range, rad, unless the joint moves inwards already. position, velocity, lower, upper, speed, effort: (na,).

@@ -1,6 +1,6 @@
-"""What stands between a controller and motors that hold the last torque for ever. Knows no ROS.
+"""Stops the motors when commands stop: motor drives hold their last torque without limit of time. Without ROS.
 
-Time is passed in: seconds of a clock that never jumps.
+Times are passed in: seconds of a steady clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contact_id_controller.safety.safe_output import SafeOutput
 
 
 class WatchdogState(enum.Enum):
-    """What the watchdog is doing; the value is the word for it in logs and diagnostics."""
+    """State of the watchdog; the value is its name in logs and diagnostics."""
 
     WAITING = "waiting for the first command"
     FORWARDING = "forwarding"
@@ -27,25 +27,25 @@ class WatchdogState(enum.Enum):
 
 
 FOLLOWED_S = 1.0
-"""A source of a joint's velocity is followed until it is silent for this long, s."""
+"""A publisher of a joint's velocity is followed until it has not published for this long, s."""
 
 STANDING_BY_S = 5.0
-"""The same for one who looks now and then only, and mostly sees one message of several."""
+"""The same in a reserve, which takes messages only now and then."""
 
 _LARGEST = float(np.finfo(float).max)
 
 
 class JointVelocities:
-    """The newest joint velocities by name; each joint has an age of its own. And positions.
+    """The newest joint velocities and positions by name; each joint has an age of its own.
 
-    A joint that a message does not name keeps its velocity until that is too old; one that is
-    named with an impossible value, or without one, has none from then on. Each joint
-    is followed by one sender until that is silent: another one would choose the damping torque.
+    A joint that a message does not name keeps its velocity until that is too old; one that is named with an impossible
+    value, or without one, has none from then on. For each joint one publisher is followed until it stops: another one
+    could choose the damping torque.
 
     Args:
         joint_names: in the order of the commands, n.
-        age_limit_s: a velocity that is older is not known.
-        fastest_rad_s: what is faster is not believed; finite.
+        age_limit_s: largest age of a velocity.
+        fastest_rad_s: largest possible velocity; finite.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class JointVelocities:
         self._followed_s = self._silent_s = max(age_limit_s, FOLLOWED_S)
         self._sender: list[bytes | None] = [None] * len(joint_names)
         self.refused = 0
-        """Values of others than the one that is followed."""
+        """Number of values from other publishers than the followed one."""
         self._velocity = np.full(len(joint_names), np.nan)
         self.position = np.full(len(joint_names), np.nan)
         """(n,) rad, as measured last; NaN: never."""
@@ -64,11 +64,11 @@ class JointVelocities:
         self._heard_s = np.full(len(joint_names), -np.inf)
 
     def stand_by(self) -> None:
-        """Messages are looked at now and then from now on."""
+        """Expect messages to be taken only now and then from now on."""
         self._silent_s = max(self._followed_s, STANDING_BY_S)
 
     def attend(self, now_s: float) -> None:
-        """All of them from now on: the followed source counts as received now."""
+        """Expect every message to be taken from now on: the followed publisher counts as received now."""
         if self._silent_s != self._followed_s:
             self._silent_s = self._followed_s
             recent = now_s - self._heard_s <= STANDING_BY_S
@@ -82,9 +82,9 @@ class JointVelocities:
         position: Sequence[float] = (),
         sender: bytes | None = None,
     ) -> None:
-        """Keep a message's velocities and positions, rad/s and rad: in any order, with any other joints.
+        """Keep a message's velocities and positions, rad/s and rad, in any order; other joints are ignored.
 
-        sender: identity of its publisher, as far as the middleware knows it.
+        sender: identity of its publisher, if the middleware reports it.
         """
         for k, name in enumerate(names):
             index = self._index.get(name)
@@ -101,11 +101,11 @@ class JointVelocities:
 
     @property
     def arrival_s(self) -> float:
-        """When a joint was measured last, s; -inf: none ever was."""
+        """When a joint was last measured, s; -inf: never."""
         return float(self._arrival_s.max())
 
     def known(self, now_s: float) -> np.ndarray:
-        """Velocities (n,), rad/s; zero where they are missing, not finite or too old."""
+        """Velocities (n,), rad/s; zero where they are missing, impossible or too old."""
         possible = np.abs(self._velocity) <= self._fastest_rad_s
         true = possible & (now_s - self._arrival_s <= self._age_limit_s)
         return np.where(true, self._velocity, 0.0)
@@ -114,28 +114,28 @@ class JointVelocities:
 class CommandWatchdog:
     """Forwards good commands; when they stop it damps the joints and stays tripped.
 
-    A command is good when it has one finite value for each joint; values beyond the limits are
+    A command is good if it has one finite value for each joint; values beyond the limits are
     clipped. It trips when no good command came for `timeout_s`, or when `refused_in_a_row` commands
     in a row were not good. Tripped, it commands -D qd each `period_s` and forwards nothing until
     the controller has become active after the trip, or `reset` is called; from then on the next
-    good command is forwarded. A command counts from when it was sent, and one that is older than
-    `timeout_s`, or from the future, is not good. An emergency stop outlives the process by its latch;
-    released it is a trip.
+    good command is forwarded. The age of a command counts from when it was sent; one older than
+    `timeout_s`, or further in the future, is not good. An engaged emergency stop survives the process by
+    its latch; its release leaves the watchdog tripped.
 
     Parameters
     ----------
     velocities
-        Where the joint velocities for damping come from.
+        Joint velocities for damping.
     damping_nm_s_rad, effort_limits_nm
         D and the largest torque of each joint, (n,).
     timeout_s, period_s
-        Longest silence, and time between two damping commands.
+        Longest time without a good command, and time between two damping commands.
     refused_in_a_row
-        This many bad commands in a row are one too many.
+        Number of bad commands in a row that trips.
     damp_before_first_command
         Command damping also before the first good command; otherwise nothing.
     rate
-        How fast forwarded torques may change; None: at any rate.
+        Limit of the rate of forwarded torques; None: no limit.
     emergency_stop_output
         What is commanded while the emergency stop is engaged: zero or damping.
     latch
@@ -163,7 +163,7 @@ class CommandWatchdog:
         """Commands not forwarded, by reason."""
         self.trip_reason = self.trip_detail = ""
         self.reaction_s = float("nan")
-        """From the last good command to the first damping torque of the last trip."""
+        """Time from the last good command to the first damping torque, s, at the last trip."""
         self._limits = np.array(effort_limits_nm, dtype=float)  # shared with the outputs below
         self._damping = SafeOutput("damping", damping_nm_s_rad, self._limits)
         self._emergency = SafeOutput(emergency_stop_output, damping_nm_s_rad, self._limits)
@@ -181,18 +181,18 @@ class CommandWatchdog:
     def take_command(
         self, torques: np.ndarray | None, now_s: float, fault: str = "", age_s: float = 0.0
     ) -> np.ndarray | None:
-        """Judge a command, (n,) N·m, or (p, n) at p times; what to send because of it, or None.
+        """Check a command, (n,) N·m, or (p, n) at p times; return what to send, or None.
 
-        That is the command within the limits, of the same shape; where it trips the torques (n,) of a stop.
+        That is the command within the limits, of the same shape; if it trips the watchdog, the damping torques (n,).
 
-        fault: why it could not be read; the torques are None then.  age_s: since it was sent.
+        fault: why it could not be read; torques are None then.  age_s: time since it was sent.
         """
         reason = fault or self._fault(torques)
         if self.state is WatchdogState.EMERGENCY_STOP:
             self.refused["emergency_stop"] += 1
             return None
         if not reason and age_s > self._timeout_s:
-            # No fault of the sender where this process itself was late; silence is `tick`'s to judge.
+            # Not the sender's fault where this process was late; `tick` checks the timeout.
             self.refused["old"] += 1
             return None
         if not reason and -age_s > self._timeout_s:
@@ -219,28 +219,28 @@ class CommandWatchdog:
         return clipped if self._rate is None else self._rate.limited(clipped, now_s)
 
     def lower_limits(self, ceiling_nm: np.ndarray) -> np.ndarray:
-        """From now on no torque is above a ceiling (n,); the joints whose limit was, (m,) numbers."""
+        """Lower the torque limits to ceiling_nm (n,); return the indices (m,) of the joints whose limit it lowered."""
         above = np.flatnonzero(self._limits > ceiling_nm)
         np.minimum(self._limits, ceiling_nm, out=self._limits)
         return above
 
     def without_limit(self) -> np.ndarray:
-        """Joints (m,) whose torque has no bound."""
+        """Indices (m,) of joints without a torque limit."""
         return np.flatnonzero(np.isinf(self._limits))
 
     def refuse_sender(self, reason: str) -> None:
-        """Count a command that was not looked at, because of who sent it: no good one, no bad one."""
+        """Count a command that is ignored because of its sender; it counts neither as good nor as bad."""
         self.refused[reason] += 1
 
     def stop(self, reason: str, detail: str, now_s: float) -> np.ndarray | None:
-        """Trip because of something else than a command; the torques (n,) to send, or None."""
+        """Trip for a reason other than a command; return the torques (n,) to send, or None if it does not forward."""
         if self.state is not WatchdogState.FORWARDING:
             return None
         self._trip(reason, detail)
         return self._damp(now_s)
 
     def tick(self, now_s: float) -> np.ndarray | None:
-        """The damping torques (n,), N·m, that are due now, or None; to be called each `wait_s`."""
+        """The damping torques (n,), N·m, that are due now, or None; call it at least each `wait_s`."""
         if self.state is WatchdogState.FORWARDING:
             if now_s - self._last_good_s < self._timeout_s:
                 return None
@@ -249,7 +249,7 @@ class CommandWatchdog:
         return None if self._silent or now_s < self._next_output_s else self._damp(now_s)
 
     def wait_s(self, now_s: float) -> float:
-        """How long, s, `tick` may wait from now if nothing comes in."""
+        """Longest time, s, until the next `tick`, if nothing arrives."""
         if self.state is WatchdogState.FORWARDING:
             due_s = self._last_good_s + self._timeout_s
         elif self._silent:
@@ -260,22 +260,22 @@ class CommandWatchdog:
 
     @property
     def waits_for_activation(self) -> bool:
-        """Tripped, and nothing has allowed it yet to forward again."""
+        """Whether it is tripped and not yet allowed to forward again."""
         return self.state is WatchdogState.TRIPPED and not self._may_return
 
     def controller_changed(self, active: bool) -> None:
-        """The controller entered or left its active state."""
+        """Note that the controller entered or left its active state."""
         self._may_return = active and self.state is WatchdogState.TRIPPED
 
     def look_at_latch(self) -> None:
-        """Stop if the latch is engaged: it may have been engaged by the process before this one."""
+        """Stop if the latch is engaged, as by a process before this one."""
         if self._latch is not None and self._latch.is_there():
             self.state = WatchdogState.EMERGENCY_STOP
 
     def emergency_stop(self, now_s: float) -> np.ndarray:
-        """Engage the emergency stop, in any state; the torques (n,) to send at once.
+        """Engage the emergency stop, in any state; return the torques (n,) to send at once.
 
-        `keep` writes it down: the torques go first.
+        Call `keep` after sending them: it writes the latch to disk.
         """
         self.state = WatchdogState.EMERGENCY_STOP
         if self._latch is not None:
@@ -283,11 +283,11 @@ class CommandWatchdog:
         return self._damp(now_s)
 
     def keep(self) -> str:
-        """Write an emergency stop down that is not yet; a line for the log where that fails."""
+        """Write the latch of an engaged stop to disk; return a line for the log if that fails, else ""."""
         return "" if self._latch is None else self._latch.keep()
 
     def release_emergency_stop(self) -> str:
-        """Release it: tripped from then on; why it is not, or nothing."""
+        """Release the emergency stop, which leaves the watchdog tripped; return why not, or an empty string."""
         if self.state is not WatchdogState.EMERGENCY_STOP:
             return "the emergency stop was not engaged"
         try:
@@ -299,11 +299,11 @@ class CommandWatchdog:
         return ""
 
     def reset(self, now_s: float) -> str | None:
-        """Let a tripped watchdog forward the next good command; None, or why it is refused."""
+        """Allow a tripped watchdog to forward the next good command; None, or why it is refused."""
         if self.state is not WatchdogState.TRIPPED:
             return f"not tripped: {self.state.value}"
         if now_s - self._last_good_s >= self._timeout_s:
-            # Permission to whatever comes later would surprise.
+            # Else a command that begins much later would be forwarded unexpectedly.
             return f"no good command in the last {self._timeout_s:g} s"
         self._may_return = True
         return None
@@ -344,7 +344,7 @@ class CommandWatchdog:
         self.reaction_s = float("nan")
 
     def _damp(self, now_s: float) -> np.ndarray:
-        """The watchdog's own torques (na,), N·m, at this time: damping, or the emergency stop's output."""
+        """The watchdog's own torques (na,), N·m: damping, or the emergency stop's output; recorded as sent."""
         tripped = self.state is WatchdogState.TRIPPED and self.trip_reason != "emergency_stop"
         if np.isnan(self.reaction_s) and tripped:
             self.reaction_s = now_s - self._last_good_s

@@ -1,4 +1,4 @@
-"""Who may command: one at a time. Knows no ROS; identities come from the middleware."""
+"""Which node may command: one at a time. Without ROS; identities come from the middleware."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import NamedTuple
 
 
 class Sender(NamedTuple):
-    """Who sent a command: the publisher's identity, and its node's full name ("" while unknown)."""
+    """Sender of a command: the publisher's identity, and its node's full name ("" while unknown)."""
 
     identity: bytes
     node: str
 
 
 class Commanders:
-    """Follows one sender of commands, and refuses all others until it is let go.
+    """Follows one sender of commands and refuses all others until `let_go`.
 
-    Then whoever may is followed from the first command of his on that is passed on. By default that is
-    anybody; but where the controller that is watched has a publisher of commands, it is that controller.
-
-    A sender without identity (a middleware that does not tell) is taken for the one that is followed.
+    After that the next allowed sender whose command is passed on is followed. By default every node is allowed, unless
+    the
+    controller that is watched has a publisher of commands: then only that controller. A sender without identity (the
+    middleware reports none) is taken for the followed one.
 
     Args:
-        allowed: full names of the nodes that may command; empty: the rule above.
+        allowed: full names of the nodes that may command; empty: the default.
         controller: full name of the controller that is watched.
-        publishers: who could send at present, None: too many to look at; called only for a sender that is
-            not followed. Of many those that were known before may command, and no other.
+        publishers: returns identity -> node of the present publishers, None if they are too many to look at (only
+            those known before may command then); called only for a sender that is not followed.
 
     Attributes:
-        followed: the one; None: none.
+        followed: the followed sender; None: none.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Commanders:
         self._crowded = False
 
     def refusal(self, identity: bytes | None, now_s: float) -> str:
-        """Why a command of this sender is not looked at; empty when it is."""
+        """Why a command of this sender is refused; empty: it is not."""
         if identity is None or self._is_followed(identity):
             return ""
         if self.followed is not None:
@@ -59,28 +59,28 @@ class Commanders:
         return "not_a_commander" if watched and node != self._controller else ""
 
     def follow(self, identity: bytes | None, now_s: float) -> bool:
-        """A command of this sender was passed on; whether it is another one than before."""
+        """Note that a command of this sender was passed on; return whether the followed sender changed."""
         if identity is None or self._is_followed(identity):
             return False
         self.followed = Sender(identity, self._node(identity, now_s))
         return True
 
     def known(self, now_s: float) -> Sender | None:
-        """The one that is followed, by name as soon as that is known."""
+        """The followed sender, with its node's name as soon as discovery has it."""
         if self.followed is not None and not self.followed.node:
             identity = self.followed.identity
             self.followed = Sender(identity, self._node(identity, now_s))
         return self.followed
 
     def let_go(self) -> None:
-        """Follow no sender: the commands have stopped."""
+        """Follow no sender: its commands have stopped."""
         self.followed = None
 
     def _is_followed(self, identity: bytes) -> bool:
         return self.followed is not None and self.followed.identity == identity
 
     def _node(self, identity: bytes, now_s: float) -> str:
-        """Full name of a sender's node, looked up at most each `ASK_PERIOD_S`: it may send at any rate."""
+        """Full name of a sender's node, "" if unknown; publishers are looked up at most once per `ASK_PERIOD_S`."""
         if now_s - self._asked_s >= ASK_PERIOD_S:
             found, self._asked_s = self._publishers(), now_s
             self._crowded = found is None
@@ -90,4 +90,4 @@ class Commanders:
 
 
 ASK_PERIOD_S = 0.02
-"""A name is known by discovery some milliseconds after the first message at the latest."""
+"""Least time between two look-ups; discovery has a name some milliseconds after the first message at the latest."""

@@ -1,8 +1,7 @@
-"""Whether the robot is given what is commanded, as its effort states tell.
+"""Detects from effort states whether the commanded efforts act on the robot.
 
-A group controller that is deactivated, a command interface that another controller took, a watchdog in
-between: the joint states come on, and so do our commands, but other efforts act. When ours act again,
-full torque at once would be a blow.
+A deactivated group controller, a command interface claimed by another controller, or a watchdog in between: joint
+states and our commands continue, but other efforts act. When ours act again, full torque at once would be a shock.
 """
 
 from __future__ import annotations
@@ -12,48 +11,47 @@ import numpy as np
 from contact_id_controller.kernels.compile import bare_kernel
 
 AGREES, DIFFERS = 0.1, 0.25
-"""Part of the square of what was commanded that is missing where efforts follow, and where not."""
+"""Ratio of squared difference to squared command up to which efforts follow, and above which they do not."""
 
 LEARNT_S = 0.1
-"""Efforts that followed for so long mean what is commanded; before they may mean anything."""
+"""Time for which efforts must follow before they are checked at all: they may be of another unit, or zero."""
 
 SIGNIFICANT = 0.04
-"""Part of the largest square of a command that was followed; below nothing is judged."""
+"""Squared commands below this part of the largest one that was followed are not judged."""
 
 FOLLOWS = 0.5
-"""Part of a small change that must be seen to be followed again."""
+"""Part of a commanded change that must be measured for efforts to follow again."""
 
 PROBE = 0.1
-"""Share of the way to the torque wanted while none of it is given: so much is seen, and is no blow."""
+"""Share of the start ramp that is sent while efforts do not follow: enough to be measured, and no shock."""
 
 LAG = 8
-"""Periods that a command may take until it is seen."""
+"""Largest delay from a command to its measured effort, periods."""
 
 LATE_S = 0.25
-"""Efforts that are a command no older than this are late: a process on their way slept, and nobody else commands.
+"""Efforts that match a command no older than this are late (a process in between was suspended), not another's.
 
-They are believed for as long altogether until efforts are prompt again, for a stride brings the same torques back, also
-beside a last effort that stays."""
+Late efforts are accepted for this long in all until efforts are prompt again: a stride repeats its torques, so that a
+constant effort could match an old command, too."""
 
 
 class EffortMonitor:
-    """Compares measured efforts with the commands before them. Seconds are those of the states.
+    """Compares measured efforts with the commands sent before them. Times are stamps of the states, s.
 
-    Efforts that never followed (zero, noise, another unit) are never judged. Sums fade over
-    ``window_s``, so that an outlier, or a joint at a limit, is no evidence. Nor is lateness: efforts that are
-    those of an older command agree with it, for up to LATE_S until they are prompt again.
+    Efforts that never followed (zero, noise, another unit) are not judged. Sums decay over ``window_s``, so that an
+    outlier,
+    or a joint at a limit, is no evidence. Efforts that match an older command count as late, see LATE_S.
 
     Args:
-        joints: their number.
-        window_s: for so long efforts must differ; 0: nothing is judged.
+        joints: their number, na.
+        window_s: time for which efforts must differ; 0: nothing is judged.
         period_s: of the commands.
 
     Attributes:
-        lost: whether the robot is given something else than is commanded.
-        held: (na,) N·m, what it has since; a mean over ``window_s``, or the first of it.
-        watched: window_s and period_s.  watches: whether anything is judged; else commands need not be known.
-        ring: (k, na) N·m, the last commands, each in the place of its number.  count: of commands; who sends one
-            writes it there.
+        lost: whether efforts other than the commanded ones act.
+        held: (na,) N·m, measured efforts since then: their mean over ``window_s``, or the first ones until it is known.
+        watched: window_s and period_s.  watches: whether anything is judged; else ``ring`` need not be filled.
+        ring: (k, na) N·m, the last commands, number i in row i % k.  count: of commands; the sender updates both.
     """
 
     def __init__(self, joints: int, window_s: float, period_s: float) -> None:
@@ -68,7 +66,7 @@ class EffortMonitor:
         self.forget()
 
     def forget(self) -> None:
-        """The next efforts mean nothing until they were seen to follow."""
+        """Restart: efforts are judged again only after they were seen to follow."""
         self.lost = False
         self._agreed, self._largest, self._seen = 0, 0.0, 0
         self._late = self._prompt = 0
@@ -76,12 +74,12 @@ class EffortMonitor:
         self._missing = self._whole = 0.0
 
     def warm_up(self) -> None:
-        """Compile what `measure` uses."""
+        """Compile what `measure` calls."""
         for lost in (False, True):
             _compare(self.ring, LAG, LAG, self.held, self.held, lost, self._largest)
 
     def measure(self, time_s: float, efforts: np.ndarray | None) -> bool:
-        """Judge the efforts (na,) of a state; whether ``lost`` or ``held`` changed."""
+        """Compare the efforts (na,), N·m, of a state; return whether ``lost`` or ``held`` changed."""
         if not self.watches or efforts is None or self.count < LAG:
             return False
         since_s, self._time_s = time_s - self._time_s, time_s
@@ -106,20 +104,20 @@ class EffortMonitor:
         return not self.lost
 
     def _count_late(self, late: bool, agrees: bool) -> None:
-        """Periods in which efforts were those of an old command, until they were prompt for ``LEARNT_S``."""
+        """Count periods in which efforts match an old command; restart the count after ``LEARNT_S`` of prompt ones."""
         self._late += late
         self._prompt = self._prompt + 1 if agrees and not late else 0
         if self._prompt >= self._learnt:
             self._late = 0
 
     def _follow(self, missing: float, whole: float, efforts: np.ndarray) -> None:
-        """Judge from leaky sums whether applied efforts have stopped following the commanded ones.
+        """Update the decaying sums; set ``lost`` when the measured efforts have stopped following.
 
         Args:
-            missing, whole: of this period, sum of squared differences and of squared commands.
-            efforts: (na,) N·m, measured; held once the commands are lost.
+            missing, whole: sum of squared differences and of squared commands in this period, N²·m².
+            efforts: (na,) N·m, measured; copied to ``held`` when they are lost.
         """
-        # No more than all of it: large efforts of a few periods, as of feedback at the robot's side, outweighed a window.
+        # Capped: large efforts of a few periods, as of feedback at the robot's side, would outweigh a window.
         self._missing = self._keep * self._missing + min(missing, whole)
         self._whole = self._keep * self._whole + whole
         share = (1.0 - self._keep) * self._whole
@@ -147,11 +145,14 @@ class EffortMonitor:
 
 @bare_kernel
 def _compare(ring, count, reach, efforts, held, lost, largest):
-    """Squares, N^2·m^2, of what is missing of the nearest command, and of that command; whether that is an old one.
+    """Find the command that efforts match; return squared difference, squared command, N²·m², and whether it is late.
 
-    ring (rows, na): the last commands, ``count`` in all; efforts (na,) measured. The nearest of the last LAG, and
-    where that does not agree the newest of ``reach`` that does and is no small part of ``largest``. Lost: how much
-    of the change from ``held`` (na,) to the last command is followed, and its square.
+    Args:
+        ring (rows, na): the last commands, ``count`` in all.  efforts, held (na,): measured, N·m.
+        reach: number of commands to search: the nearest of the last LAG; if none agrees, the newest older one that
+            agrees and whose square is above SIGNIFICANT times ``largest``.
+        lost: compare the changes of efforts and of the last command from ``held`` instead; returns their product and
+            the square of the commanded change.
     """
     rows, joints = ring.shape
     if lost:

@@ -1,4 +1,4 @@
-"""How fast a torque may change, from any source."""
+"""Limits the rate of change of torques."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 class EffortRate:
-    """Holds torques back that change faster than they may; from zero on.
+    """Limits how fast torques change, starting from zero.
 
     Args:
-        rates_nm_s: largest change of each joint's torque, (n,), N·m/s; infinite: any.
+        rates_nm_s: largest rate of each joint's torque, (n,), N·m/s; infinite: no limit.
     """
 
     def __init__(self, rates_nm_s: np.ndarray) -> None:
@@ -18,10 +18,10 @@ class EffortRate:
         self._reach = np.full(len(self._rates), np.inf)
         self._sent, self._sent_s = np.zeros(len(self._rates)), np.nan
         self.slowed = 0
-        """Commands that were held back."""
+        """Number of commands that were limited."""
 
     def limited(self, torques: np.ndarray, now_s: float) -> np.ndarray:
-        """What may be sent now of torques (n,), or (1, n)."""
+        """Limit torques (n,), or (1, n), N·m, to what the rate allows at ``now_s``; they count as sent."""
         passed_s = now_s - self._sent_s
         self._reach[self._finite] = self._rates[self._finite] * (
             passed_s if passed_s > 0.0 else 0.0
@@ -32,5 +32,5 @@ class EffortRate:
         return within
 
     def sent(self, torques: np.ndarray, now_s: float) -> None:
-        """These torques (n,), or (1, n), were sent, limited or not."""
+        """Note torques (n,), or (1, n), that were sent at ``now_s``."""
         self._sent[:], self._sent_s = torques.reshape(-1, len(self._sent))[0], now_s

@@ -4,9 +4,8 @@
                                 |                                                  ^
                              refusal -------------- safe output -------------------+
 
-Both doors of the controller stand before it, the node (`ros.control_loop`) and the call from another
-process' loop (`safety.in_process`); they turn messages or arrays into values and torques back.
-Whatever comes in, finite torques within the limits go out: the controller's, or the safe output.
+Two callers use it: the node (`ros.control_loop`) and the in-process controller (`safety.in_process`); they convert
+messages or arrays. For any input the torques are finite and within the limits: the controller's, or the safe output.
 """
 
 from __future__ import annotations
@@ -52,23 +51,23 @@ from contact_id_controller.settings.shared_rows import AS_FAST_AS_IT_CAN
 from contact_id_controller.state import RobotState
 
 LATE_STEPS = 100
-"""So many steps in a row that each lost states are worth a line in the log."""
+"""Number of steps in a row that lost states which is logged."""
 
 LONGEST_DELAY_S = 0.05
-"""A state is predicted no further, however late it is."""
+"""Longest time by which a state is predicted."""
 
 
 @dataclass
 class GuardState:
-    """What the guard remembers from one period to the next, beside its parts.
+    """What the guard keeps from one period to the next, beside its parts.
 
     Attributes:
-        now_s: time of the last state since the start, s; None before the first.
-        commanding: the controller's torques went out in the last period.
-        keep_upright: the next reset of the controller keeps the attitude from which its tilt counts.
-        moved: the next good state may be anywhere: plans are dropped, its posture is held.
+        now_s: stamp of the last state since the start, s; None before the first.
+        commanding: whether the controller's torques were sent in the last period.
+        keep_upright: whether the next reset of the controller keeps the attitude from which tilt is measured.
+        moved: whether the next good state may be anywhere: plans are dropped then, its posture is held.
         before: the controller before the changes since the last state, from which torques are blended.
-        measured: (f, 3) N, forces on all feet, in a step that has new ones.
+        measured: (f, 3) N, world frame, forces on all feet, if measured since the last step.
     """
 
     now_s: float | None = None
@@ -80,31 +79,31 @@ class GuardState:
 
 
 class Guard:
-    """One controller, guarded: between two calls it always has torques that may be sent.
+    """A controller with its safety checks: after each call it has torques that may be sent.
 
-    No method raises but `follow`, `take_contact_forces` and `take_contact_states`, which doors call
-    through `guarded`, and those of the settings.
+    Only `follow`, `take_contact_forces`, `take_contact_states` and methods that change settings raise; callers use
+    `guarded` for them.
 
     Args:
         controller: the controller, with its robot and settings.
-        lockstep: the sender of states waits for the command: then neither silence nor a
-            long step means anything.
-        clock: seconds of a clock that never jumps. Only silence is judged by it, less what this
-            process itself slept (`look`); all else by the times of the measurements.
-        latch: what keeps an emergency stop that outlives the process; one that is engaged already
-            stops this guard from the beginning. None: none does.
+        lockstep: whether the sender of states waits for the command: then neither a missing state nor a
+            long step is a fault.
+        clock: seconds of a steady clock. Used for timeouts only, less the time in which this process was
+            suspended or busy (`look`); everything else uses stamps.
+        latch: keeps an emergency stop beyond the process; an engaged one stops this guard from the beginning.
+            None: emergency stops end with the process.
 
     Attributes:
         result: of the last step, None while the safe output is commanded.
         host_enforces: whether the robot's side is known to enforce the limits of the URDF.
-        state: what is remembered between periods.
-        guarded, caught: the one door at which errors end (`Incidents`): counted, reported once, None
-            returned. Whatever a host or a callback calls goes through it, or it could end the process.
-        machine, checks, output, monitor, clock: state machine, checks of states, blending of
-            torques, counts and times; the clock given.
-        good: when good states came.  contacts: measured on the feet.  plans: on their way to the controller.
-        local: what the robot's own side goes on with.  given: efforts beside commands.  log: what is reported.
-        following: whether the robot does what is planned.  offset: of the states' stamps from the clock.
+        state: `GuardState`.
+        guarded, caught: of `Incidents`: errors are counted and logged there, and None is returned. Every call from a
+            host
+            or a callback goes through them: an error could end the process.
+        machine, checks, output, monitor: state machine, checks of states, blending of torques, counts and times.
+        good: arrival of good states.  contacts: measured at the feet.  plans: received, not yet followed.
+        local: command for the robot's own side.  effort_monitor: compares measured and commanded efforts.
+        log: lines and counts to report.  following: whether the robot follows the plan.  offset: of stamps and clock.
     """
 
     def __init__(
@@ -138,18 +137,18 @@ class Guard:
 
     @property
     def command(self) -> EffortTrajectory | StateFeedback | LowLevelCommand | None:
-        """What to send with another command_interface than effort, from now on.
+        """What to send with another command_interface than effort, from now on; None with effort.
 
-        joint_trajectory: set-points and efforts; in a stop and at the end rest where the joints were
-        measured last, the safe output as effort; while states are bad or missing the last one, which
-        ends at rest by itself. linear_feedback: torques and their feedback; where those are the safe
-        output, no feedback. None with effort, and while no joints were ever measured.
+        joint_trajectory: set-points and efforts. In a stop and at the end they rest at the last measured positions,
+        with the
+        safe output as effort; while states are bad or missing the last trajectory, which ends at rest, stays.
+        linear_feedback: torques and feedback; no feedback with the safe output. None until joints were measured.
         """
         return self.local.command if self.checks.has_position else None
 
     @property
     def ahead(self) -> HeldSteps | None:
-        """Torques solved ahead, None where the settings ask for none."""
+        """Torques solved ahead; None if the settings do not require them."""
         return self.local.ahead
 
     @property
@@ -160,7 +159,7 @@ class Guard:
     # Settings
 
     def warm_up(self) -> None:
-        """Compile everything that a step needs; takes seconds."""
+        """Compile everything that a step calls; takes seconds."""
         warm_up(self.controller)
         following = Following(self.controller)
         for time_s in (0.0, 1.0):  # the first one only begins
@@ -172,7 +171,7 @@ class Guard:
         EffortMonitor(len(zero), 1.0, 1.0).warm_up()
 
     def take_over(self, controller: Controller) -> None:
-        """Go on with another controller of the same robot, made with `Controller.take_over`."""
+        """Continue with another controller of the same robot, made with `Controller.take_over`; torques are blended."""
         if self.state.before is None and self.result is not None:
             self.state.before = (
                 self.controller
@@ -205,7 +204,7 @@ class Guard:
     # Start and stop
 
     def not_ready(self) -> str:
-        """Why the robot's state is not known well enough to command it; empty when it is."""
+        """Why there is no good recent state, as needed to command the robot; empty: there is."""
         if self.lockstep:
             return "" if self.good.last_s > -math.inf else self.good.trouble
         if self.good.overdue_in_s(self.clock()) >= 0.0:
@@ -213,15 +212,15 @@ class Guard:
         return f"no good state for {self.good.timeout_s:g} s: {self.good.trouble}"
 
     def observe(self, joints: JointReading | Refusal | None, now_ns: int | None) -> None:
-        """Look at a state without commanding; time may begin anew meanwhile."""
+        """Check a state without commanding; its stamp may be before the last one's. now_ns: clock of the stamps."""
         if isinstance(joints, JointReading) and self.checks.is_before_the_last(joints.time_ns):
             self.checks.reset()
         self.guarded("state", self._take, joints, now_ns)
 
     def start(self, state_is_known: bool = True) -> str:
-        """Begin anew: the first state that is accepted is the posture to hold.
+        """Start to command: the posture of the first accepted state is held.
 
-        Returns why not, or nothing. state_is_known: False where no state can come before.
+        Returns why not, or an empty string. state_is_known: False where no state can arrive before the start.
         """
         refusal = (self.not_ready() if state_is_known else "") or self.machine.activate(
             self.good.stamp_s
@@ -238,7 +237,7 @@ class Guard:
         return refusal
 
     def stop(self) -> np.ndarray:
-        """Command no more; the last torques (na,) to send."""
+        """Stop commanding; return the last torques (na,), N·m, to send."""
         self.machine.deactivate()
         self.checks.reset()
         self.good.forget()
@@ -246,7 +245,7 @@ class Guard:
         return self._jump(self.safe_torques())
 
     def resume(self) -> str:
-        """Leave a stop, and hold the posture of the next state; returns why not, or nothing."""
+        """Leave a stop, and hold the posture of the next state; return why not, or an empty string."""
         refusal = self.not_ready() or self.machine.resume(self.good.stamp_s)
         if not refusal:
             self.state.now_s, self.state.keep_upright = None, True
@@ -255,7 +254,7 @@ class Guard:
         return refusal
 
     def _begin_to_command(self) -> None:
-        """Start to command: forget plans, measured efforts and faults of before; torque grows by the start ramp."""
+        """Reset plans, measured efforts and logged faults of before; torques grow by the start ramp."""
         self.log.incidents.tell_anew()
         self.plans.clear()
         self.effort_monitor.forget()
@@ -266,7 +265,7 @@ class Guard:
         state.before, state.moved, state.commanding = None, False, True
 
     def emergency_stop(self) -> np.ndarray:
-        """Engage the emergency stop; the torques (na,) to send at once."""
+        """Engage the emergency stop; return the torques (na,), N·m, to send at once."""
         self.machine.engage_emergency_stop()
         if self._latch is not None:
             self._latch.engage()  # `news` writes it down: the torques go first
@@ -274,7 +273,7 @@ class Guard:
         return self._jump(self.safe_torques())
 
     def release_emergency_stop(self, active: bool) -> str:
-        """Release the emergency stop, which `resume` or `start` then leaves; why it is not, or nothing."""
+        """Release the emergency stop, which `resume` or `start` then leaves; return why not, or an empty string."""
         if self.machine.state is not SafetyState.EMERGENCY_STOP:
             return "the emergency stop was not engaged"
         try:
@@ -286,12 +285,12 @@ class Guard:
         return ""
 
     def time_began_anew(self) -> None:
-        """The next state may have any time: plans are dropped, its posture is held."""
+        """Accept any stamp next: plans are dropped, the posture of the next state is held."""
         self.checks.reset()
         self.state.moved = True
 
     def look(self) -> None:
-        """The door could take a message now. Doors that wait for messages say so after each wait."""
+        """Note that messages can be received now; callers that wait for messages call it after each wait."""
         self.good.listening.look(self.clock())
 
     # Measurements and plans between the states
@@ -299,14 +298,13 @@ class Guard:
     def take_base(
         self, base: np.ndarray, time_ns: int, variances: np.ndarray | None = None
     ) -> None:
-        """Keep the base (13,) for the next states; a bad one refuses them. See `StateChecks`."""
+        """Keep the base (13,) for the next states, see `StateChecks.take_base`; a bad one makes them refused."""
         self.checks.take_base(base, time_ns, variances)
 
     def take_contact_forces(self, forces: np.ndarray, seen: np.ndarray) -> None:
-        """Keep measured forces (f, 3), N, world frame, of the feet ``seen`` (f,) bool.
+        """Keep measured forces (f, 3), N, world frame, of the feet ``seen`` (f,) bool, for the next state.
 
-        They count from the next state on; one that is not finite is none. Raises ContactIdError
-        for arrays of another size.
+        A force that is not finite counts as not measured. Raises ContactIdError for arrays of another size.
         """
         self.contacts.take_forces(forces, seen)
 
@@ -320,7 +318,7 @@ class Guard:
     def follow(self, plan: Plan) -> None:
         """Follow a plan, or parts of one (`PlanParts`).
 
-        Raises TrajectoryError for one that is refused: the plan before is followed.
+        Raises TrajectoryError for a refused plan; the plan before is followed then.
         """
         self.plans.follow(self.controller, plan, self.state.now_s)
 
@@ -332,11 +330,12 @@ class Guard:
         long: bool = False,
         taken: Callable[[], None] = lambda: None,
     ) -> None:
-        """Follow the plan that ``make`` makes, and that may raise; a bad one changes nothing.
+        """Follow the plan that ``make`` returns; if it raises, the error is counted and nothing changes.
 
-        long: it is made beside the steps, and followed after one of the next; so is what comes while
-        another one is made.  what: under which a bad one is counted.  taken: called when it is
-        followed.
+        Args:
+            what: reason under which an error is counted.  make: makes the plan.
+            long: make it in a thread, and follow it after one of the next steps; so are plans that arrive meanwhile.
+            taken: called when the plan is followed.
         """
         if self.plans.waits(long):
             self.plans.reader.read(what, lambda: self.controller.prepare(make()), taken)
@@ -347,10 +346,10 @@ class Guard:
     # Each period
 
     def step(self, joints: JointReading | Refusal | None, now_ns: int | None = None) -> np.ndarray:
-        """Torques (na,), N·m, for measured joints, their refusal, or None: reading them failed.
+        """Torques (na,), N·m, for measured joints; a Refusal, or None after an error, if they could not be read.
 
-        `now_ns` is the time by the clock of the stamps, None if there is none. After bad input or
-        an error the torques move to the safe output, in a stop they are it; a view of `output`.
+        now_ns: the clock of the stamps; None: there is none. After bad input or an error the torques move to the safe
+        output, in a stop they are the safe output. Returns a view of the array in `output`.
         """
         self.result = None
         state, output, machine = self.state, self.output, self.machine
@@ -381,7 +380,7 @@ class Guard:
         return self._sent(sent)
 
     def _sent(self, torques: np.ndarray) -> np.ndarray:
-        """What is sent of torques (na,), which are changed to it: known to all who go on from it."""
+        """Apply the command limits to torques (na,), in place, and record them as sent."""
         checks, said = self.checks, self.controller.settings.enforce_command_limits
         enforces = said == "on" or (said == "auto" and self.host_enforces)
         if enforces and checks.velocity_is_true:
@@ -400,7 +399,7 @@ class Guard:
         return torques
 
     def _look_at_efforts(self, joints: JointReading) -> None:
-        """Hold the start ramp back while the robot is given something else, and let it act then."""
+        """Hold the start ramp while the measured efforts are not those commanded; continue it when they are again."""
         given = self.effort_monitor
         before = given.lost
         if not given.measure(joints.time_ns * states.NANO, joints.effort):
@@ -419,7 +418,7 @@ class Guard:
             self.output.go_on(None if self.result is None else self.result.torques)
 
     def finish(self, arrival_s: float) -> float:
-        """After the command has left: count and time the step; how long it took, s.
+        """Finish a step after its command was sent: count, time, and follow plans that were read; return its time, s.
 
         arrival_s: when its state arrived, by the clock of this guard.
         """
@@ -454,7 +453,7 @@ class Guard:
         return step_s
 
     def _look_at_following(self) -> None:
-        """Judge whether the robot does what is planned, after the command of the step has left."""
+        """Check whether the robot follows the plan; log changes."""
         following = self.following
         before = following.reason
         now = following.look(self.controller, self.state.now_s, self.state.measured)
@@ -464,17 +463,17 @@ class Guard:
             self.log.lines.append("following again")
 
     def silent_in_s(self) -> float:
-        """So long from now, s, it is silent if no good state comes.
+        """Time, s, until `state_timeout_s` has passed without a good state; negative: it has.
 
-        Negative: it is, none has come for `state_timeout_s` in which the door listened.
+        Time in which the process could not receive states does not count.
         """
         self.look()
         return self.good.overdue_in_s(self.clock())
 
     def silence(self, refusal: Refusal | None = None) -> np.ndarray:
-        """No good state has come for `state_timeout_s`: torques (na,) to send at once.
+        """Return the torques (na,) to send after `state_timeout_s` without a good state.
 
-        The safe output; the last ones where the robot's side has a trajectory to go on with.
+        The safe output; the last torques if the robot's side has a trajectory that it continues.
         """
         self.result = None
         refusal = refusal or Refusal(
@@ -486,13 +485,13 @@ class Guard:
 
     @property
     def _goes_on(self) -> bool:
-        """Whether the robot's side has a trajectory to go on with, and so is not given the safe output."""
+        """Whether the robot's side continues a trajectory, so that no safe output is sent."""
         return self.local.goes_on and not (
             self.machine.latched or self.machine.state is SafetyState.INACTIVE
         )
 
     def safe_torques(self) -> np.ndarray:
-        """The safe output (na,), N·m; it damps only a velocity measured a moment ago."""
+        """The safe output (na,), N·m; it damps only if a velocity was measured within state_timeout_s."""
         good = self.good
         fresh = self.clock() - good.velocity_s <= good.timeout_s
         stopped = self.machine.state is SafetyState.EMERGENCY_STOP
@@ -500,7 +499,7 @@ class Guard:
         return safe.torques(self.checks.velocity if fresh else None)
 
     def _wanted(self, joints: JointReading | Refusal | None, now_ns: int | None) -> np.ndarray:
-        """Torques wanted; `result` stays None when they are the safe output."""
+        """Torques (na,) wanted in this period, None after an error; `result` stays None if they are the safe output."""
         found, controller, state = self._take(joints, now_ns), self.controller, self.state
         machine, good = self.machine, self.good
         if not isinstance(found, RobotState):
@@ -549,7 +548,7 @@ class Guard:
         return result.torques
 
     def _without_state(self, refusal: Refusal | None) -> np.ndarray | None:
-        """The safe output where a state was refused; None where reading it failed."""
+        """Interrupt the controller, and return the safe output, after a refused state; None after an error."""
         self.checks.prediction.forget()  # what the safe output does to the base is not known
         if refusal is None:
             return None
@@ -558,7 +557,7 @@ class Guard:
         return self.safe_torques()
 
     def _hold_here(self, found: RobotState) -> None:
-        """Drop the plans and hold the posture of a state."""
+        """Drop the plans and hold the posture of this state."""
         self.controller.hold_here(found)
         self.following.begin()
         self.local.forget()
@@ -566,7 +565,7 @@ class Guard:
         self.output.blend()
 
     def _carry_on(self, state: RobotState, result: StepResult) -> None:
-        """Let a base that is predicted accelerate as in this solution."""
+        """Give the base acceleration of this solution to the prediction of the base."""
         if result.solution is not None and (self.ahead is None or self.ahead.solved_now):
             speed = self.controller.answered.v
             acceleration = (
@@ -576,7 +575,7 @@ class Guard:
                 self.checks.prediction.accelerate(round(state.time_s / states.NANO), acceleration)
 
     def _continue(self, before: Controller, state: RobotState) -> None:
-        """Blend from what the controller until now would do in this state."""
+        """Blend from the torques that the controller before a change computes for this state."""
         torques = before.step(state).torques
         if all_finite(torques):
             self.output.blend_from(torques)
@@ -584,7 +583,7 @@ class Guard:
     def _take(
         self, joints: JointReading | Refusal | None, now_ns: int | None
     ) -> RobotState | Refusal | None:
-        """The state to act on, a Refusal, or None where nothing is complete yet; its time and motion are noted."""
+        """Check measured joints: the state to act on, a Refusal, or None after an error. Records arrival and jumps."""
         found, good, contacts = joints, self.good, self.contacts
         if isinstance(joints, JointReading):
             checks = self.checks
@@ -610,22 +609,19 @@ class Guard:
     # Errors, counts, words
 
     def refuse(self, refusal: Refusal) -> None:
-        """Count a refusal by its reason; the first one of each since the start is news.
-
-        So is the next one 10 s later, with their number.
-        """
+        """Count a refusal by its reason; the first of each is logged, then one every 10 s with their number."""
         self.log.incidents.count(refusal.reason, refusal.detail)
 
     @property
     def has_news(self) -> bool:
-        """Whether `news` is worth a call after a step; what else it may have can wait for the next chores."""
+        """Whether `news` should be called after this step; what else it returns may wait for the next chores."""
         log, machine = self.log, self.machine
         return bool(log.lines) or machine.latched or log.told_of_stop
 
     def news(self) -> list[str]:
         """Lines for the log since the last call: new refusals, a stop with its reason, its end.
 
-        Not on the way from a state to its torques: an emergency stop is written down here.
+        Call it after the command was sent: it writes an emergency stop to disk.
         """
         if self._latch is not None and (failure := self._latch.keep()):
             self.log.lines.append(failure)
@@ -634,7 +630,7 @@ class Guard:
         return self.log.news(self.machine)
 
     def summary(self) -> tuple[int, str]:
-        """Level and words for diagnostics: what it does now, and what went wrong since last time."""
+        """Level and text for the diagnostics: present state, and what went wrong since the last call."""
         level, words = self.log.summary(self.machine, self.result)
         ahead = self.offset.words
         return (max(level, WARNING), f"{words}; {ahead}") if ahead else (level, words)
@@ -658,7 +654,7 @@ class Guard:
 
 
 def _limits(controller: Controller) -> SafetyLimits:
-    """The settings that the safety machine judges by."""
+    """The limits of the safety machine in the controller's settings."""
     settings = controller.settings
     return SafetyLimits(
         settings.recovery_window_s,

@@ -1,4 +1,4 @@
-"""What the guard reports: lines for the log, level and words for the diagnostics, figures."""
+"""What the guard reports: lines for the log, level and text for the diagnostics."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ OK, WARNING, ERROR = range(3)
 """Levels of `GuardLog.summary`."""
 
 TROUBLED = frozenset((NOT_CONVERGED, RELAXED))
-"""Statuses of solutions that `GuardLog.failure` looks at."""
+"""Statuses of solutions for which `GuardLog.failure` is called."""
 
 
 class GuardLog:
-    """Collects lines until they are fetched, and what went wrong since the last summary.
+    """Collects lines for the log, and what went wrong since the last summary.
 
     Args:
-        monitor: whose refusals are counted.  clock: seconds of a clock that never jumps.
+        monitor: has the counts.  clock: seconds of a steady clock.
 
     Attributes:
-        lines: since the last ``news``.  incidents: what counts them.
+        lines: since the last ``news``.  incidents: counts and logs.
     """
 
     def __init__(self, monitor: StepMonitor, clock: Callable[[], float]) -> None:
@@ -35,7 +35,7 @@ class GuardLog:
         self._reported, self._gave_way_m_s = (0, monitor.statuses.copy()), 0.0
 
     def failure(self, result: StepResult) -> str:
-        """What is wrong with a solution, which by itself stops nothing; empty: nothing."""
+        """Why a solution counts as failed (one alone does not stop the controller); empty: it does not."""
         if result.status == NOT_CONVERGED:
             return "solver not converged"
         gave_way = gave_way_m_s(result)
@@ -46,7 +46,7 @@ class GuardLog:
 
     @property
     def told_of_stop(self) -> bool:
-        """Whether the last thing said of stops is that there is one."""
+        """Whether a stop was logged, and not yet its end."""
         return bool(self._stop_reported)
 
     def news(self, machine: SafetyMachine) -> list[str]:
@@ -64,7 +64,7 @@ class GuardLog:
         return news
 
     def summary(self, machine: SafetyMachine, result: StepResult | None) -> tuple[int, str]:
-        """Level and words: what is done now, and what went wrong since the last call."""
+        """Level and text: present state, and what went wrong since the last call."""
         monitor = self._monitor
         refusals, statuses = self._reported
         self._reported = new = monitor.refusals.total(), monitor.statuses.copy()

@@ -1,6 +1,6 @@
-"""What another process reports of itself, and whether it is gone or only slow. Knows no ROS.
+"""Heartbeats: what a process reports of itself, and whether another one is lost or only slow. Without ROS.
 
-Time is passed in: seconds of a clock that never jumps.
+Times are passed in: seconds of a steady clock.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ BEAT_S = 0.1
 """Time between two beats."""
 
 LOST_S = 0.5
-"""A process without a heartbeat for this long, s, while it was listened to, is lost."""
+"""A process is lost after this long, s, without a heartbeat; only time in which we could receive counts."""
 
 _LONGEST_LOOK_S = 0.1
-"""More time between two looks is the listener's own: it may have been stopped."""
+"""Longest time between two looks that counts: beyond it the listener itself was suspended."""
 
 _STATE, _START_TIME = 0, 19
 """Fields of /proc/PID/stat behind the name."""
@@ -28,7 +28,7 @@ _KINDS = {"pid": int, "started": int, "machine": str, "state": str}
 
 
 def process_fields(pid: int) -> list[str] | None:
-    """Fields of a process behind its name; None: there is none."""
+    """Fields of /proc/PID/stat behind the name; None: there is no such process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -37,7 +37,7 @@ def process_fields(pid: int) -> list[str] | None:
 
 
 def machine() -> str:
-    """Identity of a process namespace: a boot of a system, a container."""
+    """Identity of the boot and the process namespace (container), in which a process number is valid; "": unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -46,7 +46,7 @@ def machine() -> str:
 
 
 class Heart:
-    """What this process reports of itself."""
+    """The heartbeat of this process."""
 
     def __init__(self) -> None:
         fields = process_fields(os.getpid())
@@ -58,23 +58,23 @@ class Heart:
         self._next_s = -float("inf")
 
     def is_due(self, now_s: float) -> bool:
-        """Whether to beat now; after this call the next one is `BEAT_S` later."""
+        """Whether to publish a beat now; if so the next one is due `BEAT_S` later."""
         if now_s < self._next_s:
             return False
         self._next_s = now_s + BEAT_S
         return True
 
     def words(self, state: str) -> str:
-        """One beat, as text."""
+        """A beat as JSON text."""
         return json.dumps({**self._facts, "state": state})
 
 
 class Pulse:
-    """The beats of another process.
+    """The heartbeat of another process.
 
     Attributes:
-        state: what it reported to do, empty before the first beat.
-        silent_s: time since its last beat in which this process listened, s.
+        state: the state that it reported, empty before the first beat.
+        silent_s: time since its last beat in which this process could receive, s.
     """
 
     def __init__(self) -> None:
@@ -85,10 +85,10 @@ class Pulse:
         self._here = machine()
 
     def take(self, words: str) -> None:
-        """Hear a beat.
+        """Receive a beat.
 
         Raises:
-            StateError: words that are none.
+            StateError: not a beat.
         """
         try:
             facts = json.loads(words)
@@ -96,22 +96,22 @@ class Pulse:
         except (ValueError, TypeError, KeyError, RecursionError):
             good = False
         if not good:
-            raise StateError("a heartbeat that is none")
+            raise StateError("a heartbeat is no JSON of pid, started, machine and state")
         self._facts, self.state, self.silent_s = facts, facts["state"], 0.0
 
     def look(self, now_s: float) -> None:
-        """Count the time since the last look as silence: a beat sent in it would have been received."""
+        """Count the time since the last look as silence, as a beat would have been received in it."""
         if self._looked_s is not None:
             self.silent_s += min(now_s - self._looked_s, _LONGEST_LOOK_S)
         self._looked_s = now_s
 
     @property
     def is_lost(self) -> bool:
-        """Whether it was not received for `LOST_S`, or never."""
+        """Whether no beat was received for `LOST_S`, or ever."""
         return self.silent_s > LOST_S
 
     def words(self) -> str:
-        """What is known of it: never received, gone, stopped, slow, or what it does."""
+        """Its condition: never received, gone, stopped, slow, or the state that it reports."""
         if not self._facts:
             return "never received"
         pid = self._facts["pid"]

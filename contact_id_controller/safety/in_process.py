@@ -1,6 +1,6 @@
-"""The in-process door to the guard: arrays in, torques out, once a period. Knows no ROS.
+"""The guarded controller for calls from another process' loop: arrays in, torques out, once per period. Without ROS.
 
-What happens when something is wrong is decided by `safety.guard`, as for the node.
+Faults are handled by `safety.guard`, as in the node.
 """
 
 from __future__ import annotations
@@ -30,28 +30,27 @@ _NODES_ONLY = {
     "watchdog_required": "no command watchdog can be in between",
     "planner_required": "plans come with the calls",
 }
-"""Settings of the node, and why they mean nothing here."""
+"""Settings of the node that cannot be used here, and why."""
 
 _new: Any = tuple.__new__
 
 _LAST_S = 9e9
-"""Later times, in whole nanoseconds, have more than 64 bits."""
+"""Largest time, s: in nanoseconds it must fit into 64 bits."""
 
 
 class InProcessController:
-    """One guarded `Controller`: no method but the constructor raises.
+    """A guarded `Controller`; only the constructor raises.
 
     The state is one array: positions (na,), rad or m, then velocities (na,), of the joints in the
     order of `robot.joint_names`; a floating base follows, or comes through `take_base`: position
     (3,), m, and quaternion xyzw (4,) in the world frame, linear (3,), m/s, and angular velocity
-    (3,), rad/s, in the base frame. Without plans it holds the posture of its first good state.
+    (3,), rad/s, in the base frame. Without a plan it holds the posture of its first good state.
 
     Args:
-        settings: the same as those of the ROS node; mode, stamps and topics do not matter here.
-        warn: takes one line (or a traceback) for the log, from `post_update` only; once for each
-            reason.
-        clock: time, s, in which plans and bases are stamped: that of ROS without simulated time.
-            Where it is set back, plans are dropped and the present posture is held.
+        settings: the same as those of the ROS node; mode, stamps and topics are not used here.
+        warn: logs one line (or a traceback); called by `post_update` only, at a limited rate for each reason.
+        clock: time, s, of the stamps of plans and bases: that of ROS without simulated time.
+            If it is set back, plans are dropped and the present posture is held.
 
     Raises:
         ContactIdError: settings that do not fit the robot.
@@ -86,7 +85,7 @@ class InProcessController:
 
     @property
     def controller(self) -> Controller:
-        """What is guarded."""
+        """The guarded controller."""
         return self.guard.controller
 
     @property
@@ -101,7 +100,7 @@ class InProcessController:
 
     @property
     def refused(self) -> Counter[str]:
-        """States, plans and errors that were refused, by reason."""
+        """Number of refused states, plans and errors, by reason."""
         return self.guard.monitor.refusals
 
     def update(self, state: ArrayLike) -> np.ndarray:
@@ -118,14 +117,14 @@ class InProcessController:
         return sent
 
     def post_update(self) -> None:
-        """Log what was refused, outside of the time-critical part."""
+        """Log refusals and errors; call it outside of the time-critical part."""
         for line in self.guard.news():
             self.guarded("log", self._warn, line)
 
     def take_base(self, base: Sequence[float], time_s: float | None = None) -> None:
         """Keep the floating base's state (13,) for the next states, up to `odometry_age_limit_s`.
 
-        time_s: when it was measured, by the clock; None: now.
+        time_s: when it was measured, by ``clock``; None: now.
         """
         self.guarded("base", self._take_base, base, time_s)
 
@@ -143,17 +142,16 @@ class InProcessController:
         )
 
     def follow(self, plan: Callable[[], Plan], what: str = "plan", long: bool = False) -> None:
-        """Follow the plan that `plan` makes, and that may raise: a bad one changes nothing.
+        """Follow the plan that ``plan`` returns; if it raises, the error is counted and nothing changes.
 
-        `what`: reason under which it is counted.  `long`: make it beside the periods, and follow it
-        when that is done.
+        what: reason under which it is counted.  long: make it in a thread, and follow it once it is made.
         """
         self.guard.read(what, plan, long=long)
 
     def emergency_stop(self, engage: bool) -> None:
-        """Stop with `emergency_stop_output`, or release that stop, which `resume` then leaves.
+        """Engage the emergency stop, or release it, which `resume` then leaves.
 
-        Engaged it outlives the process: the next one of the same robot begins with it.
+        Engaged it survives the process: the next one of the same robot starts with it.
         """
         if engage:
             self.guard.emergency_stop()
@@ -161,17 +159,17 @@ class InProcessController:
             self.guard.refuse(Refusal("emergency_stop", refusal))
 
     def resume(self) -> None:
-        """Leave a stop and hold the posture of the next state; refused unless states are good."""
+        """Leave a stop and hold the posture of the next state; refused without recent good states."""
         refusal = self.guard.resume()
         if refusal:
             self.guard.refuse(Refusal("resume", refusal))
 
     def guarded(self, what: str, action: Callable[..., Any], *arguments: Any) -> Any:
-        """Call an action; after an error count it, keep it for the log, and return None."""
+        """Call ``action``; return its result, or None after an error, which is counted and logged."""
         return self.guard.guarded(what, action, *arguments)
 
     def _read(self, state: ArrayLike) -> JointReading | Refusal:
-        """Positions, velocities and, if given, the base of a state vector; a Refusal at another size."""
+        """Positions, velocities and, if present, the base of a state vector; a Refusal for another size."""
         values = np.array(state, dtype=float)  # a copy: compiled checks know one layout
         na, floating = self.robot.na, self.robot.floating_base
         sizes = (2 * na, 2 * na + BASE_SIZE) if floating else (2 * na,)
@@ -189,14 +187,14 @@ class InProcessController:
         self._last_ns = now_ns
         if values.size > 2 * na:
             self.guard.checks.take_base(values[2 * na :], now_ns)
-        # Without the Python function that the class makes for it.
+        # Faster than the constructor of the NamedTuple.
         reading: JointReading = _new(JointReading, (now_ns, values[:na], values[na : 2 * na], None))
         return reading
 
     def _take_base(self, base: Sequence[float], time_s: float | None) -> None:
         time_s = self._clock() if time_s is None else time_s
         if not abs(time_s) < _LAST_S:
-            raise StateError(f"the base was measured at {time_s:g} s, which is no time")
+            raise StateError(f"the base was measured at {time_s:g} s, must be below {_LAST_S:g} s")
         self.guard.take_base(np.array(base, dtype=float), round(time_s * _NANO))
 
     def _take_contact_forces(self, forces: np.ndarray, seen: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""What went wrong: caught at one door, counted by reason, logged now and then. Knows no ROS."""
+"""Catches errors, counts them by reason, and logs them at a limited rate. Without ROS."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ TELL_EVERY_S = 10.0
 """Time between two lines in the log about the same reason."""
 
 MOST_CHARACTERS = 4000
-"""Of a line: a peer may have chosen some of its words, and writing a megabyte takes 20 ms."""
+"""Longest line of the log: parts of it may come from a peer, and writing a megabyte takes 20 ms."""
 
 
 class Incidents:
-    """Catches, counts, and logs the first of each reason, then one every `TELL_EVERY_S`.
+    """Catches errors and counts them; logs the first of each reason, then one every `TELL_EVERY_S`.
 
     Args:
-        tell: takes one line (or a traceback) for the log.
-        counts: how often, by reason; None: its own.
-        clock: seconds of a clock that never jumps.
-        passed_on: errors that mean an end, not an incident.
+        tell: logs one line (or a traceback).
+        counts: number of incidents by reason; None: its own.
+        clock: seconds of a steady clock.
+        passed_on: errors that are raised again.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Incidents:
         self._logged: dict[str, tuple[float, int]] = {}  # by reason: when, at which count
 
     def guarded(self, what: str, action: Callable[..., Any], *arguments: Any) -> Any:
-        """What an action returns; None after an error, which is counted and logged."""
+        """Call ``action``, and return its result; None after an error, which is counted and logged as ``what``."""
         try:
             return action(*arguments)
         except Exception as error:
@@ -48,7 +48,7 @@ class Incidents:
         return None
 
     def caught(self, what: str, error: Exception) -> None:
-        """Count and log an error that is being handled; raised again where it means an end."""
+        """Count and log an error that is being handled; raise it again if it is one of ``passed_on``."""
         if isinstance(error, self._passed_on):
             raise
         if isinstance(error, ContactIdError):
@@ -57,7 +57,7 @@ class Incidents:
             self.count(f"{what}_{type(error).__name__}", traceback.format_exc().strip())
 
     def count(self, reason: str, detail: str) -> None:
-        """Count one more of a reason; a line has their number since the last one."""
+        """Count an incident; log it, with the number since the last line, if none was logged for `TELL_EVERY_S`."""
         now_s = self._clock()
         self.counts[reason] += 1
         count = self.counts[reason]
@@ -68,11 +68,11 @@ class Incidents:
             self._tell(_shortened(f"{reason}{since}: {detail}"))
 
     def tell_anew(self) -> None:
-        """The next one of each reason is logged, however long ago the last was."""
+        """Log the next incident of each reason, however recent the last line is."""
         self._logged.clear()
 
 
 def _shortened(text: str) -> str:
-    """Both ends of a text that is too long: that of a traceback matters most."""
+    """Cut a text that is too long in the middle: the end of a traceback matters most."""
     half = MOST_CHARACTERS // 2
     return text if len(text) <= MOST_CHARACTERS else f"{text[:half]} ... {text[-half:]}"

@@ -1,4 +1,4 @@
-"""Distinguishes joints that move from measurements that no joint can have made."""
+"""Distinguishes motion of joints from jumps of their measurements."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from contact_id_controller.kernels.turns import whole_turns
 from contact_id_controller.safety.jump_filter import JumpFilter
 
 FASTEST_RAD_S2 = 1000.0
-"""Acceleration that may hide between two states: what a gap in time explains."""
+"""Largest acceleration between two states: a change of position that it explains is no jump."""
 
 _whole_turns = bare_kernel(whole_turns)
 
 
 class JointJump(JumpFilter):
-    """Follows the joints, refuses outliers, and notices when they stay.
+    """A `JumpFilter` on joint positions and velocities.
 
-    turns: (na,) bool, joints that turn without end: a driver that begins anew at a whole turn, or
-    counts on, makes no jump; None: none does.
+    turns: (na,) bool, continuous joints: a step by whole turns is no jump for them; None: there are none.
 
     Attributes:
-        limit: (1,) change of a position, rad or m, beyond what the velocities explain that is a jump.
+        limit: (1,) largest change of a position, rad or m, beyond that explained by the velocities.
     """
 
     def __init__(
@@ -35,7 +34,7 @@ class JointJump(JumpFilter):
         self._turns = np.zeros(len(names), dtype=np.bool_) if turns is None else turns
 
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
-        """A line that names a joint further from where its velocity leads than limit + a dt^2 / 2; empty if none."""
+        """Name the joint that is further from where its velocity leads than limit + a dt² / 2; empty: none."""
         k, distance = unexplained(place, row, dt, self._turns)
         if distance <= self.limit[0] + 0.5 * FASTEST_RAD_S2 * dt * dt:
             return ""
@@ -47,9 +46,10 @@ class JointJump(JumpFilter):
 
 @bare_kernel
 def unexplained(place, row, dt, turns):
-    """The joint that is farthest from where the mean velocity leads, and |q+ - q - dt (qd + qd+) / 2|.
+    """Index of the joint farthest from where its mean velocity leads, and |q+ - q - dt (qd + qd+) / 2|, rad or m.
 
-    place, row (2 na,): positions, rad or m, then velocities, before and now; turns (na,) bool: whole turns do not count.
+    place, row (2 na,): positions, rad or m, then velocities, before and now; turns (na,) bool: whole turns do not
+    count.
     """
     count, worst, most = row.shape[0] // 2, 0, 0.0
     for k in range(count):

@@ -1,4 +1,4 @@
-"""Distinguishes what moves from what jumps: outliers are refused, a place that stays is taken."""
+"""Distinguishes motion from jumps: outliers are refused, a new place that several measurements confirm is accepted."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import abc
 import numpy as np
 
 AGREEING = 3
-"""So many measurements in a row that agree with each other are the new place."""
+"""Number of measurements in a row that must agree on a new place."""
 
 KNOWN, TIME_NS, AGREES = range(3)
-"""Of a mark: whether there is a place, when it was measured, and how many in a row agree on another one."""
+"""Fields of a mark: whether there is a place, its stamp, and how many measurements in a row agree on another one."""
 
 
 class JumpFilter(abc.ABC):
-    """Follows measurements that say where something is and how it moves.
+    """Follows measurements of places and velocities.
 
     Args:
-        size: numbers of a measurement.
+        size: number of values of a measurement.
 
     Attributes:
-        place: (size,) the last measurement that was accepted.  mark: (3,) of it. Both are the same arrays from
-            the beginning on; `states.examine` writes into them, too.
+        place: (size,) the last measurement that was accepted.  mark: (3,) of it. Both arrays stay the same objects;
+            `states.examine` writes into them, too.
     """
 
     def __init__(self, size: int):
@@ -30,16 +30,16 @@ class JumpFilter(abc.ABC):
         self.reset()
 
     def reset(self) -> None:
-        """The next measurement may be anywhere."""
+        """Accept any place next."""
         self.mark[:] = 0
         self._candidate_ns = 0
 
     @abc.abstractmethod
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
-        """Why a measurement is not where an older one, by ``dt`` s, leads; empty: it is."""
+        """Why ``row`` is not where ``place``, ``dt`` s older, leads; empty: it is."""
 
     def judge(self, row: np.ndarray, stamp_ns: int) -> tuple[str, bool]:
-        """Judge a measurement (size,); it is copied.
+        """Check a measurement (size,); an accepted one is copied into ``place``.
 
         Returns why it is refused (empty: it is not), and whether it is accepted at a new place.
         """
@@ -53,7 +53,7 @@ class JumpFilter(abc.ABC):
         return "", moved
 
     def _is_confirmed(self, row: np.ndarray, stamp_ns: int) -> bool:
-        """Whether enough measurements in a row, this is the last, agree on a new place."""
+        """Whether this measurement and enough before it, in a row, agree on a new place."""
         if stamp_ns != self._candidate_ns:
             agrees = self.mark[AGREES] and not self._away(
                 self._candidate, row, 1e-9 * (stamp_ns - self._candidate_ns)

@@ -1,4 +1,4 @@
-"""An emergency stop that outlives its process: a file that only its release removes. Knows no ROS."""
+"""An emergency stop that survives its process: a file that only a release removes. Without ROS."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ _Identity = tuple[int, int]
 _UNKNOWN: _Identity = (-1, -1)
 
 KEEP_S = 0.1
-"""Longest wait for the disk in a control period, s."""
+"""Longest time that a control period waits for the disk, s."""
 
 
 def state_folder(given: str = "") -> Path:
-    """The folder of the latches: the one given, or that of the user's state (XDG base directories)."""
+    """Folder of the latch files: ``given``, or the user's state folder (XDG base directories).
+
+    Raises:
+        ConfigurationError: ``given`` cannot be expanded.
+    """
     if given:
         try:
             return Path(given).expanduser()
@@ -45,12 +49,12 @@ def ros_domain() -> str:
 
 
 def robot_name(urdf: str) -> str:
-    """Name of the robot in a latch: its URDF's file name without the ending; empty: not known."""
+    """Name of the robot in a latch: the file name of its URDF without suffix; empty: not known."""
     return Path(urdf).stem
 
 
 def file_name(name: str) -> str:
-    """A node's full name, or a robot's, in the name of a file; a long one ends with a digest of its whole."""
+    """Make a node's full name, or a robot's, usable in a file name; a long one is cut and ends with its digest."""
     name = re.sub(r"[^\w.-]", "_", name.strip("/").replace("/", "."))
     if len(name.encode()) <= _LONGEST:
         return name
@@ -59,21 +63,21 @@ def file_name(name: str) -> str:
 
 
 class EmergencyLatch:
-    """Whether the emergency stop of one robot is engaged, also after a restart, `kill -9` or power loss.
+    """Keeps whether the emergency stop of a robot is engaged, through a restart, `kill -9` or power loss.
 
-    It belongs to one ROS domain, one node and one robot, and a simulation has its own. A file that
-    does not name the domain or the robot, as those of 0.2.0, counts for each that it could mean,
-    simulations aside. What cannot be looked at counts as engaged.
+    A latch belongs to one ROS domain, one node and one robot; simulations have their own. A file that names no domain
+    or no robot (as in version 0.2.0) counts for each that it could mean, except simulations. A file that cannot be
+    examined counts as engaged.
 
     Args:
-        folder: where the file is; made when it is needed.
-        node: whom it stops, full name, namespace and all.
+        folder: of the file; made when it is needed.
+        node: full name, with namespace, of the node that it stops.
         robot: its name, see `robot_name`; empty: not known.
         simulated: whether the node uses simulated time.
 
     Attributes:
-        engaged: whether it is, from the moment of `engage` on.
-        path: the file that it writes, one line for people.
+        engaged: whether it is engaged, from the call of `engage` on.
+        path: the file that it writes, a single line of text.
     """
 
     def __init__(
@@ -91,7 +95,7 @@ class EmergencyLatch:
         self.is_there()
 
     def is_there(self) -> bool:
-        """Whether it is engaged, by a look at the files, too."""
+        """Look at the files again; return whether the stop is engaged."""
         self._known = {path: _identity(path) for path in self._paths if _is_there(path)}
         self._kept = bool(self._known)
         self.engaged = self.engaged or self._kept
@@ -99,17 +103,17 @@ class EmergencyLatch:
 
     @property
     def files(self) -> list[str]:
-        """The files that keep it engaged: removing them releases it for whoever starts later."""
+        """The files that keep it engaged; without them it is released for processes that start later."""
         return [str(path) for path in self._known]
 
     def engage(self) -> None:
-        """The stop is engaged; `keep` writes it down, which takes longer than a stop may wait."""
+        """Engage the stop in memory; `keep` writes the file, which takes longer than a stop may wait."""
         self.engaged = True
 
     def keep(self) -> str:
-        """Write down a stop that is not yet; a line for the log where that fails, else nothing.
+        """Write the file of an engaged stop, if not yet written; return a line for the log if that fails, else "".
 
-        It waits for a slow disk no longer than `KEEP_S`.
+        It waits at most `KEEP_S` for the disk; writing goes on in a thread.
         """
         if self._kept or not self.engaged:
             return ""
@@ -126,7 +130,7 @@ class EmergencyLatch:
         return failures[0]
 
     def _write(self) -> str:
-        """Write the latch to disk, synced; empty, or why the stop will not outlive this process."""
+        """Write and sync the file; return "" or why the stop will not outlive this process."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -143,7 +147,7 @@ class EmergencyLatch:
         return f"cannot write {str(self.path)!r}: {error.strerror}"
 
     def release(self) -> None:
-        """Remove what this one wrote or found; nothing where it is not engaged.
+        """Remove the files that this latch wrote or found; nothing if it is not engaged.
 
         Raises:
             ContactIdError: that fails, or another process has engaged it since; the stop stays engaged.
@@ -156,10 +160,10 @@ class EmergencyLatch:
             )
         for path in self._paths:
             if _is_there(path) and self._known.get(path, _UNKNOWN) != _identity(path):
-                self.is_there()  # whoever asks again knows of it
+                self.is_there()  # so that a second call releases that one, too
                 raise ContactIdError(
                     f"the emergency stop stays engaged: another process has engaged it since "
-                    f"({str(path)!r}); ask again to release that one, too"
+                    f"({str(path)!r}); release again to release that one, too"
                 )
         try:
             for path in self._known:
@@ -177,7 +181,7 @@ class EmergencyLatch:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is something, or it cannot be looked at."""
+    """Whether the file exists, or cannot be examined."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -188,7 +192,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _identity(path: Path) -> _Identity | None:
-    """Which file it is: another one of the same name and words differs; None: it cannot be looked at."""
+    """Inode and modification time of a file, which tell it from a later one of the same name; None: not readable."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -197,7 +201,7 @@ def _identity(path: Path) -> _Identity | None:
 
 
 def _put(file: BinaryIO, words: str) -> None:
-    """Write words, down to the disk, that no other user may change."""
+    """Write text, synced to the disk; the file is made private to the user."""
     os.fchmod(file.fileno(), 0o600)
     file.write(words.encode())
     file.flush()
@@ -205,7 +209,7 @@ def _put(file: BinaryIO, words: str) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Write down what names a folder holds."""
+    """Sync a folder's entries to the disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""What the robot's own side goes on with between two commands, or without them."""
+"""The command that the robot's own side executes between two solutions, or without them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from contact_id_controller.safety.states import StateChecks
 
 
 class LocalCommand:
-    """The command of another command_interface than effort, made of each solution and of what was sent.
+    """The command for an interface other than effort, made from each solution and the torques sent.
 
     Attributes:
-        ahead: torques solved ahead, None where the settings ask for none.
+        ahead: torques solved ahead, None if the settings do not require them.
         command: None with effort.
-        leads: whether it follows from a solution, which the robot's side goes on from.
+        leads: whether it was made from a solution that the robot's side continues.
     """
 
     def __init__(self) -> None:
@@ -28,20 +28,21 @@ class LocalCommand:
         self.leads = False
 
     def take_over(self, controller: Controller) -> None:
-        """From now on of another controller; what was commanded last stays until the next solution."""
+        """Continue with another controller; the last command stays until the next solution."""
         self.ahead = ahead_of(controller)
         if self.command is None and controller.settings.interface.bridges:
             self.command = self.ahead.command.like()
 
     def forget(self) -> None:
-        """The next state is solved."""
+        """Solve for the next state."""
         if self.ahead is not None:
             self.ahead.begin()
 
     def follow(self, sent: np.ndarray, result: StepResult, share: float) -> None:
-        """Go on from a solution.  sent: (na,) N·m in this period.  share: see `TorqueOutput.share`.
+        """Update the command from a solution.
 
-        What ramp, blending and limits changed of the torques stays changed until the next solution.
+        sent: (na,) N·m in this period; the difference to the solution (ramp, blending, limits) is kept until the next
+        solution.  share: see `TorqueOutput.share`.
         """
         if self.ahead.solved_now:
             self.command.copy_from(self.ahead.command, sent - result.torques, share)
@@ -49,14 +50,13 @@ class LocalCommand:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the robot's side has what it can go on with: of a solution, and it ends at rest by itself."""
+        """Whether the robot's side can continue the command: it is of a solution, and comes to rest by itself."""
         return self.leads and self.command.holds_still
 
     def rest(self, sent: np.ndarray, checks: StateChecks, *, goes_on: bool) -> None:
-        """There is no solution: rest, where the joints were measured last.
+        """Command rest at the last measured positions, as there is no solution.
 
-        While states are bad or missing a trajectory goes on; all else, a stop and the end of commanding are
-        rest at once.
+        sent: (na,) N·m.  goes_on: keep the last trajectory, as states are only bad or missing.
         """
         if not goes_on:
             self.command.rest(checks.time_s, checks.position, sent)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 
 class SafetyState(enum.Enum):
-    """Where the controller stands; the value is the name in the diagnostics."""
+    """State of the controller; the value is its name in the diagnostics."""
 
     INACTIVE = "inactive"
     HOLDING = "holding"
@@ -36,7 +36,7 @@ _COMMANDING = frozenset((SafetyState.HOLDING, SafetyState.FOLLOWING, SafetyState
 
 
 class Reaction(NamedTuple):
-    """What is done about a fault, and what ends it; both as sentences for people."""
+    """What the controller does on a fault, and what ends it; both as sentences for the user."""
 
     reaction: str
     recovery: str
@@ -58,7 +58,7 @@ REACTIONS = {
         _EXPLICIT,
     ),
     "late computer": Reaction(
-        "time that the controller's process was stopped or busy counts neither as silence nor as a "
+        "time in which the controller's process was suspended or busy counts neither for the timeout nor as a "
         "gap; after more than recovery_window_s of it plans are dropped, present posture held",
         "by itself with the next state, and the next plan",
     ),
@@ -139,7 +139,7 @@ REACTIONS = {
 
 
 class SafetyLimits(NamedTuple):
-    """Numbers of the machine; names and meanings are those of the parameters."""
+    """Limits of `SafetyMachine`; names and meanings are those of the parameters."""
 
     recovery_window_s: float
     failures_in_a_row: int
@@ -148,14 +148,14 @@ class SafetyLimits(NamedTuple):
 
 
 class SafetyMachine:
-    """Decides each period whether the controller's torque may go out.
+    """Decides in each period whether the controller's torque may be sent.
 
-    Times are those of the states (their stamps), s, so that it holds in simulated time as well.
+    Times are stamps of the states, s, so that it works in simulated time as well.
 
     Attributes:
-        state: the present `SafetyState`.  commanding: whether the controller's torque may go out.
-        latched: whether only an explicit call leads back.
-        overruns: steps in a row before the last one that lost states.
+        state: the present `SafetyState`.  commanding: whether the controller's torque may be sent.
+        latched: whether only an explicit call ends the state.
+        overruns: number of steps in a row, up to now, that lost states.
         reason: why it is interrupted or stopped, or does not follow, one line; empty otherwise.
         limits: may be replaced at any time.
     """
@@ -172,7 +172,7 @@ class SafetyMachine:
     # Requested from outside
 
     def activate(self, last_good_s: float | None = None) -> str:
-        """Begin to command; returns why not, or nothing. last_good_s: of the last good state."""
+        """Start to command; return why not, or an empty string. last_good_s: stamp of the last good state."""
         if self.state is SafetyState.EMERGENCY_STOP:
             return "the emergency stop is engaged"
         self._enter(SafetyState.HOLDING)
@@ -180,7 +180,7 @@ class SafetyMachine:
         return ""
 
     def deactivate(self) -> None:
-        """Command no more; an engaged emergency stop stays engaged."""
+        """Stop commanding; an engaged emergency stop stays engaged."""
         if self.state is not SafetyState.EMERGENCY_STOP:
             self._enter(SafetyState.INACTIVE)
 
@@ -197,7 +197,7 @@ class SafetyMachine:
                 self._enter(SafetyState.INACTIVE)
 
     def resume(self, last_good_s: float | None = None) -> str:
-        """Leave a stop; returns why not, or nothing. last_good_s: time of the last good state."""
+        """Leave a stop; return why not, or an empty string. last_good_s: stamp of the last good state."""
         if self.state is SafetyState.EMERGENCY_STOP:
             return "the emergency stop is engaged"
         if self.state is not SafetyState.STOPPED:
@@ -209,9 +209,11 @@ class SafetyMachine:
     # Reported by the control loop
 
     def good_state(self, time_s: float, tilt_rad: float, slept_s: float = 0.0) -> bool:
-        """A good state of the robot has come; whether a step may be made on it.
+        """Note a good state, and stop after a gap or beyond the tilt limit; return whether to step the controller.
 
-        slept_s: of the time since the last one, that in which no state could have been taken.
+        Args:
+            time_s: its stamp.  tilt_rad: of the base.
+            slept_s: time since the last good state in which the process could not receive states.
         """
         last_s, self._last_good_s = self._last_good_s, time_s
         if self.latched or self.state is SafetyState.INACTIVE:
@@ -227,12 +229,12 @@ class SafetyMachine:
         return not self.latched
 
     def interrupt(self, reason: str) -> None:
-        """A state is bad or missing."""
+        """Note a bad or missing state: safe output until the next good one."""
         if not self.latched and self.state is not SafetyState.INACTIVE:
             self._enter(SafetyState.INTERRUPTED, reason)
 
     def failed(self, reason: str) -> None:
-        """A step ended with an error or without a finite torque."""
+        """Note a step with an error or without a finite torque; several in a row stop."""
         self._failures += 1
         if self._failures >= self.limits.failures_in_a_row:
             self.stop(f"{self._failures} failures in a row, the last: {reason}")
@@ -240,9 +242,12 @@ class SafetyMachine:
             self.interrupt(reason)
 
     def stepped(self, failure: str, following: bool, astray: str = "") -> None:
-        """A step gave a finite torque. failure: of its solution, empty: none.
+        """Note a step that returned finite torques.
 
-        following: along a plan that still lasts. astray: why the robot does not do what is planned.
+        Args:
+            failure: of its solution; empty: none.
+            following: whether it follows a plan that has not ended.
+            astray: why the robot does not do what is planned; empty: it does.
         """
         if not failure:
             self._failures = 0
@@ -257,7 +262,7 @@ class SafetyMachine:
             self._enter(state, astray)
 
     def timed(self, overrun: bool) -> None:
-        """Whether states were lost before the last step: the one before took too long."""
+        """Note whether states were lost before the last step (``overrun``); overruns_in_a_row of them stop."""
         self.overruns = self.overruns + 1 if overrun else 0
         if 0 < self.limits.overruns_in_a_row <= self.overruns and self.commanding:
             self.stop(

@@ -1,4 +1,4 @@
-"""Forces and contacts that were measured on the feet, kept until the next state."""
+"""Measured forces and contacts of the feet, kept until the next state."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from contact_id_controller.safety.states import Refusal
 
 
 class MeasuredContacts:
-    """What was measured of f feet since the last state; they count from the next one on.
+    """Contact measurements of f feet since the last state; they are used from the next state on.
 
     Attributes:
-        came: there is something to hand on with the next state.  forces_came: there are forces for the next
-            step.  all_feet: they are of all feet.
-        needed: whether a state is refused when nothing was measured.
+        came: whether there is a new measurement.  forces_came: whether there are new forces for the next step.
+        all_feet: whether these are of all feet.
+        needed: whether states are refused while no foot has a recent measurement.
     """
 
     def __init__(self, feet: int) -> None:
@@ -56,9 +56,9 @@ class MeasuredContacts:
         self._new_contacts = self.came = True
 
     def pass_on(self, controller: Controller, time_s: float) -> Refusal | None:
-        """Hand on what was measured; refuse a state when that is nothing at all, and needed.
+        """Pass new measurements to the contact detector; refuse the state if they are required and none is recent.
 
-        No foot would be in contact by it: the robot would be let go as if it flew.
+        Without them no foot would be in contact, and the legs would be commanded as in flight.
         """
         detector = controller.sources.detector
         if self._new_sizes:
@@ -74,7 +74,7 @@ class MeasuredContacts:
         )
 
     def pass_forces_on(self, controller: Controller) -> np.ndarray | None:
-        """Hand the forces to the models that take them; all of them (f, 3), None where some are missing."""
+        """Pass the forces to models that use them; return all (f, 3), N, world frame, or None if some are missing."""
         self.forces_came = False
         controller.measure_feet(self._forces)
         return self._forces if self.all_feet else None

@@ -1,4 +1,4 @@
-"""What the controller has been doing, as figures and words."""
+"""Counts and times of the controller's steps, as figures and text for the diagnostics."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ RATE_WINDOW_S = 1.0
 """Time of the states over which solutions are counted."""
 
 TOLD_CHANGE = 0.2
-"""Part by which the rate of solutions must change to be logged."""
+"""Relative change of the rate of solutions that is logged."""
 
 SMOOTHING = 0.05
-"""Part of a new delay in the delay that is reckoned with."""
+"""Weight of a new delay in the mean delay."""
 
 
 class SolutionRate:
-    """Counts solutions by the times of their states.
+    """Counts solutions per second of the states' time.
 
     Attributes:
-        hz: in the last full window, 1/s; NaN before.
+        hz: rate in the last full window, 1/s; NaN before.
     """
 
     def __init__(self) -> None:
@@ -42,11 +42,11 @@ class SolutionRate:
         self.pause()
 
     def pause(self) -> None:
-        """The next solution begins a window."""
+        """Restart the window with the next solution."""
         self._since_s, self._count = math.nan, 0
 
     def count(self, time_s: float) -> bool:
-        """A solution for the state of this time; whether the rate is worth telling."""
+        """Count a solution for a state at ``time_s``; return whether the rate has changed enough to be logged."""
         passed_s = time_s - self._since_s
         if not 0.0 <= passed_s < 2.0 * RATE_WINDOW_S:
             self._since_s, self._count = time_s, 0
@@ -67,14 +67,13 @@ class SolutionRate:
 class StepMonitor:
     """Counts and times the steps of the controller.
 
-    A step is a deadline miss when its state is more than 1.5 periods later than that of the step
-    before, by the stamps, so that states were lost (only in real time: a lockstep simulation loses
-    none), or when it took longer than a period of the robot's time itself, from the arrival of the
-    state to the publication of the command.
+    A step is a deadline miss if states were lost before it (its stamp is more than 1.5 periods after that of the
+    step before; only in real time, as a lockstep simulation loses none), or if it took longer than a period of the
+    robot's time, from the arrival of the state to the publication of the command.
 
     Attributes:
-        pace: seconds of the clock in one of the robot's time.
-        solutions: how many a second.
+        pace: clock seconds per second of the robot's time.
+        solutions: counts solutions per second.
     """
 
     def __init__(self, period_s: float, real_time: bool) -> None:
@@ -92,21 +91,23 @@ class StepMonitor:
         self._delay_s = self._step_s = 0.0
 
     def delay_s(self, age_s: float) -> float:
-        """From a state of this age to the departure of its command, s, as it mostly is."""
+        """Mean delay from a state to its command, s: age of the state, ``age_s``, plus the last step, averaged."""
         now_s = max(age_s, 0.0) + self._step_s
         self._delay_s += SMOOTHING * (now_s - self._delay_s) if self._delay_s else now_s
         return self._delay_s
 
     def pause(self) -> None:
-        """The next step has no predecessor."""
+        """Forget the last step: the next one is not compared with it."""
         self._last = None
         self.solutions.pause()
 
     def step(self, stamp_s: float, arrival_s: float, step_s: float, result: StepResult) -> bool:
-        """Count a step: stamp and arrival of its state, and how long it took; whether states were lost.
+        """Count and time a step; return whether states were lost before it.
 
-        step_s: from the arrival to the publication; of it ``result.step_time_s``: `Controller.step`; of that
-        ``result.solve_time_s``: the contact problem and its solution.
+        Args:
+            stamp_s: of its state.  arrival_s: of the state, steady clock.
+            step_s: from the arrival to the publication of the command. It includes ``result.step_time_s``,
+                `Controller.step`, and that ``result.solve_time_s``: contact problem and solution.
         """
         controller_s, solve_s = result.step_time_s, result.solve_time_s
         last_stamp_s, last_arrival_s = self._last or (stamp_s, arrival_s)
@@ -124,7 +125,7 @@ class StepMonitor:
         return lost
 
     def refuse(self, reason: str) -> None:
-        """Count an input that was refused, or a failure, by its reason."""
+        """Count a refused input, or a failure, by its reason."""
         self.refusals[reason] += 1
 
     def figures(self) -> dict[str, str]:
@@ -139,7 +140,7 @@ class StepMonitor:
             figures["solutions a second"] = f"{self.solutions.hz:.0f}"
         if self.steps:
             recent = self._times_s[:, : min(self.steps, _WINDOW)]
-            # At once: this stands between two steps, and each part by itself takes four times as long.
+            # In one call: this runs between two steps, and one call for each percentile takes four times as long.
             found = np.percentile(recent, list(_PARTS.values()), axis=1)
             for name, times_s in zip(_TIMES, found.T):
                 for part, time_s in zip(_PARTS, times_s):
@@ -178,18 +179,18 @@ def _limits(acting: int) -> str:
 
 
 FELT_M_S = 1e-6
-"""Contacts that give way by less are not worth a word: a plan that is given up leaves rounding."""
+"""Largest speed of contacts that give way which is not reported: it is rounding."""
 
 WORDS = {
     "relaxed": "plan or contacts given up in part",
     "inconsistent": "contacts contradict each other, fallback forces",
-    "unholdable": "no set of feet holds under load alone: some hold without, which a ground does not",
+    "unholdable": "no set of contacts sticks by pressing forces alone: some stick without, which no ground allows",
     "not_converged": "solver failed, fallback forces",
 }
 
 
 def gave_way_m_s(result: StepResult) -> float:
-    """Largest required contact velocity that a relaxed solution does not give, m/s; else 0."""
+    """Largest required contact velocity that a relaxed solution violates, m/s; 0 for any other status."""
     if result.status != RELAXED or result.solution is None:
         return 0.0
     residuals = result.solution.residuals()
@@ -197,9 +198,9 @@ def gave_way_m_s(result: StepResult) -> float:
 
 
 def shortfall(statuses: Counter[str], before: Counter[str], gave_way: float = 0.0) -> str:
-    """What went wrong in the steps since ``before``, in words with counts; empty when nothing did.
+    """Describe failed solutions among the steps since ``before``, with counts; empty: none.
 
-    gave_way: largest ``gave_way_m_s`` of these steps.
+    statuses, before: counts by status, now and then.  gave_way: largest ``gave_way_m_s`` of these steps.
     """
     new = statuses - before
     parts = [

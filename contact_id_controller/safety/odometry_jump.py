@@ -1,4 +1,4 @@
-"""Distinguishes a robot that moves from an odometry that jumps."""
+"""Distinguishes motion of the base from jumps of its odometry."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.safety.jump_filter import JumpFilter
 
 BASE_SIZE = 13
-"""Numbers of a base: position, quaternion xyzw, linear and angular velocity."""
+"""Size of a base: position, quaternion xyzw, linear and angular velocity."""
 
 FASTEST_M_S2, FASTEST_RAD_S2 = 20.0, 200.0
-"""Accelerations that may hide between two poses: what a gap in time explains."""
+"""Largest accelerations between two poses: a change that they explain is no jump."""
 
 
 RAD_PER_M = 2.0
-"""Ratio of the limits of attitude and place, as in the defaults that walks and faults were measured with."""
+"""Ratio of the limits of attitude and position, as in the defaults that walks and faults were measured with."""
 
 
 def jump_limits(jump_m: float) -> tuple[float, float]:
-    """Changes of place, m, and of attitude, rad, that are jumps."""
+    """Least changes of position, m, and of attitude, rad, that are jumps."""
     return jump_m, RAD_PER_M * jump_m
 
 
 class OdometryJump(JumpFilter):
-    """Follows the pose of a floating base, refuses outliers, and notices when they stay.
+    """A `JumpFilter` on the pose and twist of a floating base.
 
     Attributes:
-        limits: (2,) m, rad, change of pose beyond what the velocity explains that is a jump.
+        limits: (2,) m, rad, largest change of pose beyond that explained by the twist.
     """
 
     def __init__(self, limit_m: float = math.inf, limit_rad: float = math.inf):
@@ -38,7 +38,7 @@ class OdometryJump(JumpFilter):
         self._row = np.zeros(BASE_SIZE)
 
     def take(self, pose: np.ndarray, twist: np.ndarray, stamp_ns: int) -> tuple[str, bool]:
-        """Judge a pose (7,) with its twist (6,) in the base frame.
+        """Check a pose (7,), world frame, with its twist (6,), base frame.
 
         Returns why it is refused (empty: it is not), and whether it is accepted at a new place.
         """
@@ -46,7 +46,7 @@ class OdometryJump(JumpFilter):
         return self.judge(self._row, stamp_ns)
 
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
-        """A line where the base is further from where its velocity leads than limit + a dt^2 / 2; else empty."""
+        """Say how far the base is from where its twist leads, if beyond limit + a dt² / 2; else empty."""
         distance, angle = unexplained(place, row, dt)
         if (
             distance <= self.limits[0] + 0.5 * FASTEST_M_S2 * dt * dt
@@ -61,7 +61,7 @@ class OdometryJump(JumpFilter):
 
 @bare_kernel
 def unexplained(place, pose, dt):
-    """Distance, m, and angle, rad, of a pose from where place (pose, twist) leads in dt."""
+    """Distance, m, and angle, rad, of a pose from where ``place`` (13,), pose and twist, leads in dt, s."""
     x, y, z, w = place[3], place[4], place[5], place[6]
     a, b, c = place[7], place[8], place[9]
     # R v, with t = 2 q x v.

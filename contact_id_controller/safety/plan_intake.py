@@ -1,4 +1,4 @@
-"""How plans come to be followed: at once, or read beside the steps; their parts together."""
+"""How plans reach the controller: at once, or read in a thread; their parts together."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from contact_id_controller.safety.plan_reader import PlanReader, Read
 
 
 class PlanIntake:
-    """Joins the parts of plans and hands them to the controller, in the order in which they came.
+    """Joins the parts of plans and passes them to the controller, in order of arrival.
 
     Args:
-        guarded: calls what may raise, see `Incidents.guarded`.
-        reads_at_once: whether nothing waits for the next step while a long plan is read.
+        guarded: calls an action and counts its error, see `Incidents.guarded`.
+        reads_at_once: read long plans at once, as no step waits (lockstep).
 
     Attributes:
-        parts: those that wait for each other.  reader: of long plans.
+        parts: those that wait for others.  reader: of long plans.
     """
 
     def __init__(self, guarded: Callable[..., Any], reads_at_once: bool) -> None:
@@ -29,12 +29,12 @@ class PlanIntake:
         self._guarded = guarded
 
     def clear(self) -> None:
-        """Forget all that came so far."""
+        """Drop all that has arrived."""
         self.parts.clear()
         self.reader.clear()
 
     def follow(self, controller: Controller, plan: Plan, now_s: float | None) -> None:
-        """Follow a plan, or parts of one.  now_s: time of the last state, None before the first.
+        """Follow a plan, or parts of one.  now_s: stamp of the last state, None before the first.
 
         Raises:
             TrajectoryError: it is refused; the plan before is followed.
@@ -57,7 +57,7 @@ class PlanIntake:
             self._guarded("plan", self.follow, controller, part, now_s)
 
     def follow_read(self, controller: Controller, now_s: float | None) -> None:
-        """Follow the oldest plan that was read; there is one."""
+        """Follow the oldest plan of ``reader.done``, which must not be empty."""
         read = self.reader.done.popleft()
         self._guarded(read.what, self._follow_read, read, controller, now_s)
 
@@ -66,5 +66,5 @@ class PlanIntake:
         self.follow(controller, read.result(), now_s)
 
     def waits(self, long: bool) -> bool:
-        """Whether a plan that comes now is read beside the steps."""
+        """Whether a plan that arrives now is read in the thread."""
         return not self.reads_at_once and (long or self.reader.is_busy)

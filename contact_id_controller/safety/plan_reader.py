@@ -1,8 +1,8 @@
-"""Long plans are read beside the steps: a thread makes them, the next step finds them done.
+"""Reads long plans in a thread, while steps go on; a later step follows them.
 
-Python lets one thread go on for 5 ms before another one may; while a plan is read that is 0.1 ms, so
-that a state waits no longer for its step. In a flood of long plans the thread rests between them: each
-change of threads waits for a core where others want it, too.
+Python lets a thread run for 5 ms before it switches to another one; while a plan is read that is 0.1 ms, so that a
+state hardly waits for its step. While many long plans arrive the thread rests between them: each switch of threads
+waits for a processor where others compete for it, too.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 from contact_id_controller.plans.plan import Plan
 
 SWITCH_S = 1e-4
-"""How long the reading may keep the step waiting, but for a single operation on arrays."""
+"""Longest time that reading delays a step, except by a single operation on arrays."""
 
 SHARE = 0.25
-"""Of the time is spent on reading, at most."""
+"""Largest share of the time that is spent on reading."""
 
 
 class Read(NamedTuple):
-    """A plan that was read, or why it cannot be.
+    """A plan that was read, or the error of its reading.
 
-    what: under which it is counted.  taken: to be called when it is followed.
+    what: reason under which errors are counted.  taken: called when it is followed.
     """
 
     what: str
@@ -36,21 +36,21 @@ class Read(NamedTuple):
     taken: Callable[[], None]
 
     def result(self) -> Plan:
-        """The plan. Raises what its reading raised."""
+        """The plan; raises the error of its reading."""
         if isinstance(self.plan, Exception):
             raise self.plan
         return self.plan
 
 
 class PlanReader:
-    """Reads plans in the order in which they came; of those that wait, the newest of each kind.
+    """Reads plans in order of arrival; of waiting ones only the newest of each kind.
 
-    The thread begins with the first plan, and ends when there is nothing to read.
+    The thread starts with the first plan, and ends when none is waiting.
     """
 
     def __init__(self) -> None:
         self.done: deque[Read] = deque()
-        """What is read: taken by the loop, with `popleft`."""
+        """Plans that were read; the loop takes them with `popleft`."""
         self._lock = threading.Lock()
         self._waiting: dict[str, tuple[Callable[[], Plan], Callable[[], None]]] = {}
         self._thread: threading.Thread | None = None
@@ -58,11 +58,11 @@ class PlanReader:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something that came before is not yet followed."""
+        """Whether a plan that arrived before is not yet followed."""
         return self._thread is not None or bool(self.done)
 
     def read(self, what: str, make: Callable[[], Plan], taken: Callable[[], None]) -> None:
-        """Begin to make a plan; one of the same kind that still waits is dropped for it."""
+        """Start to read a plan; it replaces a waiting one of the same kind."""
         with self._lock:
             self._waiting.pop(what, None)
             self._waiting[what] = make, taken
@@ -71,14 +71,14 @@ class PlanReader:
                 self._thread.start()
 
     def clear(self) -> None:
-        """Forget all that came so far."""
+        """Drop all that has arrived."""
         with self._lock:
             self._round += 1
             self._waiting.clear()
             self.done.clear()
 
     def _work(self) -> None:
-        """Read plans until none waits, in a thread that yields the interpreter to control periods."""
+        """Read plans until none is waiting, in a thread that yields the interpreter to control steps."""
         _yield_to_steps()
         interval_s = sys.getswitchinterval()
         sys.setswitchinterval(min(SWITCH_S, interval_s))
@@ -89,7 +89,7 @@ class PlanReader:
             sys.setswitchinterval(interval_s)
 
     def _read_one(self) -> bool:
-        """Read one waiting plan, or rest before it so that reading takes at most ``SHARE`` of the time; False: none."""
+        """Read a waiting plan, after a rest that keeps reading below ``SHARE`` of the time; False: none is waiting."""
         with self._lock:
             if not self._waiting:
                 self._thread = None
@@ -115,7 +115,7 @@ class PlanReader:
 
 
 def _yield_to_steps() -> None:
-    """Let this thread run after the one that steps, where that has a real-time priority."""
+    """Lower this thread's real-time priority, if it has one, below that of the thread that steps."""
     with contextlib.suppress(OSError, AttributeError):  # refused, or not Linux
         policy, priority = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority
         if policy in (os.SCHED_FIFO, os.SCHED_RR):

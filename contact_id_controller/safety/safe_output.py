@@ -1,4 +1,4 @@
-"""The torques that are commanded whenever there is no good reason for any other."""
+"""The torques that are commanded when the controller's may not be."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Measured joints and base in, the state of the robot out: or the reason why there is none.
+"""Checks of measured joints and base: they return the robot's state, or why it is refused.
 
-Every check that can refuse a state stands here, and so does what tells whether good ones still come. Each judges
-a measurement by itself (its stamp, its numbers, the one before), whatever the door it came through. One compiled
-call reads a state, judges it and keeps it; what it refuses is put in words by ``StateChecks``.
+Each check judges a measurement by its stamp, its values, and the measurement before, the same for messages and
+for arrays in process. One compiled call (`examine`) reads, checks and keeps a state; ``StateChecks`` words refusals.
+`GoodStates` tells whether good states still arrive.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from contact_id_controller.state import RobotState
 
 NANO = 1e-9
 FARTHEST_NS = 2**31 * 10**9
-"""Beyond any stamp: no command could be stamped so."""
+"""Limit of stamps: seconds of a ROS message have 32 bits."""
 
 _BASE_PARTS = (("position", "m"), ("velocity", "m/s"), ("turning", "rad/s"))
-"""Of a base whose size has a limit: name and unit."""
+"""Parts of a base whose norm has a limit: name and unit."""
 
 ANOTHER_CLOCK_S = 60.0
-"""No stamp is so wrong by lateness: it is of a clock that counts from elsewhere."""
+"""A larger age or lead is no lateness: the stamp is of another clock."""
 
 _UNKNOWN = np.zeros(6)
 
 _UNKNOWN_VARIANCE = 1e4
-"""Variances, (m/s)2 and (rad/s)2, from which on a driver means that it does not know them."""
+"""Variances, (m/s)2 and (rad/s)2, from which on they mean "unknown"."""
 
 _SIZE = -100
-"""A base of another size than ``BASE_SIZE``."""
+"""Fault of a base that has not ``BASE_SIZE`` values."""
 
 JOINTS_BEHIND_S = 0.01
-"""Joints that are older than the base by more are not used: at 200 Hz one period and as much jitter."""
+"""Largest age of joints behind the base: at 200 Hz one period and as much jitter."""
 
 
 class Refusal(NamedTuple):
-    """Why something is refused: a short countable reason, and the detail for the log."""
+    """Why an input is refused: a short countable reason, and the detail for the log."""
 
     reason: str
     detail: str
@@ -73,22 +73,22 @@ UNIT_TOLERANCE = 1e-2
 """Largest deviation of the norm of a measured quaternion from 1."""
 
 GOOD, NOT_FINITE, NOT_UNIT, UNTIMELY, JOINT_JUMP, BASE_JUMP = range(-1, -7, -1)
-"""What is wrong with a state or a base, other than the number of what is impossible."""
+"""Faults of a state or a base; impossible values are reported by their index, >= 0, instead."""
 
 _FIRST = (0, 7, 10)
-"""First of the three numbers of position, velocity and turning of a base."""
+"""Index in a base (13,) of its position, linear velocity and angular velocity."""
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 
 class Seen(Struct):
-    """What was measured of a robot; the arrays are made once and written by each examination.
+    """The last measurements of a robot; `examine` writes into these arrays, which are made once.
 
     Attributes:
         q_index, actuated (na,), turns (na,) bool: as in ``RobotModel``.  floats: it has a floating base.
         low, high: (2 na,) possible positions, then velocities, of the joints.
-        joint_limit (1,) rad or m, base_limits (2,) m, rad: of jumps, the filters' own.
+        joint_limit (1,) rad or m, base_limits (2,) m, rad: least jumps, shared with the `JumpFilter` of each.
         row: (2 na,) joints read last.  base: (13,) measured last.
         joint_place (2 na,), base_place (13,); joint_mark, base_mark (3,): of their `JumpFilter`.
         position, velocity (na,), q (nq,), v (nv,): of the last state in order.
@@ -132,7 +132,7 @@ Seen.packed = staticmethod(_packed)
 
 
 def seen_of(robot: RobotModel, joints: JointJump, base: OdometryJump) -> Seen:
-    """Nothing is seen yet, and anything is possible."""
+    """Make a `Seen` without measurements and without limits."""
     na = robot.na
     return Seen(
         q_index=robot.q_index,
@@ -158,15 +158,16 @@ def seen_of(robot: RobotModel, joints: JointJump, base: OdometryJump) -> Seen:
 
 @kernel
 def examine(position, velocity, time_ns, in_time, base_ns, judges_base, seen):
-    """Whether joints, and the base measured last, may be a robot's state; then it is kept.
+    """Check joints, and the base measured last; keep them in ``seen`` where they are accepted.
 
     Args:
-        position, velocity: (na,) measured.  time_ns: when.  in_time: whether that may be.
-        base_ns: when the base was measured.  judges_base: there is one for this time.
+        position, velocity: (na,) measured, rad or m, rad/s or m/s.  time_ns: their stamp.
+        in_time: whether the stamp is accepted.
+        base_ns: stamp of the base.  judges_base: whether there is a base to check.
         seen: ``Seen``.
 
-    Returns what is wrong, or the number of the joints' first impossible one. A base that jumps leaves
-    the joints kept.
+    Returns GOOD, a fault, or the index in ``seen.row`` of the first impossible value. A BASE_JUMP is found after the
+    joints, which are kept then.
     """
     row = seen.row
     outside = _read_joints(position, velocity, seen.low, seen.high, row)
@@ -213,14 +214,14 @@ def examine(position, velocity, time_ns, in_time, base_ns, judges_base, seen):
 
 @bare_kernel
 def _accept(row, time_ns, place, mark):
-    """What is measured is where it is, as `JumpFilter.judge` has it."""
+    """Write the measurement ``row`` into the filter's ``place``, its stamp into ``mark``: as `JumpFilter.judge`."""
     assign(place, row)
     mark[KNOWN], mark[TIME_NS], mark[AGREES] = 1, time_ns, 0
 
 
 @bare_kernel
 def _read_joints(position, velocity, low, high, row):
-    """Joints' numbers (na,) into the row (2 na,): good, not finite, or the first beyond its limits."""
+    """Write the joints (na,) into row (2 na,); return GOOD, NOT_FINITE, or the index of the first beyond its limits."""
     count, total = position.shape[0], 0.0
     for j in range(count):
         row[j], row[count + j] = position[j], velocity[j]
@@ -235,7 +236,7 @@ def _read_joints(position, velocity, low, high, row):
 
 @bare_kernel
 def _keep_joints(row, base, floating, q_index, actuated, turns, position, velocity, q, v):
-    """Joints (2 na,) and base (13,) into what is kept of them, and into q (nq,), v (nv,)."""
+    """Write joints (row, 2 na) and base (13,) into position, velocity (na,), q (nq,) and v (nv,)."""
     count = position.shape[0]
     if floating:
         for k in range(7):
@@ -251,10 +252,14 @@ def _keep_joints(row, base, floating, q_index, actuated, turns, position, veloci
 
 @bare_kernel
 def keep_base(base, variances, limits, kept, known):
-    """What is wrong with a base (13,), and the size that is; a good one is kept, its quaternion of length 1.
+    """Check a base (13,); write an accepted one into ``kept``, its quaternion normalised.
 
-    variances (6,): of its velocities, kept in ``known``, zero where they are not known.
-    limits (3,): largest sizes of position, velocity and turning.
+    Args:
+        variances (6,): of its velocities; written into ``known`` (6,), 0 where they mean "unknown".
+        limits (3,): largest norms of position, m, linear, m/s, and angular velocity, rad/s.
+
+    Returns:
+        GOOD, NOT_FINITE, NOT_UNIT or the index in ``limits`` that is exceeded; and the norm that was tested.
     """
     for k in range(known.shape[0]):
         known[k] = 0.0 if variances[k] >= _UNKNOWN_VARIANCE else variances[k]
@@ -277,16 +282,16 @@ def keep_base(base, variances, limits, kept, known):
 
 
 LONGEST_S = 0.01
-"""Longest time between two looks of a process that is awake: a wait for messages and a step."""
+"""Longest time, s, between two calls of `Listening.look` in a process that runs: one wait for messages and a step."""
 
 
 class Listening:
-    """Counts the time in which a process could not have noticed a message.
+    """Counts the time in which the process could not receive messages, as it was suspended or busy.
 
-    Without ``look`` that is none: then whoever calls is the one who knows the time.
+    Without calls of ``look`` that time stays 0.
 
     Attributes:
-        slept_s: so long it was stopped, or busy with other things, since the first look.
+        slept_s: that time since the first ``look``, s.
     """
 
     def __init__(self) -> None:
@@ -294,7 +299,7 @@ class Listening:
         self._last_s: float | None = None
 
     def look(self, now_s: float) -> None:
-        """A message that has come can be noticed now, by a clock that never jumps."""
+        """Note that messages can be received now; now_s: steady clock, s."""
         if self._last_s is not None:
             beyond_s = now_s - self._last_s - LONGEST_S
             if beyond_s > 0.0:
@@ -303,20 +308,20 @@ class Listening:
 
 
 LARGEST_CHANGE = 10.0
-"""Times the pace that a single interval may count: a pause is no pace."""
+"""Largest ratio of a single interval, in multiples of the mean: a pause says nothing about the pace."""
 
 SLOWEST = 100.0
-"""Times slower than the clock: what goes slower stands, and may go on at any time."""
+"""Largest factor: a simulation that is slower counts as paused."""
 
 SLOWEST_CHANGE = 0.02
-"""Part of a new interval in the pace, more at the beginning: one late state is no slow time."""
+"""Weight of a new interval in the mean (more at the beginning): a single late state hardly changes it."""
 
 
 class Pace:
-    """How much slower than the clock the robot's time goes: a simulation need not keep up.
+    """Ratio of clock time to the robot's time: a simulation may be slower than real time.
 
     Attributes:
-        factor: seconds of the clock in one of the stamps, 1 to ``SLOWEST``.
+        factor: clock seconds per stamped second, 1 to ``SLOWEST``.
     """
 
     def __init__(self) -> None:
@@ -324,8 +329,12 @@ class Pace:
         self._mean, self._count = 1.0, 0
         self._last: tuple[float, float] | None = None
 
-    def state(self, stamp_s: float, now_s: float) -> None:
-        """A state with this stamp has come at a time of a clock that never jumps."""
+    def observe(self, stamp_s: float, now_s: float) -> None:
+        """Update ``factor``, the running mean of clock seconds per stamped second, with a state.
+
+        stamp_s: the state's stamp; now_s: steady clock at its arrival. A stamp that is not newer than the last one only
+        restarts the interval.
+        """
         if self._last is not None and stamp_s > self._last[0]:
             ratio = (now_s - self._last[1]) / (stamp_s - self._last[0])
             self._count += 1
@@ -337,23 +346,23 @@ class Pace:
 
 
 NO_STATE = "no joint state"
-"""What is wrong before the first one."""
+"""`GoodStates.trouble` before the first state."""
 
 
 class GoodStates:
-    """When the last good state came, and whether the next one is overdue.
+    """When the last good state arrived, and whether the next one is overdue.
 
-    Times are of a clock that never jumps, but ``stamp_s``.
+    Times are of a steady clock, s, except ``stamp_s``.
 
     Attributes:
         timeout_s: longest time between two good states, s.
-        simulated_time: whether stamps are of a time that may go slower than the clock.
-        last_s: when the last one came; -inf: none since the beginning.  stamp_s: its own time.
-        velocity_s: when a velocity was measured last that may be damped.
-        trouble: why the last bad state was one.
-        slower: seconds of the clock in one of the states' time.
-        slept_between_s: of the time between the last two, that in which no state could have been taken.
-        listening: what counts it.
+        simulated_time: whether stamps are of a simulation, which may be slower than the clock.
+        last_s: arrival of the last good state; -inf: none since `forget`.  stamp_s: its stamp.
+        velocity_s: when joint velocities were last measured that damping may use.
+        trouble: why the last bad state was refused.
+        slower: clock seconds per second of the stamps.
+        slept_between_s: between the last two good states, time in which the process could not receive, s.
+        listening: counts that time.
     """
 
     def __init__(self) -> None:
@@ -365,46 +374,43 @@ class GoodStates:
         self.forget()
 
     def forget(self) -> None:
-        """None came."""
+        """Restart: no good state has arrived."""
         self.last_s, self.trouble = -math.inf, NO_STATE
 
     def came(self, stamp_s: float, now_s: float) -> None:
-        """A good state of this time has come."""
+        """Note a good state with stamp ``stamp_s`` that arrived at ``now_s``."""
         self.last_s, self.stamp_s = now_s, stamp_s
         if self.simulated_time:
-            self._pace.state(stamp_s, now_s)
+            self._pace.observe(stamp_s, now_s)
             self.slower = self._pace.factor
         slept_s = self.listening.slept_s
         self.slept_between_s = (slept_s - self._slept_s) / self.slower
         self._slept_s = slept_s
 
     def overdue_in_s(self, now_s: float) -> float:
-        """So long the next one may still take; negative: it is overdue."""
+        """Time until the next good state is overdue, s; negative: it is."""
         slept_s = self.listening.slept_s - self._slept_s
         return self.timeout_s * self.slower - (now_s - self.last_s - slept_s)
 
 
 class StateChecks:
-    """Accepts a state only when it is complete, finite, in order and fresh.
+    """Accepts a state only if it is complete, finite, in order, not stale and physically possible.
 
     Args:
         robot: the robot whose state it is.
         age_limit_s: largest age of a state by the clock.
-        odometry_age_limit_s: largest difference between the times of joints and base, over which the base
+        odometry_age_limit_s: largest difference between the stamps of joints and base, over which the base
             is predicted.
 
     Attributes:
-        position, velocity: (na,) rad, rad/s, of the last state in order, also when it was refused
-            for its base; has_position: there was one.  time_s: its time, 0 before the first.
-        velocity_is_true: whether `velocity` is that of the last state taken.
-        moved_elsewhere: whether the last state accepted is at another place than its base's
-            velocity led to.
-        base_ns: time of the last base, good or bad; None before the first.
-        prediction: of the base, where its time is not that of the joints.  predicts: whether that of the last
-            state taken was predicted.
-        clock_lags: whether the clock comes by messages (simulated time): then a stamp ahead of it
-            only means that the clock is late.
-        lead_limit_s: largest lead of a stamp before the clock, below `age_limit_s`.
+        position, velocity: (na,) rad, rad/s, of the last joint state in order, also when it was refused
+            for its base; has_position: there was one.  time_s: its stamp, 0 before the first.
+        velocity_is_true: whether `velocity` is that of the last call of `take`.
+        moved_elsewhere: whether the last state was accepted after a jump, at its new place.
+        base_ns: stamp of the last base, good or bad; None before the first.
+        prediction: of the base to the joints' stamp.  predicts: whether the last state's base was predicted.
+        clock_lags: whether the clock comes by messages (simulated time): then stamps may be ahead of it.
+        lead_limit_s: largest lead of a stamp before the clock, where below `age_limit_s`.
     """
 
     def __init__(
@@ -432,7 +438,7 @@ class StateChecks:
         self._last_ns: int | None = None
 
     def apply(self, settings: ControllerSettings) -> None:
-        """Take over the limits of other settings."""
+        """Take the limits from these settings."""
         self.age_limit_s, self.lead_limit_s = settings.state_timeout_s, math.inf
         if settings.interface.has_horizon:
             self.lead_limit_s = REFUSED_PERIODS * settings.period_s
@@ -444,24 +450,24 @@ class StateChecks:
         self._base_limits = np.array(plausibility.BASE)
 
     def reset(self) -> None:
-        """Let time and place start anywhere."""
+        """Accept any stamp, and any place of base and joints, next."""
         self._last_ns = None
         self.velocity_is_true = False
         self.reset_place()
 
     def reset_place(self) -> None:
-        """Let base and joints start anywhere."""
+        """Accept any place of base and joints next."""
         self._jump.reset()
         self._joint_jump.reset()
 
     def is_before_the_last(self, time_ns: int) -> bool:
-        """Whether time has gone back."""
+        """Whether a stamp is before that of the last state."""
         return self._last_ns is not None and time_ns < self._last_ns
 
     def take_base(
         self, base: np.ndarray, time_ns: int, variances: np.ndarray | None = None
     ) -> None:
-        """Keep a measured base (13,) for the next states; a bad one makes `take` refuse.
+        """Keep a measured base (13,) for the next states; a bad one makes `take` refuse them.
 
         Position, m, and quaternion xyzw in the world frame, linear, m/s, and angular velocity,
         rad/s, in the base frame.  variances: (6,) of the velocities; None, or zeros: unknown.
@@ -476,9 +482,10 @@ class StateChecks:
         self._base_refusal = None if fault == GOOD else self._unfit_base(base, fault, size)
 
     def take(self, joints: JointReading, now_ns: int | None) -> RobotState | Refusal:
-        """The state of the robot, whose arrays the next call overwrites; or why it is refused.
+        """Check measured joints with the last base; return the state, or why it is refused.
 
-        `now_ns` is what stamps are compared with, None if only with each other.
+        The next call overwrites the arrays of the state. now_ns: the clock, with which stamps are compared;
+        None: they are compared only with each other.
         """
         self.velocity_is_true = self.moved_elsewhere = self.predicts = False
         time_ns, seen = joints.time_ns, self._seen
@@ -519,7 +526,7 @@ class StateChecks:
         return state
 
     def _refusal(self, fault: int, joints: JointReading) -> Refusal | None:
-        """Why a state is refused; None where what jumped is taken at its new place."""
+        """The Refusal of a fault; None where a jump is confirmed by later states and its new place is taken."""
         if fault == NOT_FINITE:
             return self._not_finite(joints)
         if fault == JOINT_JUMP:
@@ -539,7 +546,7 @@ class StateChecks:
         )
 
     def _impossible(self, k: int) -> Refusal:
-        """Why joint number k cannot be where, or as fast, as measured."""
+        """The Refusal of entry ``k`` of the row (2 na,): positions, then velocities."""
         na, seen = self._robot.na, self._seen
         what = "position" if k < na else "velocity"
         return Refusal(
@@ -549,7 +556,7 @@ class StateChecks:
         )
 
     def _check_time(self, time_ns: int, now_ns: int | None) -> Refusal | None:
-        """A Refusal of a stamp that is impossible, not after the last one, stale, or ahead of the clock; else None."""
+        """Refuse a stamp that is impossible, not after the last one, stale, or ahead of the clock; None: it is good."""
         last_ns = self._last_ns
         if not abs(time_ns) < FARTHEST_NS:
             return Refusal(
@@ -577,7 +584,7 @@ class StateChecks:
         return None
 
     def _unfit_base(self, base: np.ndarray, fault: int, size: float) -> Refusal:
-        """Why a base is refused."""
+        """The Refusal of a base; fault, size: from `keep_base`."""
         if fault == _SIZE:
             return Refusal(
                 "odometry_size", f"base has shape {base.shape}, must have ({BASE_SIZE},)"
@@ -596,7 +603,7 @@ class StateChecks:
         )
 
     def _check_base_now(self, time_ns: int) -> Refusal | None:
-        """Why the last base does not belong to the joints of a time."""
+        """Refuse the last base for joints of this stamp where it is bad, missing, or too old; None: it is good."""
         if self._base_refusal is not None:
             return self._base_refusal
         if self.base_ns is None:
@@ -615,7 +622,7 @@ class StateChecks:
         return None
 
     def _carry_base(self, time_ns: int) -> Refusal | None:
-        """Predict a base that is not of the joints' time; refuse one that may be a jump away by then."""
+        """Write the base predicted to ``time_ns`` into q and v; refuse it where it is too uncertain by then."""
         seen = self._seen
         self.predicts, prediction = True, self.prediction
         here = prediction.carry(seen.base, self.base_ns, time_ns, self._variances)
@@ -632,7 +639,7 @@ class StateChecks:
 
 
 def possible_joints(robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest positions, then velocities, (2 na,), that a measurement can have."""
+    """Lower and upper bounds (2 na,) of measurements: positions, rad or m, then velocities."""
     stated = np.isfinite(robot.upper - robot.lower) & (robot.upper > robot.lower)
     margin = plausibility.POSITION_MARGIN
     speed = plausibility.SPEED_FACTOR * robot.velocity_limits
@@ -643,7 +650,7 @@ def possible_joints(robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _other_clock(age_s: float) -> str:
-    """What to do about stamps that no lateness explains."""
+    """A hint to append to a message where the age is too large for lateness; else empty."""
     if abs(age_s) <= ANOTHER_CLOCK_S:
         return ""
     return (
@@ -653,13 +660,13 @@ def _other_clock(age_s: float) -> str:
 
 
 def all_finite(values: np.ndarray) -> bool:
-    """Whether all values (n,) are finite, and none so large that its square is not."""
+    """Whether all values (n,), and the sum of their squares, are finite."""
     # A sum of squares is finite only if all terms are; four times faster than numpy.isfinite.
     return math.isfinite(values.dot(values))
 
 
 def warm_up(robot: RobotModel) -> None:
-    """Compile what `StateChecks` uses."""
+    """Compile the kernels of `StateChecks`."""
     checks, zero, base = StateChecks(robot), np.zeros(robot.na), np.zeros(BASE_SIZE)
     base[6] = 1.0
     checks.take_base(base, 1)

@@ -1,4 +1,4 @@
-"""From one torque to another without a step: the start ramp, and blending after a change."""
+"""Avoids steps of the torque: start ramp, and blending after a change."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.settings.controller import ControllerSettings
 
 CARRIES = 0.15
-"""Part of the torques wanted which, acting already, carries a load: as the plugin has it (``robot_side.hpp``)."""
+"""Efforts from this part of the wanted torques on carry a load, as in the plugin (``robot_side.hpp``)."""
 
 TAKE_OVER_S = 0.05
-"""Time to take over a load: a plan walks on, and half of its torque does not carry."""
+"""Time to take over a load: the plan continues, and half of its torque does not carry the robot."""
 
 
 class TorqueOutput:
-    """Sends the torques wanted, except that no change other than the robot's own makes a step.
+    """Sends the wanted torques, without steps other than those of the motion itself.
 
-    When parameters, the model or the source of torque change, the difference to what would have been
-    sent without the change, or, where that is not known, to what was sent before, becomes an offset that
-    fades at blend_rate_nm_s; the torques themselves stay as quick as the motion asks. After activation
-    torque grows over start_ramp_s.
+    When parameters, the model or the source of torque change, an offset is added that fades at blend_rate_nm_s: the
+    difference to the torques without the change or, where these are not known, to those sent before. The wanted torques
+    themselves stay unfiltered. After activation torques grow over start_ramp_s.
 
     Args:
         settings: blend_rate_nm_s, start_ramp_s and period_s are used.
-        effort: (na,) N·m, largest torque that is sent.
+        effort: (na,) N·m, torque limits.
 
     Attributes:
-        sent: (na,) N·m, what was sent last.
+        sent: (na,) N·m, torques sent last.
     """
 
     def __init__(self, settings: ControllerSettings, effort: np.ndarray):
@@ -41,7 +40,7 @@ class TorqueOutput:
         self.apply(settings, effort)
 
     def apply(self, settings: ControllerSettings, effort: np.ndarray) -> None:
-        """Take over other settings and limits."""
+        """Use other settings and torque limits (na,), N·m."""
         self._effort = effort
         self._step = settings.period_s * settings.spread("blend_rate_nm_s", len(effort))
         self._length = round(settings.start_ramp_s / settings.period_s)
@@ -49,54 +48,53 @@ class TorqueOutput:
 
     @property
     def share(self) -> float:
-        """How far the start ramp is, in [0, 1]: so much of what is wanted is sent."""
+        """Progress of the start ramp, in [0, 1]: the share of the wanted torques that is sent."""
         if self._ramped >= self._ramp_periods:
             return 1.0
         return self._ramped / self._ramp_periods
 
     @property
     def settled(self) -> bool:
-        """Whether what is sent is what is wanted."""
+        """Whether the wanted torques are sent unchanged."""
         return self._ramped >= self._ramp_periods and not self._changed and not self._offset.any()
 
     def ramp(self) -> None:
-        """From now on grow from what was sent last to what is wanted, over the start ramp."""
+        """Start the ramp from the torques sent last to the wanted ones."""
         self.hold(self.sent, 1.0)
 
     def hold(self, torques: np.ndarray, share: float) -> None:
-        """Start the ramp at torques (na,), and go no further than a share of it until ``go_on``."""
+        """Start the ramp at torques (na,), N·m, and stay at ``share`` of it until ``go_on``."""
         self._start[:] = torques
         self._ramped, self._ramp_periods = 0, self._length
         self._share_allowed = share
         self.settle()
 
     def go_on(self, wanted: np.ndarray | None = None) -> None:
-        """End ``hold``: the ramp goes on; faster where what acts carries a load of the torques wanted (na,)."""
+        """End ``hold``: continue the ramp, faster if the efforts at its start carry a load of the wanted ones (na,)."""
         self._share_allowed = 1.0
         if wanted is not None and np.abs(self._start).sum() >= CARRIES * np.abs(wanted).sum():
             periods = min(self._ramp_periods, self._take_over_periods)
             self._ramped, self._ramp_periods = int(self.share * periods), periods
 
     def blend(self) -> None:
-        """What is wanted next comes from elsewhere: begin where what was sent last ends."""
+        """Blend the next wanted torques, of another source, from the torques sent last."""
         self._changed, self._continues = True, False
 
     def blend_from(self, torques: np.ndarray) -> None:
-        """As ``blend``, where torques (na,) are what the source until now wants in this period.
+        """Blend as ``blend``, from torques (na,) that the source before the change wants in this period.
 
-        A change of torque that is the motion's own, as when a foot lands in this moment, is then no part
-        of what fades.
+        A change of torque that belongs to the motion, as a foot that lands in this period, is then not blended.
         """
         self._changed, self._continues = True, self._ramped >= self._ramp_periods
         np.add(torques, self._offset, out=self._from)
 
     def settle(self) -> None:
-        """Nothing is left to fade: what is wanted next is sent as it is, but for the start ramp."""
+        """End the blending at once; the start ramp goes on."""
         self._offset[:] = 0.0
         self._changed = self._continues = False
 
     def jump(self, torques: np.ndarray) -> np.ndarray:
-        """Send torques (na,) at once; what follows them is blended in."""
+        """Send torques (na,), N·m, at once; the next wanted ones are blended."""
         if self._share_allowed < 1.0:
             self.hold(torques, self._share_allowed)
         else:
@@ -106,7 +104,7 @@ class TorqueOutput:
         return self.sent
 
     def follow(self, wanted: np.ndarray) -> np.ndarray:
-        """What to send in this period, (na,), for the torques wanted; a view of `sent`."""
+        """Torques (na,), N·m, to send in this period for the wanted ones; a view of `sent`."""
         if self._ramped < self._ramp_periods:
             self._ramped += self._ramped + 1 <= self._share_allowed * self._ramp_periods
             share = self._ramped / self._ramp_periods
@@ -122,10 +120,11 @@ class TorqueOutput:
 
 @bare_kernel
 def _follow(wanted, step, effort, changed, before, offset, sent):
-    """Write ``sent`` (na,), N·m: wanted torques plus an offset that fades by at most ``step`` a period.
+    """Write ``sent`` (na,), N·m: wanted torques plus an offset that fades by at most ``step`` per period.
 
-    When a source of torques changes (``changed``), offset = before - wanted, so that nothing jumps; later it fades
-    to zero. All (na,), N·m; sent also stays within +-effort.
+    When the source changes (``changed``), offset = before - wanted, and ``sent`` changes by at most ``step``. All
+    (na,),
+    N·m; with an offset ``sent`` also stays within +-effort.
     """
     for j in range(sent.shape[0]):
         last = sent[j]
@@ -140,8 +139,8 @@ def _follow(wanted, step, effort, changed, before, offset, sent):
         sent[j] = wanted[j]
         if offset[j] != 0.0:
             sent[j] = min(max(wanted[j] + offset[j], -effort[j]), effort[j])
-            # What the limit cuts off would hold the torque there long after.
+            # Else the part cut off by the limit would keep the torque at the limit while it fades.
             offset[j] = sent[j] - wanted[j]
-        if changed:  # the period of the change itself brings no step in any case
+        if changed:  # no step in the period of the change, whatever the wanted torques do
             slow = min(max(sent[j], last - step[j]), last + step[j])
             sent[j] = min(max(slow, -effort[j]), effort[j])

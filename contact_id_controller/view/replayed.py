@@ -1,4 +1,4 @@
-"""A bag with the settings of its run, and with others beside them."""
+"""Replays a bag with the settings of its run, and with changed ones beside them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECORDED = "as recorded"
 
 
 def find_parameters(path: Path) -> Path:
-    """The parameter file beside a bag: in the folder named, or around the bag.
+    """Find the parameter file of a bag: in the folder ``path``, beside the bag, or up to two folders above it.
 
     Raises:
         ConfigurationError: there is none.
@@ -46,7 +46,16 @@ def replay_all(
     solver: str | None = None,
     changes: Sequence[str] = (),
 ) -> dict[str, Replayed]:
-    """What came of a bag, by name of the settings: those of the run first, then the others.
+    """Replay a bag with the settings of its run and, if any are changed, with the changed ones.
+
+    Args:
+        path: a bag, or the folder of its run.
+        config: parameter file of the run; None: found beside the bag.
+        node: its section.  namespace: of the controller's topics; None: the bag's own.
+        friction, solver, changes (``name=value``): what is changed; by default nothing.
+
+    Returns:
+        Replays by the name of their settings, the recorded ones first.
 
     Raises:
         ContactIdError: no bag or parameters, or settings that are refused.
@@ -64,7 +73,7 @@ def replay_all(
 
 
 def write_all(replays: dict[str, Replayed], folder: Path) -> None:
-    """Write the arrays of each into a file named after its settings.
+    """Write the arrays of each replay into ``folder``, as a .npz file named after its settings.
 
     Raises:
         RecordError: a file cannot be written.

@@ -1,4 +1,4 @@
-"""The record of a run out of what it left: the nodes' records, or its bag, computed again."""
+"""The `RunRecord` of a finished run: from its nodes' records, or from its bag, replayed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from contact_id_controller.view.replay import Replay, Replayed
 
 
 def record_of_run(path: Path, setup: RunSetup, namespace: str | None = None) -> RunRecord:
-    """Of a demo's folder, from the records of its nodes, or what they were merged into; else its bag.
+    """Load the record of a demo's folder; without records its bag is replayed.
+
+    The nodes' own records come first, then the merged record.
 
     Raises:
-        RecordError: there is neither.
+        RecordError: neither records nor a bag.
     """
     control, robot = path / CONTROLLER_RECORD, path / ROBOT_RECORD
     if control.is_file() and robot.is_file():
@@ -38,10 +40,11 @@ def record_of_run(path: Path, setup: RunSetup, namespace: str | None = None) -> 
 
 
 def record_of_replay(replayed: Replayed, setup: RunSetup) -> RunRecord:
-    """Of a bag that was computed again: sent torques, forces that were predicted.
+    """Convert a replayed bag to a `RunRecord` with at most one row per control period.
 
-    What the ground really exerted is not in it, and times of computing are those of the replay. States
-    that a held robot repeats at the start are one.
+    Of several samples in one period (the robot is held at the start) the last is kept. Torques are those sent where
+    the bag has a command, otherwise the recomputed ones. Measured ground forces are unknown (NaN); computing times
+    are those of the replay.
     """
     period_s = replayed.period_s
     periods = np.rint(replayed.time_s / period_s).astype(np.int64)
@@ -75,7 +78,7 @@ def record_of_replay(replayed: Replayed, setup: RunSetup) -> RunRecord:
 
 
 def _fall(replayed: Replayed, rows: np.ndarray, setup: RunSetup) -> float | None:
-    """When the base had fallen, judged as the simulated robot does."""
+    """Time at which the base has fallen, s, by the simulated robot's detector; None: it did not fall."""
     states = [RobotState(replayed.time_s[k], replayed.q[k], replayed.v[k]) for k in rows]
     detector = FallDetector(states[0], True, terrain=setup.settings.terrain)
     for state in states:
