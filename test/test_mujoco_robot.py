@@ -24,6 +24,7 @@ QUADRUPED_FEET = [SphereFoot(f"{leg}_FOOT", 0.01) for leg in LEGS]
 SOLO = "example-robot-data://solo_description/robots/solo12.urdf"
 SOLO_FEET = [SphereFoot(f"{leg}_FOOT", 0.016) for leg in ("FL", "FR", "HL", "HR")]
 ANYMAL = "example-robot-data://anymal_b_simple_description/robots/anymal.urdf"
+ICUB = "example-robot-data://icub_description/robots/icub_reduced.urdf"
 ANYMAL_FEET = [SphereFoot(f"{leg}_FOOT", 0.03) for leg in LEGS]
 
 INERTIAL = (
@@ -370,6 +371,17 @@ def test_bad_settings_are_refused_by_name(change, error, message):
 def test_impossible_ground_is_refused(change):
     with pytest.raises(ConfigurationError, match=next(iter(change))):
         GroundSettings(**change)
+
+
+def test_links_that_are_points_move_as_pinocchios():
+    """MuJoCo refuses points, such as iCub's hips and ankles; a ball of less than .1 mm is as good."""
+    simulated = MujocoRobot(ICUB, [])
+    q, v = random_state(simulated.robot, 1)
+    simulated.reset(q, v)
+    kinetic = 0.5 * mass_matrix(simulated) @ simulated.mujoco_data.qvel @ simulated.mujoco_data.qvel
+    model = simulated.robot.model
+    expected = pin.computeKineticEnergy(model, model.createData(), q, v)
+    assert kinetic == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_description_with_a_massless_moving_link_is_refused(tmp_path):

@@ -15,14 +15,16 @@ from contact_id_controller.settings.robot_rows import MovedRobot
 TEXT = resolve_urdf(QUADRUPED).read_text(encoding="utf-8")
 MASS, INERTIA, EFFORT, AXIS = '<mass value="0.1"', 'ixx="', 'effort="20"', '<axis xyz="'
 ORIGIN = '<origin xyz="'
+ICUB = "example-robot-data://icub_description/robots/icub.urdf"
 AT_MOST_S = 2.0
 
 
-def chain(links, mass="1"):
-    """A row of links that each turn about the one before."""
+def chain(links, mass="1", inertia="1", place="0 0 0"):
+    """A row of links that each turn about the y axis of the one before."""
     body = (
-        f'<inertial><mass value="{mass}"/>'
-        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+        f'<inertial><origin xyz="{place}"/><mass value="{mass}"/>'
+        f'<inertia ixx="{inertia}" iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"/>'
+        "</inertial>"
     )
     parts = [f'<link name="l{k}">{body}</link>' for k in range(links)]
     parts += [
@@ -80,8 +82,8 @@ BAD = {
         "moves a body of 1e-300 kg, must be at least 1e-06 kg",
     ),
     "inertia of nothing": (
-        chain(2).replace('="1"', '="1e-30"').replace('value="1e-30"', 'value="1"'),
-        "principal inertias 1e-30, 1e-30, 1e-30 kg m2, must be above 1e-15",
+        chain(2, inertia="1e-30"),
+        "1e-30, 1e-30, 1e-30 kg m2, and 1e-30 kg m2 about its axis, must be at least 2.09e-06",
     ),
     "no mass": (replaced(MASS, '<weight value="0.1"'), "inertial without mass"),
     "mass of arabic digits": (replaced(MASS, '<mass value="٣"'), "mass value is "),
@@ -129,6 +131,27 @@ def test_what_others_write_is_a_robot(words, tmp_path):
     file = tmp_path / "robot.urdf"
     file.write_text(replaced(*words), encoding="utf-8")
     assert MovedRobot(urdf=str(file)).robot().na == 12
+
+
+@pytest.mark.parametrize(
+    ("place", "turns"), [("0.05 0 0", True), ("0 0 0.05", True), ("0 0.3 0", False)]
+)
+def test_a_point_is_a_link_where_the_axis_does_not_go_through_it(place, turns, tmp_path):
+    file = tmp_path / "robot.urdf"
+    file.write_text(chain(3, inertia="0", place=place), encoding="utf-8")
+    described = MovedRobot(urdf=str(file), floating_base=False)
+    if turns:
+        assert described.robot().na == 2
+    else:
+        with pytest.raises(RobotDescriptionError, match="joint 'j1' moves .* about its axis"):
+            described.robot()
+
+
+def test_points_that_move_others_are_a_robot():
+    """iCub's hips, ankles and head are points; about the axis of neck_roll there is no inertia."""
+    assert MovedRobot(urdf=ICUB, locked_joints=("neck_roll",)).robot().na == 31
+    with pytest.raises(RobotDescriptionError, match="joint 'neck_roll' moves .* about its axis"):
+        MovedRobot(urdf=ICUB).robot()
 
 
 def test_a_link_and_a_joint_may_share_a_name():

@@ -88,10 +88,13 @@ def _check_depth(controller: Controller) -> list[Finding]:
     ground = controller.settings.ground_offset_m
     findings = []
     joints = zip(list(model.names)[1:], list(data.oMi)[1:])
+    # A sole is where it is stated: the origins of links on its body may lie below it.
+    soles = controller.settings.flat_feet_frames
+    flat = {model.frames[robot.frame_id(frame)].parentJoint for frame in soles}
     links = (
         (frame.name, place)
         for frame, place in zip(model.frames, data.oMf)
-        if frame.type == pin.FrameType.BODY
+        if frame.type == pin.FrameType.BODY and frame.parentJoint not in flat
     )
     for what, places, allowed, why in (
         ("joints", joints, BELOW_GROUND_M, "the posture, or a foot, is wrong"),

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from contact_id_controller.settings.robot_description import joint_inertias, least_inertia
+
 LEG_JOINTS = 3
 """In a row, at least: fewer do not reach a foothold."""
 
@@ -185,11 +187,11 @@ def _can_be_leg(model: pin.Model, chain: tuple[int, ...]) -> bool:
 
 
 def _held(model: pin.Model, children: dict[int, list[int]], legs: set[int]) -> tuple[str, ...]:
-    """Names of joints to lock: without a motor, of fingers (light branches below the base), or without mass."""
+    """Names of joints to lock: without a motor, of fingers (light branches below the base), or without inertia."""
     masses = np.array([body.mass for body in model.inertias])
     for joint in range(model.njoints - 1, 1, -1):  # of all that a joint moves
         masses[model.parents[joint]] += masses[joint]
-    whole, held = masses[BASE], []
+    whole, held, inertias = masses[BASE], [], joint_inertias(model)
     fingers: set[int] = set()
     for joint in range(2, model.njoints):
         parent, kind = model.parents[joint], model.joints[joint]
@@ -197,6 +199,7 @@ def _held(model: pin.Model, children: dict[int, list[int]], legs: set[int]) -> t
         if parent in fingers or (branch and masses[joint] < FINGER_MASS * whole):
             fingers.add(joint)
         undriven = not model.upperEffortLimit[kind.idx_v] > 0.0
-        if undriven or joint in fingers or not masses[joint] > 0.0:
+        light = not inertias[joint] >= least_inertia(model.inertias[joint].mass)
+        if undriven or joint in fingers or light or not masses[joint] > 0.0:
             held.append(model.names[joint])
     return tuple(held)

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from contact_id_controller.exceptions import RobotDescriptionError
 from contact_id_controller.robot import RobotModel, resolve_urdf
@@ -36,6 +37,12 @@ ROUNDING = 1e-9
 
 LEAST_MASS_KG, LEAST_INERTIA_KG_M2 = 1e-6, 1e-15
 """Of what a joint moves: a milligram, and less than any body of that mass has."""
+
+DENSEST_KG_M3, SLENDER = 2e4, 1e-2
+"""No body is denser than gold; a rod has at least this share of the moment of inertia of a ball of its mass."""
+
+POSTURES = 16
+"""In which the inertia that a joint moves is looked at: at zero, and drawn within the limits."""
 
 LEAST_AXIS = 1e-3
 """Length of a joint's axis, which is taken as 1: a shorter one has no direction."""
@@ -183,13 +190,13 @@ def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw
     """Whether each link could be made of matter, and what each joint moves.
 
     A link that could not, such as a sensor that is a point, does no harm where the links that move
-    together with it make a body that could.
+    together with it make a body that could, or where all that its joint moves has an inertia (``joint_inertias``).
     """
     model, impossible = robot.model, {}
+    moved = joint_inertias(model)
     for joint in range(1, model.njoints):
         name, body = model.names[joint], model.inertias[joint]
         principal = np.linalg.eigvalsh(body.inertia)
-        least = max(ROUNDING * principal[2], LEAST_INERTIA_KG_M2)
         if not body.mass > 0.0:
             impossible[joint] = Flaw(True, f"joint {name!r} moves a body without mass")
         elif body.mass < LEAST_MASS_KG:
@@ -197,11 +204,12 @@ def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw
                 True,
                 f"joint {name!r} moves a body of {body.mass:g} kg, must be at least {LEAST_MASS_KG:g} kg",
             )
-        elif not principal[0] > least:
+        elif not moved[joint] >= least_inertia(body.mass) and not _is_solid(principal):
             impossible[joint] = Flaw(
                 True,
                 f"the links that joint {name!r} moves have together principal inertias "
-                f"{_list(principal)} kg m2, must be above {least:.3g}",
+                f"{_list(principal)} kg m2, and {moved[joint]:.3g} kg m2 about its axis, must be at least "
+                f"{least_inertia(body.mass):.3g}",
             )
     flaws, explained = [], set()
     for link in description.findall("link"):
@@ -217,6 +225,39 @@ def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw
     return flaws + [flaw for joint, flaw in impossible.items() if joint not in explained]
 
 
+def joint_inertias(model: pin.Model) -> NDArray[np.float64]:
+    """Least inertia (njoints,), kg m2 or kg, that each joint accelerates with all others free to move; inf for the world.
+
+    The articulated-body inertia along its axes, the least of ``POSTURES`` postures. It may be that of a solid body though
+    the joint's own link is a point, away from the axis, or moves others.
+    """
+    data, draw = model.createData(), np.random.default_rng(0)
+    low = np.maximum(model.lowerPositionLimit, -np.pi)
+    high = np.maximum(np.minimum(model.upperPositionLimit, np.pi), low)
+    least = np.full(model.njoints, np.inf)
+    for posture in range(POSTURES):
+        q = pin.neutral(model)
+        for joint in list(model.joints)[1:] if posture else ():
+            if joint.nq == 1:
+                q[joint.idx_q] = draw.uniform(low[joint.idx_q], high[joint.idx_q])
+        pin.crba(model, data, q)
+        pin.cholesky.decompose(model, data)
+        for index, joint in enumerate(list(model.joints)[1:], start=1):
+            pivots = data.D[joint.idx_v : joint.idx_v + joint.nv]
+            least[index] = min(least[index], np.nan_to_num(pivots, nan=-np.inf).min())
+    return least
+
+
+def least_inertia(mass: float) -> float:
+    """Moment of inertia, kg m2, below which no body of this mass (kg) is: see ``SLENDER``."""
+    radius = np.cbrt(3.0 * mass / (4.0 * np.pi * DENSEST_KG_M3))
+    return float(SLENDER * 0.4 * mass * radius**2)
+
+
+def _is_solid(principal: NDArray[np.float64]) -> bool:
+    return bool(principal[0] > max(ROUNDING * principal[2], LEAST_INERTIA_KG_M2))
+
+
 def _link_flaws(name: str, inertial: ElementTree.Element, alone: bool) -> list[Flaw]:
     """alone: no other link makes up for an inertia that is none."""
     mass = float(_attribute(inertial, "mass", "value"))
@@ -228,13 +269,8 @@ def _link_flaws(name: str, inertial: ElementTree.Element, alone: bool) -> list[F
     if not mass > 0.0:
         text = f"link {name!r} has mass {mass:g} kg, must be above 0"
         return [Flaw(alone, text)]
-    rounding = ROUNDING * principal[2]
-    if abs(principal[0]) <= rounding <= principal[2]:
-        return [
-            Flaw(
-                False, f"link {name!r} has no thickness, {values}; it needs other links fixed to it"
-            )
-        ]
+    if abs(principal[0]) <= max(ROUNDING * principal[2], LEAST_INERTIA_KG_M2):
+        return [Flaw(False, f"link {name!r} has no thickness, {values}")]
     if not principal[0] > 0.0:
         return [
             Flaw(

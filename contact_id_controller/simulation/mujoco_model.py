@@ -34,6 +34,7 @@ LARGEST_FRICTION = 100.0
 FREE_JOINT = "floating_base"
 IMU, WRENCH = "imu", "wrench_"
 """Site and accelerometer of the IMU; before a joint's name: site of its force/torque sensor."""
+POINT_M2 = 1e-9
 FULL_DEPTH_M = 0.001
 BASE_M = 0.5
 """Thickness of the ground under the lowest point of a height field."""
@@ -286,8 +287,13 @@ def _refused(urdf: Path, reason: Any) -> RobotDescriptionError:
 
 
 def _set_inertia(body: Any, inertia: Any) -> None:
-    """Give a body the inertia of itself and all links fixed to it, as Pinocchio has summed it."""
-    moments = inertia.inertia
+    """Give a body the inertia of itself and all links fixed to it, as Pinocchio has summed it.
+
+    MuJoCo refuses points, which descriptions may have: they become balls of a radius below .1 mm.
+    """
+    moments, least = inertia.inertia, POINT_M2 * inertia.mass
+    if not np.linalg.eigvalsh(moments)[0] >= least:
+        moments = moments + least * np.eye(3)
     body.explicitinertial = True
     body.mass = inertia.mass
     body.ipos = inertia.lever
