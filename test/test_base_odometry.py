@@ -425,6 +425,39 @@ def test_a_start_waits_for_stillness():
     assert "accelerometer feels 1" in estimate.reasons[0]
 
 
+@pytest.mark.parametrize("first", [1000, 1130, 1260, 1390])
+def test_a_log_that_begins_in_the_middle_of_a_step_begins_in_motion(short_walk, first):
+    """Gyroscope .02 rad/s off: after 1.4 s up and velocity are known all the same, as far as their covariance says."""
+    walk = short_walk._replace(
+        **{
+            name: getattr(short_walk, name)[first:]
+            for name in ("q", "v", "gyro", "accel", "stands")
+        }
+    )
+    odometry, began = odometry_of(walk), None
+    for k, reading in readings(walk, "good", 0):
+        if k < 0:
+            continue
+        estimate = odometry.step(
+            DT,
+            reading.angular_velocity + [0.02, -0.02, 0.0],
+            reading.linear_acceleration,
+            reading.position,
+            reading.velocity,
+            walk.stands[k],
+        )
+        finite_estimate(estimate)
+        assert estimate.state in ((STARTING, RUNNING) if began is None else (RUNNING,))
+        if estimate.ready and began is None:
+            began = k
+            start = estimate.position - walk.q[k, :3]
+    assert began < 1450 and odometry.restarts == 0
+    up = estimate.rotation[2]
+    assert np.degrees(np.linalg.norm(np.cross(up, walk.rotations[k, 2]))) < 2.0
+    assert np.linalg.norm(estimate.velocity - walk.v[k, :3]) < 0.05
+    assert np.linalg.norm(estimate.position - walk.q[k, :3] - start) < 0.02
+
+
 def test_a_simulator_that_waits_is_a_start_too():
     """A nanosecond a sample: so many samples are as good as the time."""
     standing = Standing(solo())
@@ -634,6 +667,33 @@ def test_states_that_were_read_in_bursts_are_as_good_as_others(short_walk):
     assert set(late.states) == {RUNNING}
     assert np.linalg.norm(late.position - run.position, axis=1).max() < 5e-3
     assert late.velocity_rms < 1.5 * run.velocity_rms
+
+
+def misdated(by_s, lasting=False):
+    """Every .1 s a state whose stamp is off, or from 1.5 s on all of them; dt is what stamps say."""
+    off = [0.0]
+
+    def change(t, inputs):
+        k = round(t / DT)
+        now = by_s if 500 <= k and (k >= 1500 if lasting else k < 2500 and k % 100 == 0) else 0.0
+        inputs["dt"] += now - off[0]
+        off[0] = now
+
+    return change
+
+
+@pytest.mark.parametrize("by_s", [-1e-3, 0.03, -0.03, 0.3, 1.0, -1.0])
+def test_a_state_with_a_wrong_stamp_is_as_good_as_others(short_walk, by_s):
+    """Joints tell that no time was lost: it had been 1 s of unknown motion, and lost."""
+    run, wrong = Run(short_walk), Run(short_walk, change=misdated(by_s))
+    assert set(wrong.states) == {RUNNING}
+    assert np.linalg.norm(wrong.position - run.position, axis=1).max() < 2e-3
+
+
+def test_a_clock_that_is_set_back_while_the_robot_walks_loses_nothing(short_walk):
+    run, wrong = Run(short_walk), Run(short_walk, change=misdated(-5.0, lasting=True))
+    assert set(wrong.states) == {RUNNING}
+    assert np.linalg.norm(wrong.position - run.position, axis=1).max() < 2e-3
 
 
 def test_a_walk_that_was_lost_is_found_again_while_it_goes_on(short_walk):

@@ -91,10 +91,25 @@ def test_an_imu_that_was_silent_is_told_with_its_time(log):
     assert "silent" in finding.text
 
 
-def test_a_robot_that_never_stands_still_cannot_be_told(log):
-    moving = log.velocity + 0.5
-    finding = found(dataclasses.replace(log, velocity=moving))
-    assert finding.verdict == UNKNOWN and "not standing still" in finding.text and finding.change
+def test_a_robot_that_never_stands_still_is_found_in_motion(log):
+    """From the first second on; its feet stand, its joints are said to move."""
+    finding = found(dataclasses.replace(log, velocity=log.velocity + 0.5))
+    assert finding.verdict == FINE and finding.text.startswith("never lost"), str(finding)
+
+
+def test_an_imu_upside_down_cannot_be_told(log):
+    imu = dataclasses.replace(log.imu, acceleration=-log.imu.acceleration)
+    finding = found(dataclasses.replace(log, imu=imu))
+    assert finding.verdict == UNKNOWN and "never begins" in finding.text and finding.change
+
+
+def test_a_stamp_that_jumps_costs_one_row(log):
+    """Of a second's jump all rows up to that time were left out."""
+    time = log.time.copy()
+    time[1000] += 1.0
+    finding = found(dataclasses.replace(log, time=time))
+    assert finding.verdict == FINE and finding.text.startswith("never lost"), str(finding)
+    assert len(finding.picture.x) == len(time) - 1
 
 
 def test_an_arm_has_none(log):

@@ -26,6 +26,7 @@ from contact_id_controller.estimation.base_odometry import BaseOdometry
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.estimation.pipeline_settings import PipelineSettings
+from contact_id_controller.estimation.stamps import StampFilter
 from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.logs.log import Array, BasePose, Log
 from contact_id_controller.new_robot.anatomy import anatomy
@@ -72,7 +73,7 @@ def odometry(case: Case) -> Finding:
         return unknown(NAME, "nothing tells which feet stand", NEEDS)
     found = run(steps, samples.time, len(of.feet))
     if not found.ready.any():
-        needs = "a log that begins while the robot stands still for .3 s, or what the reason names"
+        needs = "a log of more than 1.5 s, or what the reason names"
         return unknown(NAME, f"it never begins: {found.last}", needs)
     facts, faults = _judged(found, accel @ of.imu_rotation.T, _base(log, rows))
     picture = _picture(found)
@@ -122,9 +123,11 @@ def _radius(of: RobotOfLog) -> float:
 
 
 def _increasing(time: Array) -> NDArray[np.bool_]:
-    """Rows (n,) whose stamp is later than all before."""
-    latest = np.maximum.accumulate(np.where(np.isfinite(time), time, -np.inf))
-    return np.concatenate([[True], latest[1:] > latest[:-1]])
+    """Rows (n,) whose stamp is later than all before, of which a single one that jumps is none."""
+    stamps = StampFilter()
+    known = np.array([bool(np.isfinite(stamp)) and stamps.accepts(stamp) for stamp in time])
+    latest = np.maximum.accumulate(np.where(known, time, -np.inf))
+    return np.concatenate([known[:1], latest[1:] > latest[:-1]])
 
 
 def _at(times: Array, known: Array, values: Array) -> Array:

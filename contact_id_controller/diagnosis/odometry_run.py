@@ -73,6 +73,7 @@ def by_loads(odometry: BaseOdometry, samples: Samples, loads: Array, weight: flo
 
 def by_efforts(pipeline: EstimationPipeline, samples: Samples, effort: Array) -> Steps:
     """Steps of the whole estimator, which finds the feet's forces from IMU and efforts (n, na), N·m."""
+    pipeline.start(in_motion=True)
 
     def step(k: int) -> tuple[BaseEstimate, NDArray[np.bool_]]:
         rows = (samples.gyro[k], samples.accel[k], samples.position[k], samples.velocity[k])

@@ -30,6 +30,7 @@ from contact_id_controller.estimation.found_again import TILT_RAD, TURNING_RAD_S
 from contact_id_controller.estimation.imu_checks import (
     FAULTS,
     GOOD,
+    GREATEST,
     M_BAD_S,
     MEMORY,
     NO_JOINTS,
@@ -59,9 +60,9 @@ USUAL_PERIODS = 2.0
 """Of the usual time between states; a longer one is a gap."""
 USUAL_SHARE = 0.05
 """Of a new time between states in the usual one."""
-SAME_MOTION, ENCODER_STEP = 0.5, 1e-3
-"""Share of the joints' motion, and rms of it, rad or m, by which it may differ from that of a usual period: encoders
-count in steps."""
+SAME_MOTION, STATED_MOTION, ENCODER_STEP = 0.5, 0.25, 1e-3
+"""Share of the joints' motion, share of what it were in the time that is stated, and rms of it, rad or m, by which it may
+differ from that of a usual period: encoders count in steps, and velocities are late."""
 BURST_PERIODS = 0.5
 """Of the usual time between states; less is between states that were read together."""
 
@@ -74,6 +75,9 @@ FOUND_M_S = 0.1
 
 FINDING_S = 0.3
 """So long standing feet may take to tell the velocity; then up is looked for anew."""
+
+IN_MOTION_S = 1.0
+"""So long a start waits for the robot to stand still; then it begins as one that was lost, in motion: logs do."""
 
 
 class BaseOdometry:
@@ -144,17 +148,21 @@ class BaseOdometry:
         self.start()
         self._compile()
 
-    def start(self, position: np.ndarray | None = None, yaw: float = 0.0) -> None:
+    def start(
+        self, position: np.ndarray | None = None, yaw: float = 0.0, in_motion: bool = True
+    ) -> None:
         """Begin anew: the steps that follow find attitude and biases while the robot stands still.
 
         Args:
             position: (3,) m of the base in the odometry frame; None: above its origin, as high as puts
                 the feet on z = 0.
             yaw: rad, of the base.
+            in_motion: one that does not stand still begins after a while all the same, less sure of tilt and biases.
 
         Raises:
             StateError: a position that is not (3,), or not finite.
         """
+        self._in_motion = in_motion
         if position is not None:
             position = finite("position", position, 3)
         self._begin(position, float(finite("yaw", [yaw], 1)[0]), np.zeros(4))
@@ -176,6 +184,11 @@ class BaseOdometry:
         self._still_s = 0.0
         self._finding_s: float | None = None
         self._usual_s = self._owed_s = self._late_s = 0.0
+        self._moving_s = 0.0
+        self._biases = np.zeros(6)
+        spread = self.settings.gyroscope_bias, self.settings.accelerometer_bias
+        self._bias_spread = np.diag(np.repeat(np.square(spread), 3))
+        self._upwards = UpwardsInMotion(_turned(yaw))
         self._set_rotation(_turned(yaw))
         if position is not None:
             self._record[filtering.O_POSITION : filtering.O_POSITION + 3] = position
@@ -225,19 +238,11 @@ class BaseOdometry:
 
     def put(self, dt: float, gyro: Any, accel: Any, q_joints: Any, v_joints: Any) -> None:
         """What ``take`` does before the verdict of ``imu_checks`` on the inputs, which compiled code finds."""
-        settings = self.settings
+        limit_s, arrays = self.settings.gap_limit_s, self.arrays
         self._trouble = trouble = []
         dt = float(dt)
-        self._gap_s = 0.0
-        if not 0.0 < dt <= settings.gap_limit_s:
-            trouble.append(
-                f"time advanced by {dt:g} s, must be above 0 and at most {settings.gap_limit_s:g}"
-            )
-            self._gap_s = dt if 0.0 < dt < np.inf else 0.0
-            dt = settings.gap_limit_s if dt > 0.0 else 0.0
-        arrays = self.arrays
-        gap = not trouble and dt > USUAL_PERIODS * self._usual_s > 0.0
-        before = (arrays.position.copy(), arrays.velocity.copy()) if gap else None
+        odd = self._usual_s > 0.0 and not 0.0 < dt <= USUAL_PERIODS * self._usual_s
+        before = (arrays.position.copy(), arrays.velocity.copy()) if odd else None
         gyro, accel = SILENCE if gyro is None else gyro, SILENCE if accel is None else accel
         turn, felt, place, speed, _ = self._places
         try:
@@ -247,34 +252,54 @@ class BaseOdometry:
             put("accel", accel, felt)
             put("q_joints", q_joints, place)
             put("v_joints", v_joints, speed)
-        self._inputs[filtering.I_DT] = step = self._elapsed(dt, before)
-        self._late_s = max(step - dt, 0.0)
+        step, self._gap_s = self._elapsed(dt, before), 0.0
+        if not 0.0 < step <= limit_s:
+            trouble.append(f"time advanced by {step:g} s, must be above 0 and at most {limit_s:g}")
+            self._gap_s = step if 0.0 < step < np.inf else 0.0
+            step = limit_s if step > 0.0 else 0.0
+        self._late_s = max(step - dt, 0.0) if dt > 0.0 else 0.0
+        self._inputs[filtering.I_DT] = step
         self._unseen_s = self._unseen(step)
 
     def _elapsed(self, dt: float, before: tuple[np.ndarray, np.ndarray] | None) -> float:
-        """How long after the states before these were measured, s, which is not dt where they were read late.
+        """How long after the states before these were measured, s, which is not dt where they were read late or misdated.
 
         Who stalls reads what has waited at once and stamps it so: a gap in which joints have moved no more than in a usual
         period, and after it states between which there is next to no time. Each has a usual period, until that of the
-        gap is spent; where no such states follow, as after a gap in which a robot stood still, it is one.
+        gap is spent; where no such states follow, as after a gap in which a robot stood still, it is one. A wrong stamp
+        is such a gap, too, and the next step takes its time back; after a step back that is usual, the clock was set. One
+        that was set on is a gap: a gait repeats itself, and joints cannot tell.
 
         Args:
-            dt: s, by the stamps.  before: positions and velocities (na,) of the states before; None: there is no gap.
+            dt: s, by the stamps.  before: positions and velocities (na,) of the states before; None: dt is as usual.
         """
         usual_s, owed_s = self._usual_s, self._owed_s
-        if owed_s > 0.0:
-            step = min(usual_s, dt + owed_s) if dt < BURST_PERIODS * usual_s else dt + owed_s
+        if before is None and owed_s < 0.0:
+            owed_s = 0.0
+        self._owed_s = 0.0
+        if dt + owed_s > 0.0 and owed_s != 0.0:
+            step = dt + owed_s
+            if 0.0 < owed_s and dt < BURST_PERIODS * usual_s:
+                step = min(usual_s, step)
             self._owed_s = owed_s - (step - dt)
             return step
-        if before is None:
+        v = self.arrays.velocity
+        if before is None or not abs(dt) < GREATEST:
             return dt
-        moved = self.arrays.position - before[0]
-        usually = 0.5 * usual_s * (self.arrays.velocity + before[1])
-        same = max(SAME_MOTION * np.linalg.norm(moved), ENCODER_STEP * math.sqrt(len(moved)))
-        if not np.linalg.norm(moved - usually) < same:
+        moved, usually = self.arrays.position - before[0], 0.5 * usual_s * (v + before[1])
+        if not (np.abs(moved) + np.abs(usually) < GREATEST).all():
             return dt
-        self._owed_s = dt - usual_s
-        return usual_s
+        far, stated = np.linalg.norm(moved), np.linalg.norm(usually) * abs(dt) / usual_s
+        least = ENCODER_STEP * math.sqrt(len(moved))
+        same = np.linalg.norm(moved - usually) < max(
+            SAME_MOTION * far, STATED_MOTION * stated, least
+        )
+        moves = max(np.abs(v).max(), np.abs(before[1]).max()) > self.settings.still_rate_rad_s
+        if same and (dt > 0.0 or moves):
+            self._owed_s = dt - usual_s
+            return usual_s
+        self._owed_s = min(dt, 0.0)
+        return dt
 
     def judge(self, fault: int) -> None:
         """Keep what ``check_inputs`` found as reasons, and for how long the IMU has been bad; doubt grows meanwhile."""
@@ -399,10 +424,10 @@ class BaseOdometry:
         speeds = np.diag(self._P)[filtering.E_VELOCITY : filtering.E_POSITION]
         if self._record[filtering.O_USED] and speeds.max() < FOUND_M_S**2:
             self._finding_s = None
-            self.restarts += 1
+            self.restarts += self.estimate.state == LOST
             return True
         if self._finding_s > FINDING_S:
-            self._lose(self._record[: filtering.O_VELOCITY].copy(), list(self._why))
+            self._lose(self._record[: filtering.O_VELOCITY].copy(), [])
         return False
 
     def _words(self, verdict: int) -> str:
@@ -420,7 +445,14 @@ class BaseOdometry:
         return "the filter's numbers make no sense"
 
     def _lose(self, held: np.ndarray, trouble: list[str]) -> None:
-        """Hold this pose until it is found again; what was known of place, yaw and biases remains."""
+        """Hold this pose until it is found again; what was known of place, yaw and biases remains.
+
+        held: (12,) position and rotation.  trouble: why; nothing: as before.
+        """
+        if self.estimate.state == STARTING:
+            self._begin(self._place, self._yaw, np.zeros(4))
+            return self._say(STARTING, *trouble, "standing still is awaited")
+        trouble = trouble or list(self._why)
         pose = self.estimate.pose_covariance
         doubts = np.append(np.diag(pose)[:3], pose[5, 5])
         if not np.isfinite(doubts).all():
@@ -472,7 +504,9 @@ class BaseOdometry:
         if moving:
             self._still.clear()
             self._still_s = 0.0
-            if self.estimate.state == LOST:
+            self._moving_s += dt
+            waited = self._in_motion and self._moving_s > IN_MOTION_S
+            if waited or self.estimate.state == LOST:
                 return self._find_in_motion(dt, fault == GOOD and not trouble, moving)
             return self._wait(moving)
         self._still.append(sample.copy())
@@ -519,9 +553,9 @@ class BaseOdometry:
         self._place_base()
         P[:] = np.eye(len(P))
         P[:2, :2] *= TILT_RAD**2
-        P[2, 2] = self._doubts[3]
+        P[2, 2] = self._doubts[3] + 1e-8
         P[3:6, 3:6] *= LOST_SPEED_M_S**2
-        P[6:9, 6:9] = np.diag(self._doubts[:3])
+        P[6:9, 6:9] = np.diag(self._doubts[:3]) + 1e-8 * np.eye(3)
         P[filtering.E_GYRO : filtering.E_FEET, filtering.E_GYRO : filtering.E_FEET] = (
             self._bias_spread
         )

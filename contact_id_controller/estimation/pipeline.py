@@ -151,9 +151,11 @@ class EstimationPipeline:
         self.start()
         self._compile()
 
-    def start(self, position: np.ndarray | None = None, yaw: float = 0.0) -> None:
-        """Begin anew, standing still; see ``BaseOdometry.start``."""
-        self.base.start(position, yaw)
+    def start(
+        self, position: np.ndarray | None = None, yaw: float = 0.0, in_motion: bool = False
+    ) -> None:
+        """Begin anew, standing still unless ``in_motion``; see ``BaseOdometry.start``."""
+        self.base.start(position, yaw, in_motion)
         self._begin_filters()
         self._time_s: float | None = None
         self._stamps = StampFilter()
