@@ -1,4 +1,4 @@
-"""Where the base shall go: a velocity command, or the way to the next of some points."""
+"""Velocity command of the base: given as such, or computed from the way to the next waypoint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FACING_RAD = 0.02
 
 @dataclasses.dataclass(frozen=True)
 class VelocityCommand:
-    """Velocity of the base: x + iy in m/s at the time of the plan, world frame; yaw rate in rad/s.
+    """Commanded horizontal velocity x + iy, m/s, world frame, and yaw rate, rad/s.
 
     `turns`: the velocity was given in the base frame, so its direction turns with the base.
     """
@@ -33,7 +33,7 @@ class VelocityCommand:
 
     @classmethod
     def of(cls, linear: Any, yaw_rate: float, frame: str) -> VelocityCommand:
-        """From a velocity (x, y) in m/s, in the `base` or `world` frame.
+        """Check and convert a velocity (x, y), m/s, in the `base` or `world` frame; yaw_rate in rad/s.
 
         Raises:
             ConfigurationError: a frame of another name, or numbers that are not finite.
@@ -47,18 +47,18 @@ class VelocityCommand:
 
     @property
     def moves(self) -> bool:
-        """Whether there is anywhere to go."""
+        """Whether the velocity or the yaw rate differs from zero."""
         return abs(self.velocity) > 1e-6 or abs(self.yaw_rate) > 1e-6
 
 
 class WaypointFollower:
-    """Goes to each point in order, and from the last to the first again.
+    """Velocity commands that visit waypoints in order and start again from the first after the last.
 
     Args:
         points: (w, 2) m, world frame; none: stands still and keeps its heading.
-        speed_m_s: speed on the way.
-        heading: `fixed` keeps the first heading; `travel` turns towards the point and walks
-            the slower the less it faces it.
+        speed_m_s: speed between waypoints.
+        heading: `fixed` keeps the heading of the first call; `travel` faces the next waypoint, with the speed
+            multiplied by the cosine of the heading error (0 beyond a right angle).
         max_yaw_rate_rad_s: bound of the yaw rate that corrects the heading.
     """
 
@@ -77,7 +77,10 @@ class WaypointFollower:
         self._heading: float | None = None
 
     def command(self, position: complex, yaw: float) -> VelocityCommand:
-        """Velocity at a base position x + iy (m) and yaw (rad); moves on at each point reached."""
+        """Return the command at base position x + iy (m) and yaw (rad), world.
+
+        Advances past waypoints that are reached.
+        """
         if self._heading is None:
             self._heading = yaw
         way = self._way(position)
@@ -95,7 +98,7 @@ class WaypointFollower:
         return min(max(HEADING_GAIN * error, -bound), bound)
 
     def _way(self, position: complex) -> complex:
-        """Vector to the point aimed at, 0 at the only point; points reached are passed."""
+        """Vector x + iy (m) to the next waypoint, 0 at the only one; increments ``reached`` for each one passed."""
         for _ in range(len(self.points)):
             x, y = self.points[self.reached % len(self.points)]
             way = complex(x, y) - position

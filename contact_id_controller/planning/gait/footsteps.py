@@ -1,4 +1,4 @@
-"""Where the feet stand, and when and where to they swing."""
+"""Stance places and swings of the feet: when each lifts off and where it lands."""
 
 from __future__ import annotations
 
@@ -55,9 +55,12 @@ LAST_CYCLES = 4
 
 
 class LegLimits(NamedTuple):
-    """What all legs allow their feet: a horizontal speed, m/s.
+    """Limits of the feet that keep all legs within joint speed and reach.
 
-    Of each leg, in the base frame, hips (L,) complex, m: from the foot to below the hip; reach (L,) m: from there.
+    Attributes:
+        speed_m_s: horizontal speed of a foot relative to the base that every leg can give.
+        hips: (L,) complex, m, base frame: from each foot's nominal place to below its hip.
+        reach_m: (L,) m, horizontal distance from below its hip that each foot can reach.
     """
 
     speed_m_s: float
@@ -65,18 +68,21 @@ class LegLimits(NamedTuple):
     reach_m: np.ndarray
 
     def half_stride(self, way: complex) -> float:
-        """How far, m, every foot may be from its nominal place, along a way, of length 1, or back."""
+        """Largest distance, m, that every foot can be from its nominal place, along ``way`` or against it.
+
+        way: direction, complex of length 1, base frame.
+        """
         along = np.abs(np.real(self.hips * np.conj(way)))
         rest = self.reach_m**2 - np.abs(self.hips) ** 2 + along**2
         return float(np.min(np.sqrt(np.maximum(rest, 0.0)) - along))
 
 
 class Footsteps:
-    """Paths of the feet, from one plan to the next.
+    """Paths of the feet; each plan extends those of the plan before.
 
     Args:
         settings: of the gait.
-        ground: under the feet.
+        ground: gives heights of footholds.
         home: (L, 2) nominal places of the feet relative to the base, m, base axes.
         switch_s: switches up to this long after the start of a plan count as past.
         limits: of the legs.
@@ -103,7 +109,10 @@ class Footsteps:
         self._met_s = np.full(len(self._home), np.inf)
 
     def begin(self, start_s: float, centers: np.ndarray, contact: np.ndarray | None = None) -> None:
-        """Stand with all feet where they are, (L, 3) m, and forget the gait; contact (L,) bool: where known."""
+        """Put all feet in stance at centers (L, 3), m, world, and stop the gait.
+
+        contact (L,) bool: measured contact; None: unknown.
+        """
         self.clock = self._idle_since_s = None
         self._met_s[:] = np.inf
         self._ground.begin(centers, np.zeros(len(centers), bool) if contact is None else contact)
@@ -113,30 +122,34 @@ class Footsteps:
         ]
 
     def standing(self, t_s: float) -> np.ndarray:
-        """Which feet are planned to stand at a time, (L,) bool."""
+        """Feet in stance at a planned time, (L,) bool."""
         return np.array([path.active(t_s).standing for path in self.paths])
 
     def places(self) -> np.ndarray:
-        """Where each foot stands, or will when it has landed, (L, 3) centres, m."""
+        """Footholds (L, 3), m, world: centre of each foot in its stance, or where its current swing lands."""
         return np.array([path.segments[0].place for path in self.paths])
 
     def lowest(self) -> np.ndarray:
-        """Height (L,) of the lowest place where each foot stands or will, as far as is planned, m."""
+        """Lowest planned foothold of each foot, (L,) m: height of its centre."""
         return np.array([min(part.place[2] for part in path.segments) for path in self.paths])
 
     @property
     def stance_s(self) -> float:
-        """Duration of a stance."""
+        """Duration of a stance, s."""
         return self._gait.stance_s if self.clock is None else self.clock.stance_s
 
     def take_gait(self, name: str) -> None:
-        """Go on with another gait: at once where all feet stand, else when they all have landed."""
+        """Change to another gait: now if all feet are in stance, otherwise when all swinging feet have landed."""
         gait = gait_of(self._settings, self._home, name)
         self._changed = gait != self._gait
         self._gait = gait
 
     def run_clock(self, start_s: float, moves: bool, base: BaseMotion) -> None:
-        """Start the gait when there is somewhere to go; stop it when the feet have come home."""
+        """Start the gait if the robot shall move; stop it when all feet stand at their nominal places.
+
+        It also stops after ``LAST_CYCLES`` cycles without a command. base: planned motion, to which cycle and duty
+        factor are fitted; start_s: of the plan.
+        """
         settings = self._settings
         if moves or settings.step_in_place:
             self._idle_since_s = None
@@ -158,7 +171,10 @@ class Footsteps:
                 self.clock = None
 
     def _fitted(self, clock: GaitClock, start_s: float, base: BaseMotion) -> GaitClock:
-        """Swings as long as the joints' speed asks for, at the cost of the stances, cycles as short as reach does."""
+        """Shorten cycle and stances so that stances fit the legs' reach and swings the joints' speed.
+
+        The phase is kept.
+        """
         gait = self._gait
         ways = [self._way_of_feet(t, base) for t in (start_s, start_s + gait.period_s)]
         way = max(ways, key=abs)
@@ -174,17 +190,17 @@ class Footsteps:
         )
 
     def _duty(self, speed: float, period_s: float) -> float:
-        """Duty factor with which feet can swing at a speed of the base, m/s.
+        """Duty factor with which feet can swing while the base moves at ``speed``, m/s.
 
-        A foot that goes v T in its swing of duration s is, with a profile whose largest slope is k, at most
-        k v T / s - v faster than the base.
+        A foot advances v T in its swing of duration s; with a profile whose largest slope is k its speed relative to
+        the base is at most k v T / s - v.
         """
         slope = STEEPEST[self._settings.swing_profile]
         needed_s = slope * speed * period_s / (SPEED_SHARE * self._limits.speed_m_s + speed)
         return min(self._gait.duty_factor, max(SHORTEST_STANCE, 1.0 - needed_s / period_s))
 
     def _way_of_feet(self, t_s: float, base: BaseMotion) -> complex:
-        """Fastest horizontal velocity, m/s in the base frame, of the nominal places of the feet at a time."""
+        """Velocity (complex, m/s, base frame) of the nominal foot place that moves fastest at a time."""
         (p0, yaw0), (p1, yaw1) = base.pose(t_s), base.pose(t_s + DIFFERENCE_S)
         way = p1 - p0 + self._home * (cmath.exp(1j * yaw1) - cmath.exp(1j * yaw0))
         return complex(way[np.abs(way).argmax()] / DIFFERENCE_S * cmath.exp(-1j * yaw0))
@@ -200,14 +216,17 @@ class Footsteps:
         planned: np.ndarray,
         shift: complex,
     ) -> None:
-        """Make the paths of a plan from `start_s` to `end_s` out of those of the last one.
+        """Replace the paths by those from `start_s` to `end_s` that continue the last plan's.
+
+        A foot that touches down early begins its stance, one in stance fades to its measured place, and a swing is
+        aimed at its new foothold until ``AIM_UNTIL`` of its duration.
 
         Args:
             now_s: time of the state.  base: planned motion of the base.
             measured: at `now_s`.
-            planned_now, planned: (L, 3) the last plan's centres at `now_s` and at `start_s`; the
-            new paths begin at the latter.
-            shift: of all footholds, x + iy in m.
+            planned_now, planned: (L, 3) the last plan's centres at `now_s` and at `start_s`; the new paths begin at
+                the latter.
+            shift: of all footholds, x + iy in m, world.
         """
         paths = []
         for foot, path in enumerate(self.paths):
@@ -253,7 +272,7 @@ class Footsteps:
         self.paths = paths
 
     def switches(self) -> tuple[list[float], list[float]]:
-        """Times of lift-off and touchdown in the paths; other times where a path has a kink."""
+        """Times of lift-off and touchdown, s; times of other kinks of the paths, s (mid-swing, end of the roll-in)."""
         swings = [s for path in self.paths for s in path.segments if isinstance(s, Swing)]
         return (
             [t for swing in swings for t in (swing.begin_s, swing.end_s)],
@@ -264,11 +283,11 @@ class Footsteps:
         return [path.active(start_s + self._switch_s) for path in self.paths]
 
     def _add_swings(self, foot: Any, segments: Any, end_s: float, base: Any, shift: Any) -> None:
-        """Append this foot's swings and the stances after them up to ``end_s``, where the clock has it lift.
+        """Append in place this foot's swings by the clock, with the stances after them, up to ``end_s``.
 
         Args:
             base: motion of the base, from which footholds follow.
-            shift: (2,) m, added to each foothold.
+            shift: x + iy, m, added to each foothold.
         """
         if self.clock is None:
             return
@@ -291,20 +310,20 @@ class Footsteps:
             lift_s, land_s = self.clock.next_swing(foot, land_s)
 
     def _foothold(self, foot: int, land_s: float, base: BaseMotion, shift: complex) -> np.ndarray:
-        """Where a foot that lands at `land_s` shall stand: at home in the middle of its stance."""
+        """Foothold (3,), m, of a foot that lands at `land_s`: its nominal place in the middle of its stance."""
         position, yaw = base.pose(land_s + 0.5 * self.stance_s)
         place = position + self._home[foot] * cmath.exp(1j * yaw) + shift
         return self._ground.foothold(foot, place)
 
     def _swing_height(self, start: np.ndarray, target: np.ndarray) -> float:
-        """Height of a swing above the straight line, with what must be passed over."""
+        """Height, m, of a swing above the straight line, raised by obstacles up to ``max_step_height_m``."""
         settings = self._settings
         share, bump = swing_shares(settings.swing_profile, WAY)
         height = settings.step_height_m + self._ground.obstacle(start, target, share, bump)
         return min(height, max(settings.step_height_m, settings.max_step_height_m))
 
     def _descends(self, swing: Swing, now_s: float) -> bool:
-        """Whether a foot that swings stands as soon as it touches the ground."""
+        """Whether a contact of this swing counts as touchdown: on ground without a known height, past mid-swing."""
         return self._ground.follows and now_s > swing.middle_s
 
     def _at_home(self, t_s: float, base: BaseMotion) -> bool:
@@ -324,9 +343,9 @@ class Footsteps:
         hangs: bool = False,
         touches: bool = False,
     ) -> Stance:
-        """A stance that fades from a centre (3,), moving at a rate, to the ground at a place.
+        """Stance that fades from ``center`` (3,), with velocity ``rate`` (3,), to ``place`` (3,) on the ground; world.
 
-        hangs: the foot is there, but has not met the ground.  touches: it is felt there.
+        hangs: in stance by plan but without contact since touchdown.  touches: contact is measured.
         """
         if not hangs:
             self._ground.feel(foot, place, touches)

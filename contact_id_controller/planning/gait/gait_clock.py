@@ -25,23 +25,23 @@ class GaitClock:
 
     @property
     def gait(self) -> Gait:
-        """What is repeated in each cycle."""
+        """The gait: period, duty factor and touchdown phases."""
         return Gait(self.period_s, self.duty_factor, self.touchdown_phases)
 
     @property
     def swing_s(self) -> float:
-        """Duration of a swing."""
+        """Duration of a swing, s."""
         return (1.0 - self.duty_factor) * self.period_s
 
     @property
     def stance_s(self) -> float:
-        """Duration of a stance."""
+        """Duration of a stance, s."""
         return self.duty_factor * self.period_s
 
     def next_swing(self, foot: int, from_s: float, missed_s: float = 0.0) -> tuple[float, float]:
-        """Lift-off and touchdown of the foot's first swing that begins at or after `from_s`.
+        """Lift-off and touchdown times, s, of the foot's first swing that begins at or after `from_s`.
 
-        missed_s: one that should have begun up to so much earlier begins at `from_s`.
+        missed_s: a swing whose lift-off was due up to this long before `from_s` lifts off at `from_s` instead.
         """
         phase = (self.touchdown_phases[foot] + self.duty_factor) % 1.0
         first = self.start_s + phase * self.period_s

@@ -1,11 +1,11 @@
-"""What the gait planner takes the ground to be: level, felt by the feet, or known from a map.
+"""Ground models of the gait planner: level, felt by the feet, or a height map.
 
-All heights are those of the centre of a foot that stands there, in the world, m; horizontal places
-are complex, x + iy. A sphere of radius r on heights h(p) has its centre at
+All heights are those of the centre of a foot in contact, world, m; horizontal places are complex, x + iy.
+A sphere of radius r on heights h(p) has its centre at
 
     z(p) = max over |d| <= r of h(p + d) + sqrt(r^2 - |d|^2),
 
-so slopes and edges hold a foot as high as they really do. The maximum is taken over a few d.
+so slopes and edges raise the centre as they do in reality. The maximum is taken over a few d.
 """
 
 from __future__ import annotations
@@ -36,44 +36,43 @@ class Surface(Protocol):
     """A height map: `geometry.HeightField` is one."""
 
     def heights_at(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Heights (n,), m, at the places (n,); NaN where the map has none."""
+        """Heights (n,), m, at x, y (n,), m; NaN outside the map."""
 
 
 class Ground(Protocol):
-    """What `Footsteps` asks of the ground."""
+    """Interface of the ground models for `Footsteps`; centres (3,) and heights are of feet, m, world."""
 
     @property
     def follows(self) -> bool:
         """Whether the base's height, roll and pitch follow the feet."""
 
     def begin(self, centers: np.ndarray, touches: np.ndarray) -> None:
-        """All feet are to stand, with their centres at (L, 3); touches (L,) bool: those that are felt to."""
+        """Forget what was felt; all feet are in stance with centres (L, 3); touches (L,) bool: contact is measured."""
 
     def feel(self, foot: int, center: np.ndarray, touches: bool) -> None:
-        """A foot is to stand with its centre at (3,); touches: it was felt to."""
+        """Update from a foot in stance with its centre at (3,); touches: contact is measured."""
 
     def stands(self, foot: int, center: np.ndarray) -> float:
-        """Planned height of a foot that stands with its centre measured at (3,)."""
+        """Planned height of the centre of a foot in stance that is measured at (3,)."""
 
     def foothold(self, foot: int, place: complex) -> np.ndarray:
-        """Where a foot that shall land at a place stands then, (3,)."""
+        """Centre (3,) of a foot that is to land near ``place`` (x + iy)."""
 
     def obstacle(
         self, start: np.ndarray, target: np.ndarray, share: np.ndarray, bump: np.ndarray
     ) -> float:
-        """How much higher, m, a swing must be than on level ground.
+        """Height, m, by which a swing must be raised to clear the ground.
 
-        start, target (3,): centre of the foot; share, bump (n,): parts of the way and of the height
-        of the swing at some of its times.
+        start, target (3,): centre of the foot at lift-off and touchdown; share, bump (n,): fraction of the way and of
+        the height that the swing has reached, at the same n times.
         """
 
 
 class LevelGround:
-    """Level ground of a known height, corrected where feet touch it elsewhere.
+    """Level ground of a given height, replaced by a plane through touchdowns where feet touch elsewhere.
 
-    A foot that touches within `AS_BELIEVED_M` of that height leaves it exactly as it is. Else it stands where it
-    touches, and what the ground rises there and at the other feet's last touchdowns is expected, as a plane, where
-    they land next.
+    A touchdown within `AS_BELIEVED_M` of the given height leaves the model unchanged. Otherwise the foot stands where
+    it touches, and footholds are expected on the plane fitted to the last touchdowns of all feet.
     """
 
     def __init__(self, height_m: float, count: int):
@@ -82,18 +81,18 @@ class LevelGround:
 
     @property
     def follows(self) -> bool:
-        """Whether a foot has touched elsewhere."""
+        """Whether the last touchdown of any foot was off the given height."""
         return bool(self._felt[:, 2].any())
 
     def begin(self, centers: np.ndarray, touches: np.ndarray) -> None:
-        """All feet are to stand, with their centres at (L, 3); touches (L,) bool: where one is felt to."""
+        """Put all feet in stance with centres (L, 3); touches (L,) bool: contact is measured."""
         self._felt = np.array(centers, dtype=float)
         self._felt[:, 2] = 0.0
         for foot, center in enumerate(centers):
             self.feel(foot, center, bool(touches[foot]))
 
     def feel(self, foot: int, center: np.ndarray, touches: bool) -> None:
-        """A foot that touches stands with its centre at (3,)."""
+        """Take centre (3,) as this foot's last touchdown, if its contact is measured."""
         if not touches:
             return
         rise = center[2] - self._height_m
@@ -102,13 +101,13 @@ class LevelGround:
         self._felt[foot] = center[0], center[1], rise
 
     def stands(self, foot: int, center: np.ndarray) -> float:
-        """The known height, where all touch there; else where it was measured."""
+        """The given height, or the measured one for a foot whose touchdown was off it."""
         return float(center[2]) if self._felt[foot, 2] else self._height_m
 
     def foothold(self, foot: int, place: complex) -> np.ndarray:
-        """A place x + i y with the height that is expected there, (3,) m.
+        """Centre (3,), m, of a foot at x + iy on the given height.
 
-        On ground that is felt: this foot's last touchdown and the slope of the plane through those of all feet.
+        Once a touchdown was off it: this foot's last touchdown plus the slope of the plane through those of all feet.
         """
         height = self._height_m
         if self.follows:
@@ -121,7 +120,7 @@ class LevelGround:
     def obstacle(
         self, start: np.ndarray, target: np.ndarray, share: np.ndarray, bump: np.ndarray
     ) -> float:
-        """As much as touchdowns lie off their plane: what is next may rise so much above it."""
+        """Range of the touchdowns' distances from their fitted plane: an obstacle may be that high."""
         if not self.follows:
             return 0.0
         felt = self._felt
@@ -131,10 +130,10 @@ class LevelGround:
 
 
 class FeltGround:
-    """Ground known by where the feet last stood.
+    """Ground known by the last footholds of the feet.
 
-    A foot is expected to land as high as it stood, plus what the plane through the last footholds
-    of all feet rises on the way.
+    A foot is expected to land at its last height plus the rise, on the way, of the plane fitted to the last footholds
+    of all feet.
     """
 
     follows: bool = True
@@ -143,19 +142,19 @@ class FeltGround:
         self._felt = np.zeros((count, 3))
 
     def begin(self, centers: np.ndarray, touches: np.ndarray | None = None) -> None:
-        """All feet stand, with their centres at (L, 3)."""
+        """Put all feet in stance with centres (L, 3)."""
         self._felt = np.array(centers, dtype=float)
 
     def feel(self, foot: int, center: np.ndarray, touches: bool = True) -> None:
-        """A foot stands with its centre at (3,)."""
+        """Take centre (3,) as this foot's last foothold."""
         self._felt[foot] = center
 
     def stands(self, foot: int, center: np.ndarray) -> float:
-        """Where it was measured."""
+        """The measured height."""
         return float(center[2])
 
     def foothold(self, foot: int, place: complex) -> np.ndarray:
-        """The place, as high as the last footholds let expect."""
+        """Centre (3,), m, at x + iy, its height extrapolated from the last footholds."""
         felt = self._felt
         _, slope_x, slope_y = plane(felt, 0.0)
         away = place - complex(felt[foot, 0], felt[foot, 1])
@@ -165,12 +164,12 @@ class FeltGround:
     def obstacle(
         self, start: np.ndarray, target: np.ndarray, share: np.ndarray, bump: np.ndarray
     ) -> float:
-        """Nothing lies between."""
+        """Zero: nothing is known of the ground between footholds."""
         return 0.0
 
 
 class MappedGround:
-    """Ground known from a height map; beside the map it is as where a foot stood last.
+    """Ground of a height map; outside the map a foot lands at the height of its last stance.
 
     Args:
         surface: the map.  radius_m: of the feet.  search_m: how far from its nominal place a
@@ -189,26 +188,26 @@ class MappedGround:
         self._last_m = np.zeros(count)
 
     def heights(self, places: np.ndarray) -> np.ndarray:
-        """Heights of the centres of feet at places (n,); NaN beside the map."""
+        """Heights (n,), m, of the centres of feet at complex places (n,); NaN outside the map."""
         under = np.add.outer(places, self._under)
         surface = self._surface.heights_at(under.real.ravel(), under.imag.ravel())
         return np.max(surface.reshape(under.shape) + self._cap_m, axis=1)
 
     def begin(self, centers: np.ndarray, touches: np.ndarray | None = None) -> None:
-        """All feet stand, with their centres at (L, 3)."""
+        """Put all feet in stance with centres (L, 3)."""
         self._last_m = np.array(centers[:, 2])
 
     def feel(self, foot: int, center: np.ndarray, touches: bool = True) -> None:
-        """A foot stands with its centre at (3,)."""
+        """Keep the height of a foot in stance with centre (3,), for footholds outside the map."""
         self._last_m[foot] = center[2]
 
     def stands(self, foot: int, center: np.ndarray) -> float:
-        """The map's height."""
+        """The map's height below the centre (3,), or the measured height outside the map."""
         height = float(self.heights(np.array([complex(center[0], center[1])]))[0])
         return height if np.isfinite(height) else float(center[2])
 
     def foothold(self, foot: int, place: complex) -> np.ndarray:
-        """The place, or one nearby with more even ground, on the map's surface."""
+        """Centre (3,), m, on the map at the place near x + iy with the least sum of roughness and displacement."""
         places = place + self._moves
         if len(places) > 1:
             around = np.add.outer(places, self._near)
@@ -225,16 +224,16 @@ class MappedGround:
     def obstacle(
         self, start: np.ndarray, target: np.ndarray, share: np.ndarray, bump: np.ndarray
     ) -> float:
-        """The least height of the bump that passes over what lies between."""
+        """Least height of the bump with which the swing clears the map."""
         way = start + np.multiply.outer(share, target - start)
         over = self.heights(way[:, 0] + 1j * way[:, 1]) - way[:, 2]
         return float(np.nanmax(np.append(over / bump, 0.0)))
 
 
 def plane(points: np.ndarray, yaw: float) -> tuple[float, float, float]:
-    """Mean height and slopes, along a heading and to its left, of the plane nearest to (n, 3).
+    """Fit a plane to points (n, 3); returns mean height, slope along heading ``yaw`` (rad) and slope to its left.
 
-    Fewer than three points, or points in a line, leave a slope that they do not show at zero.
+    A slope that the points do not determine (fewer than three, or in a line) is 0.
     """
     offset = points - points.mean(axis=0)
     turned = (offset[:, 0] + 1j * offset[:, 1]) * np.exp(-1j * yaw)
@@ -244,10 +243,10 @@ def plane(points: np.ndarray, yaw: float) -> tuple[float, float, float]:
 
 
 def make_ground(settings: GaitSettings, surface: Surface | None) -> Ground:
-    """The ground of the settings.
+    """Make the ground model that the settings name.
 
     Raises:
-        ConfigurationError: a map that is needed and missing, or given and not used.
+        ConfigurationError: ground `map` without a surface, or a surface with another ground.
     """
     if (surface is not None) != (settings.ground == "map"):
         raise ConfigurationError(

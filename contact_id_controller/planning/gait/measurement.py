@@ -1,4 +1,4 @@
-"""What a plan starts from: base and feet of a measured state."""
+"""Base and feet of a measured state, from which a plan starts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ UNIT_TOLERANCE = 1e-2
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """Base and feet in the world; horizontal vectors as x + iy.
+    """Measured base and feet, world frame; horizontal vectors are complex, x + iy.
 
     Attributes:
         position, velocity: of the base, m, m/s.  yaw: rad.
         tilt, tilt_rate: (3,) height, m, roll and pitch, rad, and their rates.
         centers: (L, 3) centres of the feet, m.
-        contact: (L,) bool, which feet touch the ground; None: not known.
+        contact: (L,) bool, which feet touch the ground; None: not measured.
     """
 
     position: complex
@@ -37,7 +37,7 @@ class Measured:
 def measure(
     legs: Legs, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
 ) -> Measured:
-    """Base and feet at the state q (nq,), v (nv,); contact (L,) bool of the feet, where known.
+    """Compute base and feet from q (nq,), v (nv,); contact (L,) bool of the feet, None: not measured.
 
     Raises:
         StateError: wrong size, not finite, or a quaternion that is not of unit length.

@@ -83,10 +83,10 @@ GRID_S = 0.02
 
 
 class GaitPlanner:
-    """Plans walking for any robot whose legs have at least three joints.
+    """Plan walking of a robot whose legs have at least three joints.
 
     Each call of `plan` continues the last plan: it begins with that one's positions and velocities
-    and leads smoothly to where base and standing feet really are.
+    and fades to the measured positions of base and feet in stance.
 
     Args:
         robot: the model; joint plans are in the order of its `joint_names`.
@@ -135,9 +135,9 @@ class GaitPlanner:
     def set_velocity(
         self, linear: Any = (0.0, 0.0), yaw_rate: float = 0.0, frame: str = "base"
     ) -> None:
-        """Walk with a velocity (x, y) in m/s, in the `base` or `world` frame, and a yaw rate.
+        """Set the velocity command, which holds until the next call.
 
-        It holds until the next call.
+        linear (2,): x, y, m/s, in the `base` or `world` ``frame``; yaw_rate: rad/s.
 
         Raises:
             ConfigurationError: a frame of another name, or numbers that are not finite.
@@ -145,9 +145,9 @@ class GaitPlanner:
         self._velocity = VelocityCommand.of(linear, yaw_rate, frame)
 
     def set_gait(self, name: str) -> None:
-        """Go on with a gait of ``gaits.PHASES``, or ``phases``: that of `touchdown_phases`.
+        """Change to a gait of ``gaits.PHASES``, or ``phases``: that of `touchdown_phases`.
 
-        A robot that walks changes when all feet that swing have landed.
+        While walking the change takes place when all swinging feet have landed.
 
         Raises:
             ConfigurationError: no such gait.
@@ -158,21 +158,20 @@ class GaitPlanner:
             self._footsteps.take_gait(name)
 
     def reset(self) -> None:
-        """Forget all plans: the next one begins by standing."""
+        """Forget the last plan: the next one begins in stance."""
         self._last = None
 
     def plan(
         self, time_s: float, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
     ) -> Plan:
-        """The plan that starts `LEAD_TIME_S` after the state (time, q, v).
+        """Plan from the state (time_s, q, v) on; the plan starts `LEAD_TIME_S` after it.
 
-        contact: (L,) bool, which feet touch the ground; where it is not known a foot counts as
-        standing while it is planned to stand.
+        contact: (L,) bool, which feet touch the ground; None: a foot is in contact while it is planned to be.
 
         Raises:
             StateError: a state of wrong size or not finite.
-            TrajectoryError: a plan that is none, as of a state or command beyond all numbers; the next one
-                begins by standing.
+            TrajectoryError: the plan is not finite, as after a state or command of huge numbers; the next one
+                begins in stance.
         """
         measured = measure(self._legs, q, v, contact)
         try:
@@ -182,7 +181,7 @@ class GaitPlanner:
             raise
 
     def _continue(self, time_s: float, q: np.ndarray, measured: Measured) -> Plan:
-        """The plan that goes on where the last one is."""
+        """Continue the last plan, or begin a new one if there is none or the robot is too far from it."""
         now_s = time_s - self._epoch_s
         restarted = self._last is None or self._is_lost(now_s, self._without_sway(now_s, measured))
         if restarted:
@@ -220,7 +219,7 @@ class GaitPlanner:
         return self._last
 
     def _take_posture(self, posture: np.ndarray) -> None:
-        """Take a standing posture (na,), rad: it gives height, nominal footholds and reach of the legs."""
+        """Derive base height, nominal footholds and reach of the legs from a standing posture (na,), rad."""
         if posture.shape != (self.robot.na,):
             raise ConfigurationError(
                 f"parameter 'posture' has {posture.size} values, must have one for each of the "
@@ -244,14 +243,14 @@ class GaitPlanner:
         self._footsteps.take_gait(self._gait)
 
     def _without_sway(self, now_s: float, measured: Measured) -> Measured:
-        """The same without the horizontal sway that the last plan has now."""
+        """``measured`` with base position and velocity less the planned horizontal sway at ``now_s``."""
         place, rate = self._base.swayed(now_s)
         return dataclasses.replace(
             measured, position=measured.position - place, velocity=measured.velocity - rate
         )
 
     def _is_lost(self, now_s: float, measured: Measured) -> bool:
-        """Whether the robot is too far from the last plan to continue it."""
+        """Whether the time is outside the last plan, or base or feet in stance are too far from it to continue."""
         if now_s < self._base.start_s - LEAD_TIME_S:
             return True
         if now_s > self._motion.times_s[-1]:
@@ -265,7 +264,7 @@ class GaitPlanner:
         return bool(np.any(slips[self._footsteps.standing(now_s)] > RESTART_DISTANCE_M))
 
     def _begin(self, time_s: float, q: np.ndarray, measured: Measured) -> None:
-        """Stand where the robot is, before the first step."""
+        """Start from standing where the robot is; called before the first step."""
         settings = self.settings
         joints = self.robot.joints_of(np.asarray(q, dtype=float))
         if self._footsteps is None:
@@ -289,9 +288,9 @@ class GaitPlanner:
         self._first_joints, self._first_centers = joints, measured.centers
 
     def _command(self, start_s: float, measured: Measured) -> VelocityCommand:
-        """Requested velocity, world frame: what was set, else by the way-points; none until the robot may walk.
+        """Commanded velocity, world frame: that of `set_velocity`, otherwise of the waypoints.
 
-        One that was set in the base frame is turned by the heading that is planned for ``start_s``.
+        Zero for the first STAND_TIME_S. A command in the base frame is turned by the planned heading at ``start_s``.
         """
         command = self._follower.command(measured.position, measured.yaw)
         if self._velocity is not None:
@@ -304,7 +303,10 @@ class GaitPlanner:
     def _with_deficit(
         self, command: VelocityCommand, slip: complex, start_s: float
     ) -> VelocityCommand:
-        """A command faster by what the base is slower than planned, on average; slip: its velocity less the planned one."""
+        """Raise the commanded speed by the low-pass filtered deficit of the measured speed; bounded by LARGEST_DEFICIT.
+
+        slip: measured minus planned base velocity, complex, m/s, world.
+        """
         speed = abs(command.velocity)
         if speed == 0.0:
             self._deficit = 0.0
@@ -319,7 +321,7 @@ class GaitPlanner:
     def _continue_base(
         self, now_s: float, start_s: float, measured: Any, command: Any
     ) -> BaseMotion:
-        """Motion of the base from where and as fast as the last plan has it at `start_s`."""
+        """Plan the base from its position and velocity in the last plan at `start_s`."""
         settings, last = self.settings, self._base
         s = start_s - last.start_s
         position, yaw = last.pose(now_s)
@@ -341,7 +343,7 @@ class GaitPlanner:
         return BaseMotion(start_s, planar, yaw, last.tilt, last.sway)
 
     def _nominal_tilt(self, yaw: float, speed_m_s: float) -> np.ndarray:
-        """Height, roll and pitch (3,) above the ground, or above where the feet stand or land.
+        """Base height (m), roll and pitch (rad), (3,): above level ground, or above the plane of the footholds.
 
         Low enough for the legs to reach all planned footholds throughout their stances.
         """
@@ -364,13 +366,13 @@ class GaitPlanner:
         return self.settings.tracking_time_constant_s
 
     def _continue_tilt(self, before: BaseMotion, start_s: float, measured: Measured) -> Tilt:
-        """Height, roll and pitch from where the motion before has them at `start_s`."""
+        """Fade height, roll and pitch from their planned values at `start_s` to the nominal ones."""
         nominal = self._nominal_tilt(self._base.pose(start_s)[1], abs(self._base.velocity(start_s)))
         values, rates, _ = before.tilt.at(start_s - before.start_s)
         return Tilt(nominal, Fading(values - nominal, rates, self._tilt_fade_s()))
 
     def _continue_sway(self, before: Sway, start_s: float) -> Sway:
-        """Sway of the gait that walks, from where the motion before has it at `start_s`."""
+        """Fade to the sway of the current gait from the planned sway at `start_s`."""
         clock, settings = self._footsteps.clock, self.settings
         if clock is None:
             return before.continued(start_s, None, start_s)
@@ -381,11 +383,11 @@ class GaitPlanner:
         return before.continued(start_s, self._support_motion, clock.start_s)
 
     def _planned_centers(self, t_s: float) -> np.ndarray:
-        """Centres of the feet (L, 3) in the last plan."""
+        """Centres of the feet (L, 3), m, world, in the last plan."""
         return self._first_centers if self._motion is None else self._motion.centers(t_s)
 
     def _solve(self, start_s: float) -> BaseSamples:
-        """Solve the joints of the plan into `_motion`; returns the base at its points."""
+        """Solve the plan's joints into `_motion`; returns the base motion at the knots."""
         guess = self._first_joints.copy()
         if self._motion is not None:
             guess = self._last.joints.sample(start_s + self._epoch_s).position
@@ -407,13 +409,13 @@ class GaitPlanner:
         return samples
 
     def _far_legs(self) -> list[int]:
-        """Legs whose feet were out of reach in the last plan."""
+        """Indices of the legs whose feet were out of reach in the last plan."""
         if self._motion is None:
             return []
         return np.flatnonzero(self._motion.residual_m > UNREACHABLE_M).tolist()
 
     def _output(self, start_s: float, base: BaseSamples, restarted: bool) -> Plan:
-        """The joints' motion, base and schedule as a plan that begins at ``start_s``."""
+        """Collect joints, base and contact schedule into a plan that begins at ``start_s``."""
         motion = self._motion
         times = motion.times_s - motion.times_s[0]
         return Plan(
@@ -443,5 +445,5 @@ class GaitPlanner:
 
 
 def _turn(angle: float) -> float:
-    """The same angle within half a turn of 0, rad."""
+    """Wrap an angle to within pi of 0, rad."""
     return math.remainder(angle, 2.0 * math.pi)

@@ -88,14 +88,15 @@ all that the legs do."""
 
 
 class Pass(NamedTuple):
-    """One pass of the alternation: what it took, and how far the two plans are apart after it.
+    """One pass of the alternation: computing effort, and the disagreement of the two plans after it.
 
     Attributes:
         number: from 1 on.
-        momentum_steps, momentum_s, motion_iterations, motion_s: of the two solvers.
-        com: m.  momentum: kg m/s.  angular_momentum: kg m2/s.
+        momentum_steps, momentum_s, motion_iterations, motion_s: iterations and computing time of the two solvers.
+        com: largest distance of the CoMs, m.  momentum: of the linear momenta, kg m/s.
+        angular_momentum: of the angular momenta, kg m2/s.
         forces, motion: the two plans.
-        middle_momentum: angular, of the forces' plan, in the rows of the motion's.
+        middle_momentum: angular, of the force plan in the middle of the intervals, rows as those of ``motion``.
     """
 
     number: int
@@ -111,7 +112,7 @@ class Pass(NamedTuple):
     middle_momentum: np.ndarray
 
     def line(self) -> str:
-        """The pass in one line."""
+        """One line of text for the pass."""
         return (
             f"pass {self.number}: forces {self.momentum_steps} steps {1e3 * self.momentum_s:.0f} ms, "
             f"whole body {self.motion_iterations} steps {1e3 * self.motion_s:.0f} ms; apart: "
@@ -122,14 +123,14 @@ class Pass(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MotionPlan(Plan):
-    """A plan of the whole body with the forces that carry it; see `plans.Plan` for what is followed.
+    """A plan of the whole body with its contact forces; see `plans.Plan` for the trajectories to follow.
 
     Attributes:
         momentum: forces, CoM and momentum at the knots.
-        motion: of the whole body at the knots.  fine: at the points that are handed on.
+        motion: of the whole body at the knots.  fine: at the points of the trajectories.
         torques: of the joints.
         passes: of the alternation.
-        seconds: that the whole plan took.
+        seconds: computing time of the whole plan.
     """
 
     momentum: MomentumPlan
@@ -164,19 +165,19 @@ def plan_motion(
     Args:
         robot: with a floating base.
         contact_plan: footholds and phases, whose durations are rounded to whole time steps.
-        settings: see there; None: the defaults.
-        start: (nq,) where the robot is, its feet on the first footholds; see `standing_start`.
-        velocity: (nv,) how it moves there, its feet at rest; None: not at all.
-        posture: (nq,) that it stays close to, wherever that stands; None: the start's.
-        start_s: when the plan begins; None: when it comes in.
+        settings: of the planner; None: the defaults.
+        start: (nq,) initial configuration, the feet on the first footholds; see `standing_start`.
+        velocity: (nv,) initial velocity, with the feet at rest; None: at rest.
+        posture: (nq,) regularisation posture, carried along with the feet; None: the start's.
+        start_s: start time of the trajectories; None: when the plan arrives.
         weights: of the whole body's motion.
         progress: called after each pass.
-        consensus: what each pass hands on. `PLAIN`: the other plan as it is (the paper's algorithm 1);
-            `MULTIPLIERS`: with the disagreement so far added, which agrees in fewer passes.
+        consensus: what each subproblem tracks. `PLAIN`: the other's last solution (the paper's algorithm 1);
+            `MULTIPLIERS`: that plus the accumulated disagreement, which converges in fewer passes.
         passes: how often forces and whole body are planned in turn, at least 1.
 
     Raises:
-        InfeasiblePlanError: phase, foot or joint, and what is missing.
+        InfeasiblePlanError: phase, foot or joint, and the limit that is exceeded.
         ContactPlanError: a contact plan that contradicts itself.
         ConfigurationError: settings or a robot that do not fit.
     """
@@ -224,10 +225,10 @@ def plan_motion(
 
 
 def middle_angular_momentum(plan: MomentumPlan) -> np.ndarray:
-    """About the CoM in the middle of each interval, (T + 1, 3) kg m2/s; row t + 1 of [t, t + 1].
+    """Angular momentum about the CoM in the middle of each interval, (T + 1, 3) kg m2/s; row t + 1 of [t, t + 1].
 
-    Exact for forces that are held: k is a cubic polynomial of time in each interval, of which its
-    ends, the CoM's velocity and its acceleration a are known,
+    Exact for forces that are constant over an interval: k is then a cubic polynomial of time, determined by its ends,
+    the CoM's velocity v and its acceleration a,
 
         k_mid = (k_t + k_{t+1}) / 2 + (dt^2/8 v_t + dt^3/16 a) x F.
     """
@@ -242,7 +243,7 @@ def middle_angular_momentum(plan: MomentumPlan) -> np.ndarray:
 
 
 class _Beginning(NamedTuple):
-    """Where a motion begins, how fast, and the posture that it keeps to."""
+    """Initial q (nq,), v (nv,) and the regularisation posture (nq,)."""
 
     q: np.ndarray
     v: np.ndarray
@@ -250,7 +251,7 @@ class _Beginning(NamedTuple):
 
 
 class _Alternation:
-    """Forces and whole body in turn."""
+    """Alternates between the momentum problem and the whole-body problem."""
 
     def __init__(
         self,
@@ -261,12 +262,12 @@ class _Alternation:
         weights: Any,
         consensus: Any,
     ) -> None:
-        """Sample the contacts and prepare what both halves follow at first: CoM and postures carried by the feet.
+        """Sample the contacts and set the references of the first pass: the posture and CoM carried along by the feet.
 
         Args:
             contact_plan: footholds and phases.  settings: of the planner, with time_step_s and swing_height_m.
-            at: q, v and posture of the beginning.
-            weights: of the whole body's problem.  consensus: what both are told of their disagreement, see ``plan_motion``.
+            at: initial q, v and posture.
+            weights: of the whole body's problem.  consensus: see ``plan_motion``.
         """
         self.robot, self.contact_plan, self.consensus = robot, contact_plan, consensus
         self.knots = len(contact_plan.sample(round(contact_plan.duration_s / settings.time_step_s)))
@@ -298,7 +299,7 @@ class _Alternation:
         self.motion: WholeBodyMotion | None = None
 
     def run(self, number: int) -> Pass:
-        """One pass; leaves behind what the next one shall follow."""
+        """Solve one pass and update the references of the next."""
         robot = self.robot
         began = time.perf_counter()
         plan = solve_momentum(
@@ -348,20 +349,23 @@ class _Alternation:
         )
 
     def _weights(self, number: int) -> MotionWeights:
-        """Of the whole body's motion in one pass."""
+        """Weights of the whole body's motion in one pass."""
         weights = self.problem.weights
         return weights._replace(spin=weights.spin * (FIRST_SPIN if number == 1 else 1.0))
 
 
 def _at_knots(intervals: np.ndarray) -> np.ndarray:
-    """What belongs to intervals, row t + 1 that of [t, t + 1], as means at the knots; 0 at both ends."""
+    """Interpolate rows of intervals, row t + 1 that of [t, t + 1], to the knots by means of neighbours.
+
+    0 at both ends.
+    """
     knots = np.zeros_like(intervals)
     knots[1:-1] = 0.5 * (intervals[1:-1] + intervals[2:])
     return knots
 
 
 def _with_reaches(robot: RobotModel, start: np.ndarray, plan: ContactPlan) -> ContactPlan:
-    """The plan with a reach for each sole that states none: that of its leg, from the configuration start (nq,)."""
+    """The plan with a reach for each sole that has none: that of its leg, from the configuration start (nq,)."""
     soles = [
         sole
         if sole.reach_m is not None
@@ -372,14 +376,14 @@ def _with_reaches(robot: RobotModel, start: np.ndarray, plan: ContactPlan) -> Co
 
 
 def _schedule(plan: ContactPlan, start_s: float | None) -> ContactSchedule:
-    """Which feet stand in each phase."""
+    """Contact schedule of the feet, phase by phase."""
     names = [sole.frame for sole in plan.soles]
     stance = [[name in phase.feet for name in names] for phase in plan.phases]
     return ContactSchedule(names, plan.boundaries_s[:-1], stance, start_s)
 
 
 def _forces(plan: MomentumPlan, start_s: float | None) -> PlannedForces:
-    """The forces of each interval."""
+    """Planned forces of each interval, as a plan carries them."""
     contacts = plan.problem.contacts
     soles: Sequence[Sole] = plan.problem.contact_plan.soles
     frames = [soles[index].frame for index in contacts.sole_of_corner]

@@ -33,11 +33,10 @@ class FineMotion(NamedTuple):
     """Motion on the finer grid.
 
     Attributes:
-        times_s: (p,).  configurations: (p, nq).  velocities: (p, nv), the start's at
-            first, 0 at the end.
+        times_s: (p,).  configurations: (p, nq).  velocities: (p, nv), first that of the start, last 0.
         com, com_velocities: (p, 3) m, m/s.
         feet: their paths.
-        misses: (p, f) m (and rad) by which feet are off their paths, where out of reach.
+        misses: (p, f) m (and rad), error of the feet from their paths where these are out of reach.
     """
 
     times_s: np.ndarray
@@ -59,11 +58,11 @@ def between_knots(
     parts: int,
     swing_height_m: float | Sequence[Sequence[float]],
 ) -> FineMotion:
-    """The motion at ``parts`` points from knot to knot.
+    """Interpolate the motion at ``parts`` points from knot to knot, with feet and CoM on their planned paths.
 
     Args:
         motion: at the knots.
-        contact_plan: whose footholds are kept.
+        contact_plan: footholds and phases.
         com, com_velocities: at the knots, (T + 1, 3) m and m/s.
         angular_momentum: at the knots, about the CoM, (T + 1, 3) kg m2/s.
         parts: at least 1.
@@ -112,7 +111,7 @@ def trajectories(
 def _knot_velocities(
     motion: WholeBodyMotion, place: Placement, angular_momentum: np.ndarray, parts: int
 ) -> np.ndarray:
-    """Velocities at the knots (T + 1, nv); at the end rest."""
+    """Velocities at the knots (T + 1, nv) with which feet, CoM and angular momentum move as planned; 0 at the last."""
     robot = motion.problem.robot
     speeds = np.zeros_like(motion.velocities)
     speeds[0] = motion.velocities[0]
@@ -147,7 +146,10 @@ def _joined(
 
 
 def _place(place: Placement, q: np.ndarray, v: np.ndarray, step_s: float) -> np.ndarray:
-    """Put feet and CoM of every point but the first in place, then its velocities; how much they miss."""
+    """Correct, in place, q and v of every point but the first so that feet and CoM are on their paths.
+
+    Returns the errors that remain (p, f), m and rad.
+    """
     model, points, mobility = place.robot.model, len(q), place.mobility()
     misses = np.zeros((points, len(place.frames)))
     corrections, maps = np.zeros_like(v), []

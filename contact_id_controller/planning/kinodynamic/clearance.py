@@ -1,8 +1,8 @@
-"""How high feet swing so that no part of a sole passes through the ground on which the robot stands, stood or will stand.
+"""Swing heights with which no part of a sole passes through the ground of a current, past or future foothold.
 
 Of the ground only the footholds are known: around each a plane that reaches `STONE_MARGIN_M` beyond the sole. A swing
-lifts each point of a sole by height b(u) more than without (`swing`), so the least height that leaves a clearance is a
-quotient, the largest over all points and times.
+lifts each point of a sole by height b(u) (`swing`), so the least height that leaves a clearance is a quotient, the
+largest over all points and times.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Patch(NamedTuple):
     """Ground of a foothold: a rectangle in the x-y plane of a frame.
 
     Attributes:
-        middle: (3,) m, world.  rotation: (3, 3) to world.  half: (2,) m.
+        middle: (3,) m, world.  rotation: (3, 3) to world.  half: (2,) m, half lengths.
     """
 
     middle: np.ndarray
@@ -43,7 +43,7 @@ class Patch(NamedTuple):
     half: np.ndarray
 
     def heights(self, points: np.ndarray) -> np.ndarray:
-        """How high points (..., 3), m, world, are above it, m; infinite where it does not reach below them."""
+        """Heights of points (..., 3), m, world, above the rectangle's plane, m; infinite beside the rectangle."""
         normal = self.rotation[:, 2]
         above = ((points - self.middle) @ normal) / normal[2]
         below = points - self.middle
@@ -53,7 +53,7 @@ class Patch(NamedTuple):
 
 
 def swing_heights(plan: ContactPlan, least_m: float) -> list[list[float]]:
-    """Height, m, of each swing of each sole of a plan, in order of time: `least_m`, or as much as clears all footholds."""
+    """Height, m, of each swing of each sole, in order of time: `least_m`, or more where footholds require it."""
     patches = patches_of(plan)
     return [
         [max(least_m, _needed(swing, sole, patches)) for swing in swings_of(plan, sole.frame)]
@@ -62,7 +62,7 @@ def swing_heights(plan: ContactPlan, least_m: float) -> list[list[float]]:
 
 
 def patches_of(plan: ContactPlan) -> list[Patch]:
-    """The ground of all footholds, each once."""
+    """Ground patches of all footholds, without repetition."""
     found: dict[tuple[float, ...], Patch] = {}
     for phase in plan.phases:
         for foothold in phase.footholds:
@@ -79,9 +79,9 @@ def _patch(foothold: Foothold, sole: Sole) -> Patch:
 
 
 def _needed(swing: Swing, sole: Sole, patches: list[Patch]) -> float:
-    """The least height, m, with which nine points of a sole clear all ground in a swing.
+    """Least height, m, with which nine points of a sole clear the ground in a swing.
 
-    Ground that would reach under the sole where it stands before or after is smaller than assumed, and left out.
+    A patch that would reach under the sole at lift-off or touchdown is ignored: it is smaller in reality.
     """
     grid = np.unique(_GRID * np.array(sole.half_size_m), axis=0)
     places = np.column_stack([grid, np.zeros(len(grid))]) + np.array(sole.center_m)

@@ -1,8 +1,8 @@
-"""Where and when feet stand: footholds, phases of contact, and both sampled on knots.
+"""Contact plans: footholds, phases of contact, and both sampled on knots.
 
-A plan is a sequence of phases; in each phase some feet stand on their footholds and the others are
-aloft. Knots are equally spaced, and phases change on knots only: a force held from one knot to the
-next would otherwise act on a foot that has left.
+A plan is a sequence of phases; in each phase some feet are in contact with their footholds and the others swing.
+Knots are equally spaced, and phases change on knots only: a force that is constant from one knot to the next would
+otherwise act on a foot that has lifted off.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ class ContactPlanError(TrajectoryError):
 
 @dataclass(frozen=True)
 class Sole:
-    """What a foot stands on: a rectangle in the x-y plane of its frame, a line, or a point.
+    """Contact area of a foot: a rectangle in the x-y plane of its frame, a line, or a point.
 
     Attributes:
         frame: the robot's frame; the sole lies in its x-y plane, z points out of the ground.
         half_size_m: half lengths along x and y; 0 along both is a point foot (one corner).
         center_m: middle of the rectangle in the frame.
-        cop_margin_m: the planned centre of pressure stays this far inside each edge, which leaves
-            the controller room.
-        reach_m: the centre of mass may be no farther than this from the foothold; None: unchecked.
+        cop_margin_m: distance of the planned centre of pressure from each edge, a margin for the controller.
+        reach_m: largest distance of the centre of mass from the foothold; None: unchecked.
     """
 
     frame: str
@@ -64,7 +63,7 @@ class Sole:
 
     @cached_property
     def corners(self) -> np.ndarray:
-        """Corners of the area that the centre of pressure may use, (m, 3) in the frame, m; m is 4, 2 or 1."""
+        """Corners of the area allowed to the centre of pressure, (m, 3) m, in the frame; m is 4, 2 or 1."""
         x, y = (
             (half - self.cop_margin_m, self.cop_margin_m - half) if half else (0.0,)
             for half in self.half_size_m
@@ -74,7 +73,7 @@ class Sole:
 
 @dataclass(frozen=True)
 class Foothold:
-    """A pose at which a foot stands.
+    """Pose of a foot in contact.
 
     Attributes:
         foot: name of the sole's frame.
@@ -102,9 +101,9 @@ class Foothold:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], friction_coefficient: float = 0.6) -> Foothold:
-        """From a row of a file: ``{foot: name, at: [x, y, z] m, turned: [roll, pitch, yaw] deg}``.
+        """Make a foothold from a row of a file: ``{foot: name, at: [x, y, z] m, turned: [roll, pitch, yaw] deg}``.
 
-        ``friction_coefficient`` may stand in the row, too. Rotation is Rz(yaw) Ry(pitch) Rx(roll).
+        The row may also have ``friction_coefficient``. Rotation is Rz(yaw) Ry(pitch) Rx(roll).
 
         Raises:
             ContactPlanError: what is missing, unknown or of wrong shape.
@@ -188,12 +187,12 @@ class ContactPlan:
     """Phases of contact of a robot's feet, one after the other.
 
     Attributes:
-        soles: of every foot that the phases name; their order is the order of the corners.
+        soles: of every foot in the phases; their order is the order of the corners.
         phases: in the order of time.
 
     Raises:
-        ContactPlanError: unknown or doubled feet, durations that are not positive, or a foot that
-            changes its place without being lifted.
+        ContactPlanError: unknown or doubled feet, durations that are not positive, or a foothold that changes
+            without a swing.
     """
 
     soles: tuple[Sole, ...]
@@ -237,21 +236,21 @@ class ContactPlan:
         end_s: float | None = None,
         touchdowns_s: Sequence[float] | None = None,
     ) -> ContactPlan:
-        """One foot after the other: all stand, one swings, all stand, and so on.
+        """Alternate phases with all feet in contact and phases in which one foot swings.
 
         Args:
             soles: of the feet.
-            stance: where all feet stand at first.
+            stance: initial footholds of all feet.
             footsteps: in the order in which they are made.
-            support_s: time for which all feet stand between two footsteps.
-            swing_s: time for which one foot is aloft.
-            start_s, end_s: time for which all stand first and last; None: ``support_s``, and twice
-                that, so that the robot comes to rest.
-            touchdowns_s: when each footstep lands, from the plan's beginning; None: as
-                ``support_s`` and ``start_s`` say.
+            support_s: duration with all feet in contact between two footsteps.
+            swing_s: duration of a swing.
+            start_s, end_s: duration of the first and last phase; None: ``support_s``, and twice that, so that the
+                robot comes to rest.
+            touchdowns_s: touchdown time of each footstep, from the plan's beginning; None: they follow from
+                ``support_s`` and ``start_s``.
 
         Raises:
-            ContactPlanError: footsteps of feet that do not stand, or that leave no time to stand.
+            ContactPlanError: footsteps of feet that are not in contact, or that leave no time between swings.
         """
         standing = {foothold.foot: foothold for foothold in stance}
         start_s = support_s if start_s is None else start_s
@@ -283,20 +282,20 @@ class ContactPlan:
 
     @property
     def boundaries_s(self) -> np.ndarray:
-        """Times at which phases begin and end, (phases + 1,)."""
+        """Times at which phases begin and end, (phases + 1,), s."""
         return np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in self.phases])])
 
     @property
     def duration_s(self) -> float:
-        """Of all phases."""
+        """Duration of all phases together, s."""
         return float(self.boundaries_s[-1])
 
     def sole_of(self, foot: str) -> Sole:
-        """The sole of a foot by its frame's name."""
+        """Sole of a foot by its frame's name."""
         return next(sole for sole in self.soles if sole.frame == foot)
 
     def on_knots(self, time_step_s: float) -> ContactPlan:
-        """The same plan with each duration rounded to whole steps, at least one.
+        """Round each phase's duration to whole time steps, at least one, in a new plan.
 
         Raises:
             ContactPlanError: more than ``MOST_KNOTS`` steps.
@@ -313,7 +312,7 @@ class ContactPlan:
         return ContactPlan(self.soles, tuple(phases))
 
     def sample(self, knots: int) -> KnotContacts:
-        """Contacts of ``knots`` equal intervals.
+        """Sample the contacts of ``knots`` equal intervals.
 
         Raises:
             ContactPlanError: a phase does not end on a knot.
@@ -347,7 +346,7 @@ class ContactPlan:
         )
 
     def _corners(self, phase: ContactPhase) -> tuple[np.ndarray, ...]:
-        """Standing, points, rotations and friction of all corners in one phase."""
+        """Contact flags (n,), points (n, 3), rotations (n, 3, 3) and friction (n,) of all corners in one phase."""
         parts: tuple[list[Any], ...] = ([], [], [], [])
         for sole in self.soles:
             foothold = phase.foothold_of(sole.frame)
@@ -361,7 +360,7 @@ class ContactPlan:
 
 
 def corner_point(foothold: Foothold, corner: np.ndarray) -> np.ndarray:
-    """A corner of a sole, (3,) in its frame, when the foot stands there: (3,) world, m."""
+    """Position (3,), m, world, of a sole's corner, (3,) in its frame, with the foot on the foothold."""
     return foothold.position + foothold.rotation @ corner
 
 

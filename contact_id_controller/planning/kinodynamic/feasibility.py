@@ -1,8 +1,8 @@
-"""Contact plans that no robot can follow: which phase, which foot, what is missing.
+"""Infeasible contact plans: the phase, the foot, and the limit that is exceeded.
 
-The momentum problem always has a solution, since forces only have to stay in their cones: one that
-falls is a solution, too. A plan is refused when it needs a leg longer than it is, or when its centre
-of mass or its angular momentum leaves the reference by more than a robot of that size can.
+The momentum problem always has a solution, since forces only have to stay in their cones: a fall is a solution, too.
+A plan is refused when the CoM is out of reach of a leg, or when CoM or angular momentum leave the reference by more
+than a robot of that size can.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ USED_UP = 0.98
 
 
 class InfeasiblePlanError(TrajectoryError):
-    """No motion follows the contact plan; the message names phase, foot and what is missing."""
+    """No motion follows the contact plan; the message names phase, foot and the limit that is exceeded."""
 
 
 def refuse_infeasible(plan: Any) -> None:
-    """Return for a momentum plan that can be followed.
+    """Raise if a momentum plan cannot be followed.
 
     Raises:
-        InfeasiblePlanError: it cannot be.
+        InfeasiblePlanError: a leg out of reach, or a fall.
     """
     _refuse_out_of_reach(plan)
     _refuse_fallen(plan)
@@ -58,9 +58,9 @@ def _refuse_out_of_reach(plan: Any) -> None:
 
 
 def _refuse_fallen(plan: Any) -> None:
-    """InfeasiblePlanError where the solved motion leaves its reference so far that the robot would fall.
+    """Raise InfeasiblePlanError if the solved motion leaves its reference so far that the robot would fall.
 
-    Judged are the CoM's distance, m, and the turn, rad, that the error of angular momentum adds up to, at
+    Checked are the CoM's distance, m, and the integrated error of angular momentum as a rotation, rad, at
     the inertia of the whole robot (mass times radius of gyration squared).
     """
     problem, reference = plan.problem, plan.problem.reference
@@ -89,7 +89,7 @@ def _refuse_fallen(plan: Any) -> None:
 
 
 def _missing(plan: Any, number: int) -> tuple[str, str]:
-    """The foot of a phase that gives most of what it can, and what more it would have to give."""
+    """The foot of a phase nearest to its friction or centre-of-pressure limit, and a message about that limit."""
     problem = plan.problem
     feet = problem.contact_plan.phases[number].feet
     if not feet:
@@ -126,7 +126,7 @@ def _corners_of(plan: Any, foot: str) -> np.ndarray:
 
 
 def _friction_used(plan: Any, intervals: np.ndarray, foot: str) -> tuple[float, float]:
-    """Largest share of the planned friction that the foot uses in these intervals, and its coefficient."""
+    """Largest share of the planned friction that the foot uses in these intervals, and the friction coefficient."""
     corners = _corners_of(plan, foot)
     local = plan.local_forces()[intervals][:, corners].sum(1)
     coefficient = float(plan.problem.contacts.friction[intervals][:, corners].max())
@@ -139,7 +139,10 @@ def _friction_used(plan: Any, intervals: np.ndarray, foot: str) -> tuple[float, 
 
 
 def _sole_used(plan: Any, intervals: np.ndarray, foot: str) -> float:
-    """Largest share of the way from the sole's middle to its planned edge; 0 for a point."""
+    """Largest distance of the centre of pressure from the sole's middle, relative to the planned edge.
+
+    0 for a point.
+    """
     problem, corners = plan.problem, _corners_of(plan, foot)
     normal = plan.local_forces()[intervals][:, corners, 2]
     corner = problem.contact_plan.sole_of(foot).corners

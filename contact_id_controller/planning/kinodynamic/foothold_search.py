@@ -1,4 +1,4 @@
-"""Footholds that may move in the plane of their ground: where the momentum costs least.
+"""Footholds optimised in the plane of their ground for the least momentum cost.
 
     min over d  J(d) + 1/2 w |d|^2        |d_e| <= within        two unknowns a foothold
 
@@ -6,7 +6,7 @@ J(d) is the cost of the momentum problem whose foothold e is moved by d_e along 
 its ground. With footholds unknown the dynamics are bilinear in them and the forces; with forces
 minimised out they leave a problem in few unknowns, whose gradient is that of the Lagrangian:
 
-    dJ / dd_e = sum over intervals t in which e carries  (lambda_k[t + 1]) . dt |g| (axis x F_t)
+    dJ / dd_e = sum over intervals t with e in contact  (lambda_k[t + 1]) . dt |g| (axis x F_t)
 
 lambda_k: multipliers of the angular momentum, F_t: the foot's force in units of the weight.
 """
@@ -42,12 +42,12 @@ MAX_SEARCHES = 40
 
 @dataclasses.dataclass(frozen=True)
 class FreedPlan:
-    """Footholds that have found their places, and the momentum over them.
+    """Optimised footholds and the momentum plan over them.
 
     Attributes:
         plan: of the momentum; ``plan.problem.contact_plan`` has the footholds.
-        moved_m: (E, 2) of each foothold but the first ones, in axes of its ground.
-        solves: momentum problems solved on the way.
+        moved_m: (E, 2) shift of each foothold but the first ones, in axes of its ground.
+        solves: number of momentum problems solved.
     """
 
     plan: MomentumPlan
@@ -58,12 +58,12 @@ class FreedPlan:
 def free_footholds(
     problem: MomentumProblem, within_m: float | Iterable[float], *, weight: float = 0.0
 ) -> FreedPlan:
-    """Move the footholds of a problem, except those of its first phase.
+    """Optimise the footholds of a problem, except those of its first phase.
 
     Args:
-        problem: its reference stays.
-        within_m: how far a foothold may be moved along x and y of its ground, one number or two.
-        weight: w, 1/m2, in units of the cost: of staying where they were.
+        problem: its reference is unchanged.
+        within_m: bound of a foothold's shift along x and y of its ground, one number or two.
+        weight: w, 1/m2, penalty of the shifts in units of the cost.
 
     Raises:
         ConfigurationError: bounds or a weight that are negative.
@@ -96,7 +96,7 @@ def free_footholds(
 
 
 def stays(contact_plan: ContactPlan) -> list[tuple[str, int, int]]:
-    """Each time that a foot stands, but the first phase: its name, first phase, and last phase + 1."""
+    """List the stances that begin after the first phase: (foot, first phase, last phase + 1)."""
     found, phases = [], contact_plan.phases
     for sole in contact_plan.soles:
         begin = None
@@ -113,7 +113,7 @@ def stays(contact_plan: ContactPlan) -> list[tuple[str, int, int]]:
 def moved_plan(
     contact_plan: ContactPlan, places: list[tuple[str, int, int]], moved_m: np.ndarray
 ) -> ContactPlan:
-    """The contact plan with its stays moved by (E, 2) m in axes of their grounds."""
+    """The contact plan with the stances ``places`` shifted by ``moved_m`` (E, 2), m, in axes of their grounds."""
     phases = [dict(zip(phase.feet, phase.footholds)) for phase in contact_plan.phases]
     for (foot, begin, end), shift in zip(places, moved_m):
         for number in range(begin, end):
@@ -133,15 +133,19 @@ def _moved(foothold: Foothold, shift: np.ndarray) -> Foothold:
 
 
 class _Search:
-    """Cost and gradient over the footholds; each solve starts at the one before."""
+    """Cost and gradient as functions of the shifts; each solve is warm started by the last."""
 
     def __init__(self, problem: MomentumProblem, places: Any, weight: float) -> None:
         self.problem, self.places, self.weight = problem, places, weight
         self.solves, self.last = 0, None
 
-    def solve(self, moved: np.ndarray) -> MomentumPlan:
-        """Solve the problem with footholds moved by ``moved``, warm started from the last one; not yet judged."""
-        contact_plan = moved_plan(self.problem.contact_plan, self.places, moved)
+    def solve(self, shift: np.ndarray) -> MomentumPlan:
+        """Solve with footholds shifted by ``shift`` from those of ``self.problem``, warm started from the last solve.
+
+        shift (E, 2): m, along x and y of each foothold's ground. Convergence is checked, feasibility of the plan is
+        not.
+        """
+        contact_plan = moved_plan(self.problem.contact_plan, self.places, shift)
         problem = dataclasses.replace(
             self.problem,
             contact_plan=contact_plan,
@@ -152,14 +156,14 @@ class _Search:
         return self.last
 
     def __call__(self, flat: np.ndarray) -> tuple[float, np.ndarray]:
-        moved = flat.reshape(-1, 2)
-        plan = self.solve(moved)
-        slope = foothold_slopes(plan, self.places) + self.weight * moved
-        return plan.cost + 0.5 * self.weight * (moved**2).sum(), slope.ravel()
+        shift = flat.reshape(-1, 2)
+        plan = self.solve(shift)
+        slope = foothold_slopes(plan, self.places) + self.weight * shift
+        return plan.cost + 0.5 * self.weight * (shift**2).sum(), slope.ravel()
 
 
 def foothold_slopes(plan: MomentumPlan, places: list[tuple[str, int, int]]) -> np.ndarray:
-    """Derivative of the optimal cost by each stay's shift, (E, 2), 1/m."""
+    """Derivative of the optimal cost by the shift of each stance, (E, 2), 1/m."""
     problem = plan.problem
     contacts, contact_plan = problem.contacts, problem.contact_plan
     of_spin = multipliers(plan)[1:, 6:] * contacts.time_step_s

@@ -1,4 +1,4 @@
-"""From settings and a file of footsteps to what `plan_motion` takes, and the stones below the feet."""
+"""Inputs of `plan_motion` from settings and a file of footsteps; stones under the footholds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STONE_DEPTH_M = 0.03
 
 
 class Task(NamedTuple):
-    """A robot, where it stands, and where it shall step.
+    """Robot, initial configuration and contact plan.
 
     Attributes:
         robot: the model.  start: (nq,) at rest on the first footholds.
@@ -51,7 +51,7 @@ class Task(NamedTuple):
 
 
 def read_task(settings: KinodynamicPlannerSettings, footsteps: str | Path) -> Task:
-    """The task of the settings and a file of footsteps.
+    """Make the task of the settings and a file of footsteps.
 
     Raises:
         ConfigurationError: settings or a posture that do not fit the robot, or a file that cannot
@@ -65,7 +65,7 @@ def read_task(settings: KinodynamicPlannerSettings, footsteps: str | Path) -> Ta
 
 
 def task_of(settings: KinodynamicPlannerSettings, folder: Path | None = None) -> Task:
-    """The task of the settings alone: their goal, or their file of footsteps.
+    """Make the task of the settings alone: walk to their goal, or make their file's footsteps.
 
     Raises:
         ConfigurationError, ContactPlanError: see `walk_task`, `read_task`, `footsteps_file`.
@@ -76,10 +76,10 @@ def task_of(settings: KinodynamicPlannerSettings, folder: Path | None = None) ->
 
 
 def walk_task(settings: KinodynamicPlannerSettings, goal: tuple[float, float, float]) -> Task:
-    """The task to walk straight to a goal on level ground: x, y, m, and heading, rad.
+    """Make the task to walk straight to a goal (x, y, m; heading, rad) on level ground.
 
     Raises:
-        ConfigurationError: settings or a posture that do not fit the robot, or a goal that is none.
+        ConfigurationError: settings or a posture that do not fit the robot, or an invalid goal.
     """
     return _task(
         settings,
@@ -94,7 +94,7 @@ def walk_task(settings: KinodynamicPlannerSettings, goal: tuple[float, float, fl
 
 
 def _task(settings: KinodynamicPlannerSettings, steps: Callable[..., Iterable[Foothold]]) -> Task:
-    """The task of footsteps that follow from soles and stance."""
+    """Make a task; ``steps(soles, stance)`` gives the footsteps."""
     robot, soles = settings.robot(), soles_of(settings)
     start, stance = standing_posture(robot, soles, settings)
     plan = ContactPlan.from_footsteps(
@@ -110,7 +110,7 @@ def _task(settings: KinodynamicPlannerSettings, steps: Callable[..., Iterable[Fo
 def standing_posture(
     robot: RobotModel, soles: Sequence[Sole], settings: KinodynamicPlannerSettings
 ) -> tuple[np.ndarray, tuple[Foothold, ...]]:
-    """The robot in the posture of the settings, its feet around the origin; see `standing_start`.
+    """Put the robot in the settings' posture, feet around the origin: q (nq,) and footholds; see `standing_start`.
 
     Raises:
         ConfigurationError: a posture that does not fit the robot.
@@ -124,10 +124,10 @@ def standing_posture(
 
 
 def footsteps_file(settings: KinodynamicPlannerSettings, folder: Path | None = None) -> Path:
-    """The file of footsteps that the settings name; a relative path begins at ``folder``, if any.
+    """Path of the settings' file of footsteps; a relative path begins at ``folder``, if any.
 
     Raises:
-        ConfigurationError: they name none.
+        ConfigurationError: the settings name none.
     """
     if not settings.footsteps:
         raise ConfigurationError("parameters 'goal' and 'footsteps' are both empty")
@@ -137,7 +137,7 @@ def footsteps_file(settings: KinodynamicPlannerSettings, folder: Path | None = N
 
 
 def soles_of(settings: KinodynamicPlannerSettings) -> tuple[Sole, ...]:
-    """The feet of the settings, round ones first: points at the lowest place of their spheres."""
+    """Soles of the settings' feet, spherical ones first: points at the lowest place of their spheres."""
     radii = settings.spread("contact_radii_m", len(settings.contact_frames)).tolist()
     round_feet = (
         Sole(frame, center_m=(0.0, 0.0, -radius))
@@ -153,14 +153,14 @@ def soles_of(settings: KinodynamicPlannerSettings) -> tuple[Sole, ...]:
 def read_footsteps(
     path: str | Path, soles: Iterable[Sole], friction_coefficient: float = 0.6
 ) -> tuple[Foothold, ...]:
-    """Footholds of a YAML file, one row a step: ``{foot: frame, at: [x, y, z], turned: [r, p, y]}``.
+    """Read the footholds of a YAML file, one row a step: ``{foot: frame, at: [x, y, z], turned: [r, p, y]}``.
 
-    ``at`` is the place of the ground, m, that comes under the origin of the foot's frame;
-    ``turned`` are roll, pitch, yaw of the ground there, degrees, 0 unless given.
+    ``at`` is the point of the ground, m, below the origin of the foot's frame; ``turned`` are roll, pitch, yaw of the
+    ground there, degrees, 0 unless given.
 
     Raises:
         ConfigurationError: no such file, or not YAML.
-        ContactPlanError: a row that is no footstep, or a foot that the robot lacks.
+        ContactPlanError: an invalid row, or a foot that the robot lacks.
     """
     rows = read_yaml(path)
     if not isinstance(rows, list) or not rows:
@@ -171,7 +171,7 @@ def read_footsteps(
 
 
 def _foothold(row: Any, number: int, soles: Iterable[Sole], friction: float) -> Foothold:
-    """The pose of the foot's frame above the ground of a row."""
+    """Pose of the foot's frame above the ground of a row."""
     by_name = {sole.frame: sole for sole in soles}
     try:
         ground = Foothold.from_row(row, friction)
@@ -185,7 +185,7 @@ def _foothold(row: Any, number: int, soles: Iterable[Sole], friction: float) -> 
 
 
 def standing_on(ground: Foothold, sole: Sole) -> Foothold:
-    """The pose of the foot's frame above the pose of the ground.
+    """Pose of the foot's frame for a pose of the ground below it.
 
     Raises:
         ContactPlanError: the ground is steeper than `STEEPEST_DEG`, or turned over.
@@ -201,9 +201,9 @@ def standing_on(ground: Foothold, sole: Sole) -> Foothold:
 
 
 def stones_below(plan: ContactPlan) -> dict[str, Any]:
-    """A box under each foothold that is not on the floor at height 0, as `geometry.read_ground` reads them.
+    """Box under each foothold that is not on the floor at height 0, as `geometry.read_ground` reads them.
 
-    Lengths of a point foot's stone are those of its margin alone, on each side.
+    The stone of a point foot has the margin alone as its half lengths.
 
     Raises:
         ContactPlanError: a stone reaches under a sole that stands on another one.
@@ -235,7 +235,7 @@ def stones_below(plan: ContactPlan) -> dict[str, Any]:
 
 
 def _refuse_overlap(stones: Any) -> None:
-    """Whether a corner of a sole lies above another foothold's stone, whose side would lift it."""
+    """Raise ContactPlanError if a corner of a sole lies above another foothold's stone, whose side would lift it."""
     for one, top, half, _ in stones:
         corners = top + (half * _SIGNS) @ one.rotation[:, :2].T
         for other, centre, reach, is_stone in stones:

@@ -1,18 +1,17 @@
-"""Which pushes can be held at all while the footholds stay where they are planned.
+"""Largest push that can be balanced with the planned footholds (0-step capturability).
 
 After a push the centre of mass is off the plan. On a pendulum of height h, w = sqrt(g / h), only the
 part e = (c + c'/w) - (c_p + c_p'/w) of that grows (the divergent component of motion):
 
-    e' = w (e - (p - p_p))        p in S(t), the hull of the soles that stand;  p_p: planned
+    e' = w (e - (p - p_p))        p in S(t), the hull of the soles in contact;  p_p: planned
 
 so that e can be brought back if and only if it lies in a convex set, the weighted mean of the margins
 
     E(t) = { e : n.e <= H(n)  for all n },   H(n) = int_t^inf w e^{-w (s - t)} max_{p in S(s)} n.(p - p_p(s)) ds
 
-A push changes e by its change of velocity / w. Corners of soles at other heights count where the line
-from the centre of mass through them meets the planned pivot's height; the planned pivot p_p carries
-the planned acceleration, c_p'' = w^2 (c_p - p_p). What is left out: angular momentum, with which a
-robot holds somewhat more; friction; the time that a push and the motors take.
+A push changes e by its change of velocity / w. Corners of soles at other heights are projected from the centre of
+mass to the planned pivot's height; the planned pivot p_p gives the planned acceleration, c_p'' = w^2 (c_p - p_p).
+Neglected: angular momentum, which would allow somewhat more; friction; duration of the push and delay of the motors.
 
 Source: Koolen, de Boer, Rebula, Goswami, Pratt, "Capturability-based analysis and control of legged
 locomotion, part 1", International Journal of Robotics Research 31 (2012), N-step capturability with
@@ -41,11 +40,11 @@ NORMALS = 72
 
 
 def holdable_velocity(plan: MomentumPlan, time_s: float, directions_rad: ArrayLike) -> np.ndarray:
-    """Largest horizontal change of the CoM's velocity that fixed footholds can hold, m/s.
+    """Largest sudden horizontal change of the CoM's velocity that can be balanced with fixed footholds, m/s.
 
     Args:
         plan: of the momentum; a whole body's is ``MotionPlan.momentum``.
-        time_s: since the plan's beginning, when the velocity changes at once.
+        time_s: of the push, from the plan's beginning.
         directions_rad: (k,) of the change, about the world's z axis from x on.
 
     Returns:
@@ -80,7 +79,7 @@ def holdable_velocity(plan: MomentumPlan, time_s: float, directions_rad: ArrayLi
 
 
 def _corners(plan: ContactPlan, time_s: float) -> np.ndarray:
-    """Corners (n, 3) m of the soles that stand at a time of the plan."""
+    """Corners (n, 3), m, world, of the soles in contact at a time of the plan."""
     number = np.searchsorted(plan.boundaries_s, time_s, side="right") - 1
     phase = plan.phases[min(number, len(plan.phases) - 1)]
     return np.array(

@@ -1,4 +1,4 @@
-"""Momentum plans: the interior point method's door, what it returns, and plans that no robot can follow."""
+"""Momentum plans: the entry to the interior-point method, its result, and the refusal of infeasible plans."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ REASONS = {
 
 
 class MomentumError(TrajectoryError):
-    """No momentum plan was found; the message has the reason."""
+    """The solver found no momentum plan; the message has the reason."""
 
 
 @dataclass(frozen=True)
 class MomentumPlan:
-    """A plan of momentum and forces; index t + 1 is what the forces of interval t lead to.
+    """Solution of a momentum problem; index t + 1 is the state at the end of interval t.
 
     Attributes:
-        problem: what it solves.
+        problem: that was solved.
         times_s: (T + 1,).
-        com: (T + 1, 3) m.  momentum: linear, (T + 1, 3) kg m/s.
+        com: (T + 1, 3) m, world.  momentum: linear, (T + 1, 3) kg m/s.
         angular_momentum: about the centre of mass, (T + 1, 3) kg m2/s.
-        forces: (T, n, 3) of the corners on the robot, world, N; 0 where aloft.
+        forces: (T, n, 3) of the ground on the corners, world, N; 0 where not in contact.
         cost: at the solution.  steps: of the method.
         history: (steps + 1, 4), cost, defect of the dynamics, stationarity and gap before each step.
         iterate: unknowns and multipliers, for a warm start.
@@ -78,15 +78,15 @@ class MomentumPlan:
 
     @property
     def velocity(self) -> np.ndarray:
-        """Of the centre of mass, (T + 1, 3) m/s."""
+        """Velocity of the centre of mass, (T + 1, 3) m/s, world."""
         return self.momentum / self.problem.mass_kg
 
     def local_forces(self) -> np.ndarray:
-        """The forces in ground axes, (T, n, 3) N; the third is normal."""
+        """Forces in ground axes, (T, n, 3) N; the third is normal."""
         return np.einsum("tnji,tnj->tni", self.problem.contacts.rotations, self.forces)
 
     def centres_of_pressure(self) -> np.ndarray:
-        """Of each sole, (T, soles, 3) world, m; nan where aloft or without load."""
+        """Centre of pressure of each sole, (T, soles, 3) m, world; NaN without contact or load."""
         contacts, normal = self.problem.contacts, self.local_forces()[..., 2]
         soles = range(len(self.problem.contact_plan.soles))
         by_sole = contacts.sole_of_corner == np.array(soles)[:, None]
@@ -99,8 +99,8 @@ class MomentumPlan:
     def residuals(self) -> dict[str, float]:
         """Largest violations, each in SI units.
 
-        Dynamics: each interval again, about the centre of mass, from knot to knot; friction and
-        normal: of Coulomb's cone, whatever cone was planned with.
+        Dynamics: recomputed for each interval about the centre of mass; friction and normal: of Coulomb's cone,
+        whatever cone was planned with.
         """
         problem, dt = self.problem, self.problem.contacts.time_step_s
         contacts, gravity, mass = problem.contacts, problem.gravity, problem.mass_kg
@@ -138,8 +138,8 @@ def solve_momentum(
 ) -> MomentumPlan:
     """Solve a momentum problem.
 
-    The dynamics are linear and the cones convex; only the angular momentum in the cost is not. A
-    solution is a stationary point to 1e-7 and holds the dynamics to rounding.
+    The dynamics are linear and the cones convex; only the angular momentum in the cost is not convex. A
+    solution is a stationary point to 1e-7 and satisfies the dynamics to rounding.
 
     Args:
         problem: from ``build_momentum_problem``.
@@ -149,7 +149,7 @@ def solve_momentum(
         max_steps: of the interior point method.
 
     Raises:
-        InfeasiblePlanError: no motion follows the contact plan: what is missing, where.
+        InfeasiblePlanError: no motion follows the contact plan; the message names phase, foot and limit.
         MomentumError: not solved, or an option that does not exist.
 
     Source: Mehrotra (1992), predictor and corrector; Nesterov and Todd's scaling as in Vandenberghe,
@@ -167,7 +167,7 @@ def solve_unjudged(
     warm_start: MomentumPlan | None = None,
     max_steps: int = MAX_STEPS,
 ) -> MomentumPlan:
-    """The same without judging whether the plan is feasible, as on the way of a search."""
+    """``solve_momentum`` without the check of feasibility, for intermediate plans of a search."""
     if hessian not in HESSIANS:
         raise MomentumError(f"hessian {hessian!r} does not exist; there are {choices(HESSIANS)}")
     program, standing = program_of(problem, hessian)
@@ -187,9 +187,9 @@ def solve_unjudged(
 
 
 def multipliers(plan: MomentumPlan) -> np.ndarray:
-    """Of the dynamics that lead to each knot, (T + 1, 9): derivative of the cost by the state x.
+    """Multipliers of the dynamics that lead to each knot, (T + 1, 9): derivative of the cost by the state x.
 
-    They leave the Lagrangian stationary in every state, the forces given.
+    They make the Lagrangian stationary in every state for the given forces.
     """
     problem, (program, _) = plan.problem, program_of(plan.problem, "gauss_newton")
     x, origins = plan.iterate.x, problem.origins
@@ -204,7 +204,7 @@ def multipliers(plan: MomentumPlan) -> np.ndarray:
 
 
 def program_of(problem: MomentumProblem, hessian: str) -> tuple[Any, np.ndarray]:
-    """The problem as the kernel's arrays, and (T, n) which corners they hold."""
+    """Convert the problem to the kernel's arrays; also (T, n) bool: corners in contact, whose forces they hold."""
     contacts, weights, dt = problem.contacts, problem.weights, problem.contacts.time_step_s
     moves, standing = centroidal_map(problem), contacts.standing
     maps = centroidal.wrench_maps(contacts.points, contacts.rotations, problem.origins)[standing]
@@ -244,7 +244,7 @@ def program_of(problem: MomentumProblem, hessian: str) -> tuple[Any, np.ndarray]
 
 
 def first_iterate(problem: MomentumProblem, program: Any) -> momentum_kernel.Iterate:
-    """Nominal forces, the reference's positions, and multipliers that are small."""
+    """Initial iterate: nominal forces, the reference's positions, and small multipliers."""
     start, mass = problem.start, problem.mass_kg
     x = np.zeros((problem.knots + 1, centroidal.STATE))
     x[0] = centroidal.about_fixed_points(
@@ -262,7 +262,7 @@ def first_iterate(problem: MomentumProblem, program: Any) -> momentum_kernel.Ite
 
 
 def _take(plan: Any, problem: MomentumProblem, program: Any, iterate: Any) -> None:
-    """The iterate of another plan, moved off the boundary."""
+    """Copy another plan's iterate into ``iterate``, moved off the boundary of the cones."""
     old = plan.iterate
     if (
         old.u.shape != iterate.u.shape
@@ -282,7 +282,7 @@ def _take(plan: Any, problem: MomentumProblem, program: Any, iterate: Any) -> No
 def _plan(
     problem: MomentumProblem, program: Any, standing: np.ndarray, iterate: Any, log: np.ndarray
 ) -> MomentumPlan:
-    """The solution in SI units and world frame: CoM, momenta about it, forces (knots, feet, 3) N."""
+    """Convert the solution to SI units and world frame: CoM, momenta about it, forces (T, n, 3) N."""
     x, mass = iterate.x, problem.mass_kg
     com, velocity, spin = centroidal.about_com(x, problem.origins)
     forces = np.zeros((*standing.shape, 3))

@@ -1,11 +1,11 @@
-"""The momentum problem: forces at given footholds that carry centre of mass and momentum along a reference.
+"""Momentum problem: forces at given footholds with which CoM and momentum track a reference.
 
     min  sum_t dt/2 |r - r_ref|^2 + |v - v_ref|^2 + |k/M - k_ref/M|^2 + dt/2 sum |f/(M g) - nominal|^2
          + the same at the last knot
     s.t. the exact map of centroidal.py, forces inside their friction cones, at corners inside the soles
 
-each square with its weights. Corner forces keep centre of pressure, friction and yaw torque within
-what the sole can hold, without a row of their own (paper: (18) to (20)).
+each square with its weights. Corner forces limit centre of pressure, friction and yaw torque to what the sole can
+transmit, without constraints of their own (paper: (18) to (20)).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class MomentumWeights:
 
 @dataclass(frozen=True)
 class MomentumReference:
-    """What the plan follows, at the T + 1 knots, each (T + 1, 3) in world axes.
+    """Reference at the T + 1 knots, each (T + 1, 3) in world axes.
 
     Attributes:
         com: m.  momentum: linear, kg m/s.  angular_momentum: about the centre of mass, kg m2/s.
@@ -72,7 +72,7 @@ class MomentumReference:
 
 @dataclass(frozen=True)
 class MomentumProblem:
-    """One problem, complete and immutable; ``solve_momentum`` takes it.
+    """Immutable input of ``solve_momentum``.
 
     Attributes:
         contact_plan, contacts: the plan and its sample on knots.
@@ -98,24 +98,24 @@ class MomentumProblem:
 
     @property
     def weight_n(self) -> float:
-        """M |g|."""
+        """Weight M |g|, N."""
         return self.mass_kg * float(np.linalg.norm(self.gravity))
 
     @property
     def origins(self) -> np.ndarray:
-        """Fixed point of each knot, (T + 1, 3): the reference of the centre of mass."""
+        """Fixed point of each knot, (T + 1, 3) m, world: the reference of the centre of mass."""
         return self.reference.com
 
     @cached_property
     def height_m(self) -> float:
-        """Mean height of the reference above the standing corners: the length that the robot has."""
+        """Mean height of the CoM's reference above the corners in contact, m: a scale of the robot's size."""
         up = -self.gravity / np.linalg.norm(self.gravity)
         standing = self.contacts.standing
         above = (self.reference.com[:-1, None] - self.contacts.points) @ up
         return float(above[standing].mean()) if standing.any() else float(np.ptp(self.origins @ up))
 
     def nominal_forces(self) -> np.ndarray:
-        """The weight, shared by the standing corners, along their normals: (T, n, 3), ground axes, / (M g)."""
+        """Weight shared by the corners in contact, along their normals: (T, n, 3), ground axes, / (M g)."""
         standing = self.contacts.standing
         share = np.zeros((*standing.shape, 3))
         share[..., 2] = standing / np.maximum(1, standing.sum(1, keepdims=True))
@@ -187,10 +187,10 @@ def build_momentum_problem(
 def resting_reference(
     contact_plan: ContactPlan, contacts: KnotContacts, height_m: float, gravity: np.ndarray
 ) -> MomentumReference:
-    """No momentum, and a centre of mass at ``height_m`` above the mean of all feet (paper, V-B).
+    """Reference with zero momentum and the centre of mass ``height_m`` above the mean of all feet (paper, V-B).
 
-    A foot that is aloft counts on the straight line between its footholds, so the mean moves while
-    feet swing and rests while all stand.
+    A swinging foot counts on the straight line between its footholds, so the mean moves during swings and rests while
+    all feet are in contact.
     """
     times = contacts.times_s
     begins = contact_plan.boundaries_s

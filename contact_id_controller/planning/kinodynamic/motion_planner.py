@@ -1,4 +1,4 @@
-"""Plans again and again for one robot: from where it stands, or from the plan that it follows."""
+"""Repeated whole-body plans for one robot, each from the measured state or from the plan being followed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Steps(NamedTuple):
 
     Attributes:
         footholds: of the frames of the feet, world frame, in the order in which they are made.
-        touchdowns_s: when each lands, from the plan's beginning; None: as the settings say.
+        touchdowns_s: touchdown time of each, from the plan's beginning; None: by the settings' durations.
     """
 
     footholds: tuple[Foothold, ...]
@@ -43,7 +43,7 @@ class Steps(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """Where to walk on level ground: x, y, m, of the middle of the feet, and heading, rad."""
+    """Target on level ground: x, y, m, of the middle of the feet, and heading, rad, world."""
 
     x: float
     y: float
@@ -51,21 +51,21 @@ class Goal(NamedTuple):
 
 
 class TimedPlan(NamedTuple):
-    """A plan and when it begins, s; None: `LEAD_TIME_S` after it is sent."""
+    """A plan and its start time, s; None: `LEAD_TIME_S` after it is sent."""
 
     plan: MotionPlan
     start_s: float | None
 
 
 class MotionPlanner:
-    """Plans of a robot whose state is given with each.
+    """Planner that keeps the plan being followed from call to call.
 
     Args:
-        settings: see there; `plan` and `follow` know no time but that of the states.
+        settings: of the planner; `plan` and `follow` use the states' time only.
 
     Attributes:
         robot, soles: that are planned for.
-        followed: the plan that the robot was last sent, and when it begins; None: none.
+        followed: the last plan that was sent and its start time; None: none.
 
     Raises:
         ConfigurationError, RobotDescriptionError: settings that do not fit the robot.
@@ -78,12 +78,12 @@ class MotionPlanner:
         self.followed: TimedPlan | None = None
 
     def warm_up(self) -> None:
-        """Compile and load what `plan` uses, by a plan that shifts the weight in place."""
+        """Compile and load what `plan` uses, by planning a weight shift in place."""
         contact_plan = self._contact_plan(self._nominal, Steps(self._nominal[:1]))
         plan_motion(self.robot, contact_plan, self.settings, start=self._posture)
 
     def reset(self) -> None:
-        """The robot follows no plan."""
+        """Forget the plan being followed."""
         self.followed = None
 
     def plan(
@@ -94,16 +94,16 @@ class MotionPlanner:
         task: Steps | Goal,
         lead_time_s: float = LEAD_TIME_S,
     ) -> TimedPlan:
-        """A plan from the robot's state.
+        """Plan from the measured state, or from the plan being followed.
 
         Args:
             now_s: time of the state.
             q, v: (nq,), (nv,) as measured.
-            task: what to do; `Steps` without footholds come to rest where the feet stand.
-            lead_time_s: a plan that is followed is replaced no earlier than so long from now.
+            task: what to do; `Steps` without footholds comes to rest on the present footholds.
+            lead_time_s: shortest time from now until a plan being followed is replaced.
 
         Raises:
-            StateError: the robot neither stands nor is where its plan has it.
+            StateError: the robot is not at rest, or away from the plan that it follows.
             InfeasiblePlanError, ContactPlanError, ConfigurationError: see `plan_motion`.
         """
         begin = self._start(now_s, q, v, lead_time_s)
@@ -123,7 +123,7 @@ class MotionPlanner:
         return TimedPlan(plan, begin.time_s)
 
     def refuse_elsewhere(self, plan: MotionPlan, q: np.ndarray) -> str:
-        """Why a plan cannot begin at the robot's configuration (nq,); empty: it can."""
+        """Reason why a plan cannot begin at the robot's configuration (nq,); empty if it can."""
         away_m, foot = away_from(plan, 0.0, self.robot, q, 0.0)
         if away_m <= RESTART_DISTANCE_M:
             return ""
@@ -133,14 +133,14 @@ class MotionPlanner:
         )
 
     def follow(self, plan: MotionPlan, start_s: float) -> None:
-        """The robot will follow this plan from ``start_s`` on."""
+        """Record that the robot follows this plan from ``start_s`` on."""
         self.followed = TimedPlan(plan, start_s)
 
     def _start(self, now_s: float, q: np.ndarray, v: np.ndarray, lead_s: float) -> PlanStart:
-        """Where a new plan begins: on the plan that is followed, ``lead_s`` ahead, or where the robot stands.
+        """Start of a new plan: on the plan being followed, ``lead_s`` ahead, or at rest where the robot is.
 
         Raises:
-            StateError: the robot is away from the plan that it follows, which has not ended.
+            StateError: the robot is away from the plan being followed, which has not ended.
         """
         if self.followed is not None:
             plan, start_s = self.followed

@@ -1,9 +1,9 @@
-"""Feet and centre of mass put where they belong, by the smallest step of base and legs.
+"""Inverse kinematics of feet and centre of mass by the smallest step of base and legs.
 
     q <- q + W J' (J W J')^-1 e
 
-with e what feet and CoM are off by, J their Jacobian and W the mobility, in which all joints that
-carry no foot are stiff.
+with e the errors of feet and CoM, J their Jacobian and W the mobility, in which all joints that carry no foot are
+stiff.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ REGULAR = 1e-10
 
 
 def is_flat(sole: Sole) -> bool:
-    """Whether the foot keeps its rotation where it stands; a point foot is free to turn."""
+    """Whether the foot's rotation is fixed in contact; a point foot is free to turn."""
     return max(sole.half_size_m) > 0.0
 
 
 class Placement(NamedTuple):
-    """Where CoM and feet shall be at p points of time, and how they shall move there.
+    """Targets of CoM and feet at p points of time: positions and velocities.
 
     Attributes:
         robot: with a floating base.
@@ -56,9 +56,9 @@ class Placement(NamedTuple):
     feet: FootMotion
 
     def at(self, point: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What CoM and feet are off by at q, (r,) m and rad, and the Jacobian (r, nv) of their motion, world axes.
+        """Errors (r,), actual minus target, m and rad, of CoM and feet at q, and their Jacobian (r, nv), world axes.
 
-        point: number of the knot. Rows: CoM (3), then each foot's place (3), with its turn (3) where it is flat.
+        point: index of the point of time. Rows: CoM (3), then each foot's position (3), with its rotation (3) if flat.
         """
         model, data = self.robot.model, self.robot.data
         jacobians = [pin.jacobianCenterOfMass(model, data, q)]
@@ -75,7 +75,7 @@ class Placement(NamedTuple):
         return np.concatenate(errors), np.concatenate(jacobians)
 
     def velocity(self, point: int) -> np.ndarray:
-        """The velocity that CoM and feet shall have, in the rows of `at`."""
+        """Target velocities (r,) of CoM and feet, in the rows of `at`."""
         parts = [self.com_velocities[point]]
         for column, flat in enumerate(self.flat):
             parts.append(self.feet.velocities[point, column])
@@ -84,7 +84,7 @@ class Placement(NamedTuple):
         return np.concatenate(parts)
 
     def mobility(self) -> np.ndarray:
-        """W's diagonal (nv,): the base's place and the joints that carry a foot move, others do not."""
+        """Diagonal of W (nv,): 1 for the base's position and joints that carry a foot, less for its attitude, else 0."""
         mobility = np.where(carrying(self.robot, self.frames), 1.0, 0.0)
         mobility[:BASE] = [1.0] * 3 + [ATTITUDE_MOBILITY] * 3
         return mobility
@@ -92,9 +92,9 @@ class Placement(NamedTuple):
     def reached(
         self, point: int, q: np.ndarray, mobility: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, list[float]]:
-        """The configuration near q that is in place, the Jacobian there, and what each foot misses.
+        """Iterate from q to the targets; returns the configuration, the Jacobian there and the error of each foot.
 
-        A miss is the largest error of a foot or of the CoM, m or rad; up to `REACHED` all is in place.
+        An error is the larger one of foot and CoM, m or rad; up to `REACHED` it counts as converged.
         """
         for step in range(MAX_STEPS + 1):
             errors, J = self.at(point, q)
@@ -117,7 +117,7 @@ def carrying(robot: RobotModel, frames: tuple[str, ...]) -> np.ndarray:
 
 
 def smallest(J: np.ndarray, mobility: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The smallest x with J x = wanted in the metric of the mobility."""
+    """Solve J x = wanted for the x of least norm in the metric of the mobility."""
     spread = mobility[:, None] * J.T
     gram = J @ spread
     gram[np.diag_indices_from(gram)] += REGULAR * np.trace(gram)

@@ -1,8 +1,7 @@
-"""Where the next plan begins: where the robot stands, or where the plan that it follows will be.
+"""Start of the next plan: where the robot stands, or on the plan being followed.
 
-A plan that is followed can be left while all feet stand: the next one then begins with the
-configuration and the velocity that it has there, so that no reference jumps. A robot that follows none
-begins at rest where it is measured to be.
+A plan being followed can be left while all feet are in contact: the next one then begins with its configuration and
+velocity there, so that no reference jumps. A robot that follows no plan must be at rest.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ AT_REST_M_S = 0.05
 
 
 class PlanStart(NamedTuple):
-    """Where a plan begins.
+    """Start of a plan.
 
     Attributes:
         q: (nq,).  v: (nv,).
         stance: footholds of all feet, in the order of the soles.
-        time_s: when the robot will be there; None: it is there, and stays.
+        time_s: at which the plan being followed is there; None: the robot is there, at rest.
     """
 
     q: np.ndarray
@@ -50,10 +49,10 @@ def standing_here(
     v: np.ndarray,
     friction_coefficient: float,
 ) -> PlanStart:
-    """At rest where the robot is measured to be; its feet stand on level ground, flat ones as they are.
+    """Start at rest at the measured configuration, on level ground; flat feet keep their rotation.
 
     Raises:
-        StateError: it does not stand still.
+        StateError: the robot is not at rest.
     """
     model, data = robot.model, robot.data
     pin.centerOfMass(model, data, q, v)
@@ -74,12 +73,12 @@ def standing_here(
 
 
 def while_following(plan: MotionPlan, start_s: float, earliest_s: float) -> PlanStart:
-    """The first moment from ``earliest_s`` on at which all feet of a plan stand.
+    """Start on a plan being followed, at its first moment from ``earliest_s`` on with all feet in contact.
 
     Args:
-        plan: that is followed.
+        plan: being followed.
         start_s: when it began.
-        earliest_s: on the same clock; after the plan's end the robot stands where that left it.
+        earliest_s: on the same clock; after the plan's end the start is at its last configuration.
     """
     fine, contact_plan = plan.fine, plan.contact_plan
     times, ends = start_s + fine.times_s, contact_plan.boundaries_s
@@ -104,14 +103,14 @@ def while_following(plan: MotionPlan, start_s: float, earliest_s: float) -> Plan
 
 
 def gone_over(robot: RobotModel, before: MotionPlan, time_s: float, plan: MotionPlan) -> MotionPlan:
-    """A plan that goes over from the one before while all feet stand in both.
+    """Blend from the plan before into ``plan`` while all feet are in contact in both.
 
-    They agree in place and velocity where it begins, but not in acceleration: it is faded from the
-    one to the other, which keeps feet in place and forces, between those of both, within friction.
+    They agree in position and velocity at the start of ``plan``, but not in acceleration. Blending keeps feet in place,
+    and forces, between those of both plans, within friction.
 
     Args:
         robot: of both.
-        before: the plan that is left.
+        before: the plan that is replaced.
         time_s: of that plan, at which ``plan`` begins.
         plan: the next one.
     """
@@ -137,14 +136,14 @@ def gone_over(robot: RobotModel, before: MotionPlan, time_s: float, plan: Motion
 
 
 def _fading(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """From 1 to 0 for s from 0 to 1, level at both ends to the second derivative; and its slope."""
+    """Blend factor from 1 to 0 for s from 0 to 1, with zero first and second derivatives at the ends; and its slope."""
     return 1.0 - s**3 * (10.0 - 15.0 * s + 6.0 * s**2), -30.0 * (s * (1.0 - s)) ** 2
 
 
 def away_from(
     plan: MotionPlan, start_s: float, robot: RobotModel, q: np.ndarray, now_s: float
 ) -> Any:
-    """How far, m, the foot that is farthest from its place in the plan is, and its name."""
+    """Largest distance, m, of a foot in contact from its planned position, and that foot's name."""
     time_s = min(max(now_s - start_s, 0.0), float(plan.fine.times_s[-1]))
     point = int(np.searchsorted(plan.fine.times_s, time_s - 1e-9))
     pin.framesForwardKinematics(robot.model, robot.data, q)

@@ -1,4 +1,4 @@
-"""Where a motion begins, and which configurations it stays close to."""
+"""Initial configurations of whole-body motions, and postures that regularise them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRISMATIC = "JointModelP"
 
 
 def require_whole_body(robot: RobotModel, soles: Sequence[Sole]) -> None:
-    """Return for a robot that can be planned for.
+    """Raise if the planner cannot plan for this robot.
 
     Raises:
         ConfigurationError: no floating base, or joints of more than one freedom.
@@ -47,9 +47,9 @@ def standing_start(
     posture: np.ndarray,
     friction_coefficient: float = 0.6,
 ) -> tuple[np.ndarray, tuple[Foothold, ...]]:
-    """The robot on level ground at height 0, its feet around the origin: q (nq,) and the footholds.
+    """Put the robot on level ground at height 0, feet around the origin; returns q (nq,) and the footholds.
 
-    Soles stand where they are in the posture, turned level; base and legs give way for that.
+    Soles keep place and heading of the posture but are turned level; base and legs move for that.
 
     Args:
         robot: with a floating base.
@@ -85,10 +85,10 @@ def standing_start(
 def placed(
     robot: RobotModel, soles: Sequence[Sole], q: np.ndarray, footholds: Sequence[Foothold]
 ) -> np.ndarray:
-    """The configuration near q (nq,) whose feet are on the footholds and whose CoM stays.
+    """Configuration near q (nq,) with the feet on the footholds and the CoM unchanged.
 
     Raises:
-        ConfigurationError: none is found; the message names the foot that is farthest off.
+        ConfigurationError: none is found; the message names the foot with the largest error.
     """
     com = pin.centerOfMass(robot.model, robot.data, q).copy()
     count = len(soles)
@@ -112,9 +112,9 @@ def placed(
 
 
 def reach(robot: RobotModel, start: np.ndarray, sole: Sole) -> float:
-    """No stretch of the leg brings the foot farther from the CoM than this, m.
+    """Upper bound of the distance of the foot from the CoM, m.
 
-    The leg's links in one line, from where its first joint is in the configuration ``start`` (nq,).
+    All links of the leg in one line, from its first joint in the configuration ``start`` (nq,).
     """
     model, data = robot.model, robot.data
     frame = model.frames[robot.frame_id(sole.frame)]
@@ -135,10 +135,10 @@ def reach(robot: RobotModel, start: np.ndarray, sole: Sole) -> float:
 def carried_along(
     robot: RobotModel, soles: Sequence[Sole], posture: np.ndarray, feet: FootMotion
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A posture (nq,) carried along with moving feet: configurations (p, nq) and their CoM (p, 3).
+    """Carry a posture (nq,) along with moving feet: configurations (p, nq) and their CoM (p, 3), m, world.
 
-    It turns about the vertical as the flat feet do on average; where all are points, as the figure
-    that they make on the ground. The CoM stays as high above their middle, and as far beside it.
+    The heading follows the mean of the flat feet, or, with point feet only, the figure that they form on the ground.
+    The CoM keeps its position relative to the middle of the feet.
     """
     com, places, rotations = _standing(robot, soles, posture)
     flat = np.array([is_flat(sole) for sole in soles])
@@ -164,7 +164,7 @@ def carried_along(
 def _standing(
     robot: RobotModel, soles: Sequence[Sole], q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """CoM (3,), places (f, 3) and rotations (f, 3, 3) of the feet at a configuration."""
+    """CoM (3,), positions (f, 3) and rotations (f, 3, 3) of the feet at a configuration, m, world."""
     model, data = robot.model, robot.data
     com = pin.centerOfMass(model, data, q).copy()
     pin.updateFramePlacements(model, data)
@@ -174,10 +174,10 @@ def _standing(
 
 
 def _headings(rotations: np.ndarray) -> np.ndarray:
-    """Angle of the x axis on the ground, (..., 3, 3) to (...)."""
+    """Yaw of the x axis, rad, of rotations (..., 3, 3), to (...)."""
     return np.arctan2(rotations[..., 1, 0], rotations[..., 0, 0])
 
 
 def _level(rotation: np.ndarray) -> np.ndarray:
-    """The rotation about the vertical that keeps the heading."""
+    """Rotation about the vertical with the same heading."""
     return pin.rpy.rpyToMatrix(0.0, 0.0, float(_headings(rotation)))

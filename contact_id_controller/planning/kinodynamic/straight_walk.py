@@ -1,9 +1,8 @@
-"""Footsteps on level ground from where the feet stand to a goal: straight there, turning on the way.
+"""Footsteps on level ground from the present stance to a goal: in a straight line, turning on the way.
 
-One foot after the other, the one on the side of the goal first, each to its place in the nominal
-stance around a middle that moves from where the feet are to the goal. Forwards the middle goes on
-with each step, so that feet pass each other; sideways and in turning once in a round of all feet, so
-that they do not.
+One foot after the other, the one on the side of the goal first, each to its place in the nominal stance around a
+middle that moves from the feet's present one to the goal. Forwards the middle advances with each step, so that feet
+pass each other; sideways and in turning once in a round of all feet, so that they do not.
 """
 
 from __future__ import annotations
@@ -41,15 +40,15 @@ def straight_footsteps(
     stride_m: float,
     turn_rad: float = STEP_TURN_RAD,
 ) -> tuple[Foothold, ...]:
-    """Footholds in the order in which they are made; none where the robot is at the goal.
+    """Footholds in the order in which they are made; none if the robot is at the goal.
 
     Args:
         soles: of all feet.
-        stance: where they stand now.
-        nominal: where they stand around each other, looking along x; from `standing_start`.
+        stance: present footholds.
+        nominal: footholds of the nominal stance, heading along x; from `standing_start`.
         goal: x, y, m, of the middle of the feet, and heading, rad, world frame.
         stride_m: longest way of a foot in one step.
-        turn_rad: farthest turn of a foot in one step.
+        turn_rad: largest turn of a foot in one step.
 
     Raises:
         ConfigurationError: a goal that is not finite or too far, a stride or a turn of 0, feet that
@@ -77,7 +76,7 @@ def straight_footsteps(
 
 
 class _Walk:
-    """Where a walk begins, in terms of the nominal stance.
+    """Start of a walk in terms of the nominal stance.
 
     Attributes:
         middle: (3,) of the feet, m.  heading: rad.  radius_m: of the stance.
@@ -104,7 +103,7 @@ class _Walk:
             self.heading = float(np.angle(np.sum(other * one.conj())))
 
     def in_rounds(self, count: int, way: np.ndarray, turn: float) -> tuple[Foothold, ...] | None:
-        """The footholds of a walk in which each foot steps ``count`` times; None: feet collide."""
+        """Footholds of a walk in which each foot makes ``count`` steps; None if feet would collide."""
         here, made = dict(self._stance), []
         along = _turned(self.heading)[:2, 0]
         forwards = along * (along @ way)
@@ -124,7 +123,7 @@ class _Walk:
         return tuple(made)
 
     def _order(self, way: np.ndarray, turn: float) -> list[str]:
-        """The feet, the one on the side of the goal first."""
+        """Order of the feet, that on the side of the goal first."""
         aside = way @ _turned(self.heading)[:2, 1] + turn * self.radius_m
         if abs(aside) < SAME_PLACE_M:
             return list(self._around)

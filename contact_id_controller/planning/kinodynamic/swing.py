@@ -39,7 +39,7 @@ class FootMotion(NamedTuple):
     Attributes:
         positions: (p, f, 3) m.  rotations: (p, f, 3, 3) foot to world.
         velocities: (p, f, 3) m/s.  spins: (p, f, 3) rad/s.
-        standing: (p, f) bool; the times of lift-off and touchdown count as standing.
+        standing: (p, f) bool, in contact; lift-off and touchdown times count as contact.
     """
 
     positions: np.ndarray
@@ -51,10 +51,10 @@ class FootMotion(NamedTuple):
 
 @dataclass(frozen=True)
 class Swing:
-    """Way of one foot from a foothold to the next.
+    """Swing of one foot from a foothold to the next.
 
     Attributes:
-        start, target: where it stands before and after.
+        start, target: footholds before and after.
         lift_s, land_s: from the plan's start.
         up: (3,) unit vector against gravity.
     """
@@ -67,16 +67,16 @@ class Swing:
 
     @property
     def duration_s(self) -> float:
-        """Time aloft."""
+        """Duration of the swing, s."""
         return self.land_s - self.lift_s
 
     @staticmethod
     def bump(u: np.ndarray) -> np.ndarray:
-        """b(u), 0 to 1: how much of the swing's height is reached."""
+        """b(u), 0 to 1: share of the swing's height that is reached."""
         return 64.0 * (u * (1.0 - u)) ** 3
 
     def at(self, since_s: np.ndarray, height_m: float) -> tuple[np.ndarray, ...]:
-        """Position, rotation, velocity and spin, (p, ...), at times since lift-off."""
+        """Position (p, 3), rotation (p, 3, 3), velocity and spin (p, 3), world, at times (p,), s, since lift-off."""
         start, target, up = self.start, self.target, self.up
         u = since_s / self.duration_s
         step, rate = _step(u)
@@ -98,10 +98,10 @@ class Swing:
 
 
 def swings_of(plan: ContactPlan, foot: str, up: ArrayLike = UP) -> list[Swing]:
-    """The swings of a foot, in order of time.
+    """Swings of a foot, in order of time.
 
     Raises:
-        ContactPlanError: a foot that is aloft at the beginning or at the end of the plan.
+        ContactPlanError: a foot without contact at the beginning or at the end of the plan.
     """
     up = np.asarray(up, dtype=float)
     return [
@@ -116,17 +116,17 @@ def foot_motion(
     height_m: float | Sequence[Sequence[float]],
     up: ArrayLike = UP,
 ) -> FootMotion:
-    """Where each foot is, in the order of ``plan.soles``, at times (p,) from the plan's start.
+    """Motion of all feet, in the order of ``plan.soles``, at times (p,) from the plan's start.
 
     Args:
-        plan: its footholds are kept exactly.
-        times_s: before the first lift-off and after the last touchdown feet stand.
-        height_m: of the middle of a swing above the way from foothold to foothold: of all, or a row for each
+        plan: its footholds are met exactly.
+        times_s: before the first lift-off and after the last touchdown feet are in contact.
+        height_m: of the middle of a swing above the way from foothold to foothold: one for all, or a row for each
             sole with one for each of its swings (``clearance.swing_heights``).
         up: unit vector against gravity.
 
     Raises:
-        ContactPlanError: a foot that is aloft at the beginning or at the end of the plan.
+        ContactPlanError: a foot without contact at the beginning or at the end of the plan.
     """
     times = np.asarray(times_s, dtype=float)
     count, feet = len(times), len(plan.soles)
@@ -152,7 +152,7 @@ def foot_motion(
 
 
 def _stances(plan: ContactPlan, foot: str) -> list[tuple[float, float, Foothold]]:
-    """(begin, end, foothold) of each time for which the foot stands; the first and last for ever."""
+    """(begin, end, foothold) of each contact of the foot, s; the first begins at -inf and the last ends at inf."""
     stances: list[tuple[float, float, Foothold]] = []
     ends = plan.boundaries_s
     for number, phase in enumerate(plan.phases):

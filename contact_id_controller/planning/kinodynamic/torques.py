@@ -1,4 +1,4 @@
-"""Joint torques of a planned motion under its planned forces, and what of the motion they do not explain."""
+"""Joint torques of a planned motion under its planned forces, and the remaining wrench at the base."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PlannedTorques(NamedTuple):
 
     Attributes:
         times_s: (p,).  torques: (p, na) N m.
-        unexplained: (p, 6) N and N m, what the base lacks: force, and moment about its origin.
+        unexplained: (p, 6) N and N m, residual wrench at the base: force, and moment about its origin.
     """
 
     times_s: np.ndarray
@@ -29,7 +29,7 @@ class PlannedTorques(NamedTuple):
 def planned_torques(
     robot: RobotModel, fine: FineMotion, momentum: MomentumPlan, parts: int
 ) -> PlannedTorques:
-    """Inverse dynamics of the finer motion: ``M a + h - J' f``, with the forces of each interval."""
+    """Inverse dynamics of the fine motion: ``M a + h - J' f``, with the forces of each interval."""
     model, data = robot.model, robot.data
     contacts, soles = momentum.problem.contacts, momentum.problem.contact_plan.soles
     frames = [robot.frame_id(sole.frame) for sole in soles]

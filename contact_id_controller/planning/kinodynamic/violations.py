@@ -1,4 +1,4 @@
-"""Planned motions that the robot cannot make: which phase, which foot or joint, what is missing."""
+"""Refusal of planned motions beyond the robot's limits, with phase, foot or joint, and the limit exceeded."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MISSED = 1e-5
 
 
 def refuse_missed(plan: ContactPlan, fine: FineMotion) -> None:
-    """Return for a motion whose feet are where they belong.
+    """Raise if a foot is off its path.
 
     Raises:
-        InfeasiblePlanError: a foot cannot get there with the CoM where the forces want it.
+        InfeasiblePlanError: a foot cannot reach its path with the CoM on that of the forces.
     """
     missed = fine.misses.max(axis=1) > MISSED
     if not missed.any():
@@ -39,7 +39,7 @@ def refuse_missed(plan: ContactPlan, fine: FineMotion) -> None:
 def refuse_beyond_limits(
     robot: RobotModel, plan: ContactPlan, fine: FineMotion, torques: PlannedTorques
 ) -> None:
-    """Return for a motion within the limits of the robot's description.
+    """Raise if a motion exceeds the limits of the robot's description.
 
     Raises:
         InfeasiblePlanError: a joint beyond its range, its speed or its torque.
@@ -63,7 +63,7 @@ def refuse_beyond_limits(
 
 
 def phase_at(plan: ContactPlan, time_s: float) -> int:
-    """The phase at a time from the plan's start."""
+    """Index of the phase at a time from the plan's start."""
     number = int(np.searchsorted(plan.boundaries_s, time_s, side="right")) - 1
     return min(number, len(plan.phases) - 1)
 
@@ -78,10 +78,10 @@ def _refuse(
     bound: np.ndarray,
     outwards: Any,
 ) -> None:
-    """InfeasiblePlanError at the worst value beyond a bound.
+    """Raise InfeasiblePlanError for the worst value beyond a bound.
 
     Args:
-        values: (points, na).  bound: (na,) or alike.  outwards: 1 above an upper bound is worse, -1 below a lower.
+        values: (points, na).  bound: (na,) or broadcastable.  outwards: 1 for an upper bound, -1 for a lower one.
     """
     with np.errstate(invalid="ignore"):  # a joint without bounds
         beyond = np.nan_to_num(outwards * (values - bound), nan=-np.inf, neginf=-np.inf)

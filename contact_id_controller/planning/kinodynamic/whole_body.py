@@ -35,10 +35,10 @@ SMALLEST_DAMPING, LARGEST_DAMPING, FIRST_DAMPING = 1e-5, 1e7, 1e-2
 
 
 class MotionWeights(NamedTuple):
-    """What a deviation costs per second of it.
+    """Costs of deviations, per second.
 
     Attributes:
-        com: 1/m^2.  standing: of standing feet, 1/m^2 and 1/rad^2.  swinging: of feet aloft.
+        com: 1/m^2.  standing: of feet in contact, 1/m^2 and 1/rad^2.  swinging: of swinging feet.
         spin: of k / M, s^2/m^4.  velocity: of all coordinates, s^2/rad^2.
         attitude: of the base from the posture's, 1/rad^2.  legs: of joints that carry a foot.
         others: of all other joints, 1/rad^2.  limits: beyond the joint limits, 1/rad^2.
@@ -61,7 +61,7 @@ DEFAULT_WEIGHTS = MotionWeights()
 
 @dataclass(frozen=True)
 class MotionProblem:
-    """What the motion of the whole body shall follow.
+    """References and weights of the whole-body motion.
 
     Attributes:
         robot: with a floating base.
@@ -71,10 +71,10 @@ class MotionProblem:
         com: (T + 1, 3) m.
         angular_momentum: (T + 1, 3) kg m2/s about the CoM, world axes; row t + 1 that of the middle
             of interval [t, t + 1].
-        posture: (T + 1, nq) configurations to stay close to; the first is where the robot is.
-        weights: see there.
-        limit_margin: the motion stays this far inside the joint limits, rad or m.
-        start_velocity: (nv,) of the robot where it is; None: it rests.
+        posture: (T + 1, nq) regularisation configurations; the first is the robot's.
+        weights: of the cost.
+        limit_margin: distance kept from the joint limits, rad or m.
+        start_velocity: (nv,) at the first knot; None: at rest.
     """
 
     robot: RobotModel
@@ -97,14 +97,14 @@ class MotionProblem:
 
 @dataclass(frozen=True)
 class WholeBodyMotion:
-    """Motion at the knots, and how far it is from what it should follow.
+    """Solution of a motion problem at the knots.
 
     Attributes:
-        problem: that it solves.
+        problem: that was solved.
         configurations: (T + 1, nq).
         velocities: (T + 1, nv); row t + 1 that of interval [t, t + 1], row 0 that of the start.
         com: (T + 1, 3) m.  angular_momentum: (T + 1, 3) kg m2/s; rows as `velocities`.
-        cost: reached.  iterations: taken.  converged: the last step was small.
+        cost: of the solution.  iterations: taken.  converged: the last step was small.
     """
 
     problem: MotionProblem
@@ -118,7 +118,7 @@ class WholeBodyMotion:
 
     @property
     def accelerations(self) -> np.ndarray:
-        """Change of velocity from interval to interval at each knot but the last, (T, nv)."""
+        """Difference quotients of the intervals' velocities at each knot but the last, (T, nv)."""
         return np.diff(self.velocities, axis=0) / self.problem.time_step_s
 
     @property
@@ -131,7 +131,7 @@ class WholeBodyMotion:
         """Largest deviations at the knots, SI units.
 
         com (m), angular_momentum (kg m2/s), standing_position (m), standing_rotation (rad),
-        position_limit (rad or m beyond; negative: within), speed_limit (part of it that is used).
+        position_limit (rad or m beyond; negative: within), speed_limit (share of it that is used).
         """
         problem, robot = self.problem, self.problem.robot
         position, rotation = foot_errors(problem, self.configurations)
@@ -157,11 +157,10 @@ def solve_motion(
     max_iterations: int = 30,
     tolerance: float = 1e-3,
 ) -> WholeBodyMotion:
-    """The motion that minimises the problem's cost, from ``start`` (T + 1, nq) or from its posture.
+    """Minimise the problem's cost from the initial guess ``start`` (T + 1, nq), None: from its posture.
 
-    A step that does not lower the cost is not taken, the next one is damped more. Ends when a step
-    promises to lower the cost by less than ``tolerance`` of it. Whether feet reach their places is
-    judged by the motion's `residuals`.
+    A step that does not lower the cost is rejected and the damping raised. Ends when a step promises to lower the cost
+    by less than ``tolerance`` of it. Whether feet reach their paths shows in the motion's `residuals`.
     """
     robot = problem.robot
     q = np.array(problem.posture if start is None else start)
@@ -195,7 +194,7 @@ def solve_motion(
 
 
 class Linearisation(NamedTuple):
-    """Cost, its gradient and Gauss-Newton Hessian at a motion; what it computed on the way.
+    """Cost, its gradient and Gauss-Newton Hessian at a motion, with intermediate results.
 
     Attributes:
         cost: 1/2 the sum of squares.  gradient: (T + 1, nv).
@@ -249,7 +248,7 @@ def linearise(problem: MotionProblem, q: np.ndarray) -> Linearisation:
 
 
 def _newton_step(at: Linearisation, damping: float) -> np.ndarray | None:
-    """Step (T + 1, nv) that leaves the first knot where it is; None: more damping is needed."""
+    """Damped Newton step (T + 1, nv), zero at the first knot; None: not positive definite, raise the damping."""
     diagonal, lower, step = at.diagonal.copy(), at.lower.copy(), -at.gradient
     every = np.arange(diagonal.shape[1])
     diagonal[:, every, every] += damping
@@ -334,7 +333,7 @@ def _intervals(problem: MotionProblem, q: np.ndarray) -> tuple[Any, ...]:
 def _posture_and_limits(
     problem: MotionProblem, q: np.ndarray, diagonal: np.ndarray, gradient: np.ndarray
 ) -> float:
-    """Their cost; adds their derivatives."""
+    """Add, in place, the derivatives of posture and limit costs to diagonal and gradient; returns the cost."""
     robot, dt, weights = problem.robot, problem.time_step_s, problem.weights
     away = np.array([pin.difference(robot.model, *pair) for pair in zip(problem.posture, q)])
     weight = posture_weights(problem) * dt
@@ -352,7 +351,7 @@ def _posture_and_limits(
 
 
 def posture_weights(problem: MotionProblem) -> np.ndarray:
-    """Of each velocity coordinate (nv,): the base's place is free, legs nearly so."""
+    """Posture weight of each velocity coordinate (nv,), 1/rad^2; 0 for the base's position."""
     robot, weights = problem.robot, problem.weights
     values = np.where(carrying(robot, problem.frames), weights.legs, weights.others)
     values[:BASE] = [0.0] * 3 + [weights.attitude] * 3
