@@ -1,4 +1,4 @@
-"""The command ``contact_id``: its subcommands, their exit codes, and refusals of one line."""
+"""The command ``contact_id``: its subcommands, their exit codes, and error messages of one line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CODES = textwrap.fill(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code; errors of input are one line."""
+    """Run the command line and exit with its code; input errors are reported in one line."""
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 

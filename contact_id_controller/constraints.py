@@ -1,7 +1,6 @@
 """Bilateral constraints of forward problems: closed kinematic loops, pins, welds, gears, locks.
 
-Each gives rows of velocity, K v, the error of the configuration (whose time derivative K v is) and
-the drift Kdot v, by Pinocchio.
+Each gives velocity rows K, the position error (whose time derivative is K v) and the drift Kdot v, by Pinocchio.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ class Rows(NamedTuple):
 
 
 class Constraint(Protocol):
-    """What a bilateral constraint provides."""
+    """Interface of a bilateral constraint."""
 
     def rows(
         self, robot: RobotModel, data: Any, q: NDArray[np.float64], v: NDArray[np.float64]
     ) -> Rows:
-        """Its rows at q, v; ``data``: Pinocchio's, with placements, Jacobians and drifts of that state."""
+        """Rows at q (nq,), v (nv,); ``data``: Pinocchio's, with placements, Jacobians and drifts of that state."""
 
 
 class Pin(NamedTuple):
@@ -65,7 +64,7 @@ class Weld(NamedTuple):
     def rows(
         self, robot: RobotModel, data: Any, q: NDArray[np.float64], v: NDArray[np.float64]
     ) -> Rows:
-        """Six rows: relative linear and angular velocity of the two frames, errors m and rad, world axes."""
+        """Six rows: relative linear and angular velocity of the two frames; errors m and rad, world axes."""
         wanted = (
             pin.SE3.Identity()
             if self.placement is None
@@ -105,7 +104,7 @@ class Coupling(NamedTuple):
 
         Raises:
             ConfigurationError: not one ratio a joint.
-            UnknownJointError: no such joint, or one with several freedoms or without end.
+            UnknownJointError: no such joint, or one of several degrees of freedom or of unlimited rotation.
         """
         ratios = (
             np.ones(len(self.joints)) if self.ratios is None else np.asarray(self.ratios, float)

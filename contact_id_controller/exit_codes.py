@@ -1,6 +1,6 @@
 """Exit codes of ``contact_id``.
 
-Code 1 means that a robot fell, and nothing else.
+Code 1 always means that a robot fell.
 """
 
 DONE = 0

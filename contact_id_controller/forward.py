@@ -62,7 +62,7 @@ class ForwardProblem(Problem):
         return object.__new__(cls)
 
     def __init__(self, problem: Problem, rows: ArrayLike | None = None, target: ArrayLike = ()):
-        """The problem with the rows (m, nv) v+ = target (m,) projected out; redundant ones are welcome.
+        """Project rows (m, nv) v+ = target (m,) out of a problem; rows may be redundant.
 
         Raises:
             ConfigurationError: a problem that has rows already; give all of them at once.
@@ -109,7 +109,7 @@ def build_forward_problem(
     external_forces: ArrayLike | None = None,
     **how: Unpack[How],
 ) -> ForwardProblem:
-    """What given torques do to the robot within one period; any model's ``solve`` answers.
+    """Build the problem of the motion under given torques in one period, for any model's ``solve``.
 
     The solution's ``velocity`` is v+, its ``torques`` are empty.
 
@@ -118,12 +118,12 @@ def build_forward_problem(
         torques: (na,) N·m in ``robot.joint_names`` order.
         contacts, period: as for ``build_problem``.
         constraints: ``Pin``, ``Weld``, ``Coupling``, or any object with their method ``rows``.
-        constraint_gain: share in [0, 1] of a constraint's position error undone within one period;
-            velocity errors are undone wholly.
+        constraint_gain: share in [0, 1] of a constraint's position error that is corrected within one period;
+            velocity errors are corrected completely.
         external_forces: (nv,) generalized forces, N and N·m.
         how: as for ``build_problem``; but ``velocity_product_term``, which keeps dt Jdot v and dt Kdot v, is
-            off by default: contacts and constraints then hold with frozen Jacobians, as a time stepper of
-            first order wants it.
+            off by default: contacts and constraints then hold with constant Jacobians, as in time stepping of
+            first order.
 
     Raises:
         StateError, ConfigurationError, UnknownFrameError, UnknownJointError: as for
@@ -157,7 +157,7 @@ def build_forward_problem(
 
 
 def free_robot(robot: RobotModel) -> RobotModel:
-    """The same multi-body with no coordinate under control; made once a robot."""
+    """The same multi-body without actuated coordinates; cached for each robot."""
     free = _FREE_ROBOTS.get(robot)
     if free is None:
         free = _FREE_ROBOTS[robot] = RobotModel(robot.model, [])
@@ -167,7 +167,7 @@ def free_robot(robot: RobotModel) -> RobotModel:
 def constraint_forces(solution: Solution) -> NDArray[np.float64]:
     """Forces (m,) of the bilateral constraints, N or N·m along their rows.
 
-    Of redundant rows the forces are not unique; these are the smallest.
+    Forces of redundant rows are not unique; these have the least norm.
 
     Raises:
         ConfigurationError: the solution of another problem than ``build_forward_problem`` gives.

@@ -13,7 +13,7 @@ GJK_STEPS = 1000
 
 
 class Closest(NamedTuple):
-    """Where two solids are nearest, world frame.
+    """Closest points of two solids, world frame.
 
     gap: signed distance, m, negative when they overlap; a point (3,) on the surface of each; the unit
     normal (3,) from the second to the first.
@@ -28,7 +28,7 @@ class Closest(NamedTuple):
 def closest(first: Any, first_pose: pin.SE3, second: Any, second_pose: pin.SE3) -> Closest:
     """Closest points of two solids, or of a solid and a half-space, at world poses.
 
-    When they overlap the gap is minus the shortest way apart, along the normal.
+    When they overlap the gap is minus the shortest separating translation, along the normal.
     """
     request, result = _REQUEST, coal.DistanceResult()
     gap = coal.distance(

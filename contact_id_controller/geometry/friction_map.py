@@ -12,8 +12,8 @@ TILE = 1024  # patches along each axis after which the pattern repeats
 class FrictionMap:
     """Friction coefficients of square patches of ground, each uniform in [lowest, highest].
 
-    Patches are no larger than a step is long, so that each landing of a foot meets a new draw, and
-    foot, simulator and controller can all ask for the same place.
+    They depend on the place and the seed only, so simulator and controller can evaluate the same map; patches smaller
+    than a step give each landing another coefficient.
 
     Args:
         lowest, highest: coefficients.

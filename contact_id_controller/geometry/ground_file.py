@@ -1,4 +1,4 @@
-"""Uneven ground written down in YAML: boxes on a floor, or a grid of heights."""
+"""Uneven ground from YAML files: boxes on a floor, or a grid of heights."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ OF_GRID = ("x_m", "y_m", "heights_m")
 
 
 def read_ground(location: str | Path) -> HeightField:
-    """The height field of a ground file: a path, or ``package://`` as for a URDF.
+    """Read the height field of a ground file: a path, or ``package://`` as for a URDF.
 
     Either ``boxes``, each with ``size_m`` (length, width, height), ``top_m`` (x, y, z of the middle
     of its upper face) and ``turned_deg`` (roll, pitch, yaw; 0 unless given), standing on a floor at
-    ``floor_m`` (0) that reaches ``margin_m`` (2) beyond them, drawn on a grid of ``cell_m`` (0.01):
+    ``floor_m`` (0) that reaches ``margin_m`` (2) beyond them, on a grid of ``cell_m`` (0.01):
     upper faces are exact, sides lean by one cell. Or ``x_m`` (nx), ``y_m`` (ny) and ``heights_m``
     (nx rows of ny), as for ``HeightField``.
 
     Raises:
-        ConfigurationError: no such file, not YAML, or not such a ground; the line names what is wrong.
+        ConfigurationError: no such file, not YAML, or not such a ground; the message names the entry.
     """
     try:
         path = resolve_urdf(location)
@@ -47,12 +47,12 @@ def read_ground(location: str | Path) -> HeightField:
 
 @lru_cache(maxsize=4)
 def _read(path: Path, _modified_ns: int) -> HeightField:
-    """Every node of a process, and every change of its parameters, asks for the same ground."""
+    """Read a file; cached by path and modification time, as all nodes of a process use the same ground."""
     return ground_of(read_yaml(path))
 
 
 def ground_of(content: Any) -> HeightField:
-    """The height field of what stands in a ground file.
+    """Height field of a ground file's content.
 
     Raises:
         ConfigurationError: see ``read_ground``.
@@ -72,7 +72,7 @@ def ground_of(content: Any) -> HeightField:
 
 
 def _of_boxes(content: Mapping[str, Any]) -> HeightField:
-    """The height field under which boxes lie: a grid of ``cell_m`` raised to the highest top over each point."""
+    """Height field of boxes: a grid of ``cell_m`` raised to the highest top over each point."""
     boxes = content["boxes"]
     if not isinstance(boxes, list) or not boxes:
         raise ConfigurationError("'boxes' must be a list of boxes")
@@ -100,7 +100,7 @@ def _of_boxes(content: Mapping[str, Any]) -> HeightField:
 
 
 def _box(values: Any, number: int) -> tuple[pin.SE3, np.ndarray]:
-    """Pose of a box's centre, and half its edges (3,), m."""
+    """Pose of a box's centre, and its half edges (3,), m."""
     what = f"box {number}"
     if not isinstance(values, Mapping):
         raise ConfigurationError(f"{what} is {values!r}, must have {choices(OF_BOX)}")
@@ -123,7 +123,7 @@ def _corners(placement: pin.SE3, half: np.ndarray) -> np.ndarray:
 def _raise_by_box(
     heights: np.ndarray, x: np.ndarray, y: np.ndarray, placement: pin.SE3, half: np.ndarray
 ) -> None:
-    """Heights (nx, ny) raised to where vertical lines leave a box."""
+    """Raise heights (nx, ny), in place, to where vertical lines leave a box."""
     corners = _corners(placement, half)
     i0, j0 = (np.searchsorted(grid, corners[:, k].min()) for k, grid in enumerate((x, y)))
     i1, j1 = (np.searchsorted(grid, corners[:, k].max(), "right") for k, grid in enumerate((x, y)))

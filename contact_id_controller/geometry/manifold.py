@@ -1,4 +1,4 @@
-"""Where two solids touch, or are about to: several points when faces or edges lie on each other.
+"""Contact points of two solids within a distance: several if faces or edges are in contact.
 
 coal gives the closest points and the normal. When the normal is that of a face, this face is the
 reference: the other solid's feature most opposite to it is clipped against its outline (seen along
@@ -9,8 +9,8 @@ features that make it, so that it keeps its name while it slides:
     ("e", i, k, j, l)     edge i-k of the first crossing edge j-l of the second
     ("c",)                the closest points, where no face or edge is involved
 
-A point within a slanted capsule's length is taken on the ball there, which lies inside the capsule
-by radius (1 / cos(slant) - 1) at most; its ends are exact.
+A point within a slanted capsule's length is taken on a ball inside the capsule, too deep by
+radius (1 / cos(slant) - 1) at most; its ends are exact.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def contact_points(
 
 
 def single(nearest: Closest) -> ContactPoint:
-    """The closest points as a contact."""
+    """Contact of the closest points alone."""
     return ContactPoint(nearest.first, nearest.normal, nearest.gap, ("c",))
 
 

@@ -41,14 +41,14 @@ class Surface(NamedTuple):
 
 
 class Scene:
-    """Finds contacts; they are named (frame, body, other, body of other, feature...).
+    """Contacts of bodies with surfaces and with each other, named (frame, body, other, body of other, feature...).
 
     Args:
         bodies: solids on the robot's frames (objects' frames included).
-        surfaces: the environment; every body is held against every surface.
-        pairs: pairs of frames whose bodies are held against each other.
+        surfaces: the environment; every body is checked against every surface.
+        pairs: pairs of frames whose bodies are checked against each other.
         friction: coefficient, or a mapping from (frame, other name) to one (key None: all others).
-        anticipation_m: contacts are given from this distance on, before they touch.
+        anticipation_m: largest gap of a contact.
 
     Raises:
         UnknownFrameError, ConfigurationError: names that do not exist or exist twice.
@@ -208,7 +208,7 @@ def _place(surface: Any) -> tuple[Any, pin.SE3]:
 
 
 def _unique(identities: Sequence[Any]) -> tuple[Any, ...]:
-    """Number what two places of one feature pair would name alike."""
+    """Number identities that occur several times, as when one pair of features touches at two places."""
     count, names = {}, []
     for identity in identities:
         count[identity] = count.get(identity, -1) + 1

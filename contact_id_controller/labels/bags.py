@@ -34,13 +34,13 @@ class _State(NamedTuple):
 
 
 class BagMotion:
-    """The states in a bag, a row for each JointState; ``v`` where these carry velocities.
+    """States in a bag, a row for each JointState, with ``v`` if these carry velocities.
 
-    A robot with a floating base is placed by the odometry around the state's stamp; where there is
-    none, or only one with a long gap, its configuration is not a number.
+    The base of a floating robot is interpolated between the odometry messages around the state's stamp; without them,
+    or with more than ``longest_gap_s`` between them, its configuration is NaN.
 
     Attributes:
-        unread: messages so far that do not fit their type, or lack a joint; left out.
+        unread: number of messages so far that do not fit their type, or lack a joint; they are skipped.
 
     Raises:
         RecordError: no bag, one that cannot be read, or one without joint states or odometry.
@@ -87,7 +87,7 @@ class BagMotion:
             yield self._piece(rows, bool(moving))
 
     def _messages(self) -> Iterator[tuple[bool, Any]]:
-        """Whether it is a state, and the message, in the order of the bag."""
+        """Yield (whether it is a JointState, message) in the order of the bag."""
         with self._reading() as reader:
             wanted = [each for each in reader.connections if each.topic in self._topics]
             for connection, _, data in reader.messages(wanted):
@@ -106,7 +106,7 @@ class BagMotion:
                 yield state, none
 
     def _based(self) -> Iterator[tuple[_State, np.ndarray]]:
-        """States with the base at their time; they wait until odometry has come as far."""
+        """Yield states with the base at their time; each is held until an odometry message at or after it is read."""
         unknown = np.full(BASE_NUMBERS, np.nan)
         waiting: deque[_State] = deque()
         last: tuple[float, np.ndarray] | None = None
@@ -158,7 +158,7 @@ class BagMotion:
         )
 
     def _piece(self, rows: list[tuple[_State, np.ndarray]], moving: bool) -> dict[str, np.ndarray]:
-        """The rows; with ``v`` where the first message of the bag had velocities."""
+        """Arrays of the rows; with ``v`` if the first message of the bag had velocities."""
         robot = self._how.robot
         q = np.tile(robot.neutral(), (len(rows), 1))
         robot.put_joints(q, [state.position for state, _ in rows])
@@ -178,7 +178,7 @@ class BagMotion:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[Reader]:
-        """The open bag. What damaged ones make the readers of two formats and sqlite raise is one line."""
+        """Open the bag; turn any error of its readers into a RecordError of one line."""
         try:
             with Reader(self.path) as reader:
                 yield reader
@@ -200,7 +200,7 @@ def _base(message: Any) -> np.ndarray:
 
 
 def _between(first: np.ndarray, second: np.ndarray, share: float) -> np.ndarray:
-    """The base at a share of the way: along a line, and the shorter arc of its rotations."""
+    """Interpolate the base (13,): linearly, its quaternion along the shorter arc."""
     base = (1.0 - share) * first + share * second
     a, b = first[3:7], second[3:7]
     cosine = float(a @ b)

@@ -1,4 +1,4 @@
-"""Motions labelled by all cores of a machine or by a Dask cluster; what is labelled is not labelled again."""
+"""Labelling of many motions in parallel, on this machine or a Dask cluster; existing labels are kept."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ Labels = dict[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Labelled:
-    """What came of a motion.
+    """Result of one motion.
 
     Attributes:
         path: of the motion.  folder: of its labels.
         frames: labelled now or before.  counts: status -> frames.
         found: frames that were labelled before.
-        unlabelled: why chunks have no labels, by their first frames; the next run tries them again.
+        unlabelled: first frame of each chunk without labels -> reason; the next run tries them again.
         unread: messages of a bag that do not fit their type.
         announced: frames that the file announces.
-        wall_s: time that it took now.
+        wall_s: time of this run.
     """
 
     path: Path
@@ -78,16 +78,16 @@ class Labelled:
 
     @property
     def failed(self) -> int:
-        """Frames without a certified answer."""
+        """Frames without a certified solution."""
         return sum(count for status, count in self.counts.items() if status not in WELL)
 
 
 @dataclasses.dataclass(frozen=True)
 class Workers:
-    """Who labels.
+    """Processes that label.
 
     jobs: processes on this machine; 1: this one.  cluster: address of a Dask scheduler, whose workers
-    do it instead.
+    are used instead.
     """
 
     jobs: int = 1
@@ -96,7 +96,7 @@ class Workers:
     def label(
         self, labeller: Labeller, folder: LabelFolder, blocks: Iterator[MotionBlock]
     ) -> Generator[tuple[MotionBlock, str], None, None]:
-        """Label blocks into a folder; each with the reason why it has no labels, in any order; empty: it has.
+        """Label blocks into a folder; yields each block, in any order, with an error message, empty if it has labels.
 
         Raises:
             MissingExtraError, RunError: see ``runs.worker_pool.cluster_executor``.
@@ -126,7 +126,7 @@ class Workers:
 
 
 class _Here(Executor):
-    """Calls at once, in this process."""
+    """Executor that runs each call at once, in this process."""
 
     def submit(self, function: Callable[..., Any], /, *values: Any, **named: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -138,10 +138,10 @@ class _Here(Executor):
 
 
 def label_packed(data: bytes, block: MotionBlock) -> Labels | None:
-    """In a worker, which keeps what it unpacked last: save the labels of a block, or return them.
+    """Label a block in a worker process; saves the labels or, without a folder, returns them.
 
-    data: pickle of the ``Labeller``, which then needs none of the files of its settings, and of the
-    ``LabelFolder`` or None. What a worker writes itself need not go through the process that hands out blocks.
+    data: pickle of the ``Labeller``, so that the worker needs none of the files of its settings, and of the
+    ``LabelFolder`` or None. The last one unpacked is cached. Saving here avoids sending labels between processes.
     """
     labeller, folder = _unpacked(data)
     labels = labeller.label(block)
@@ -169,20 +169,20 @@ def label_files(
 ) -> Iterator[Labelled]:
     """Label motions one after the other, each into a folder in ``output`` that is named after its file.
 
-    All of them are looked at before the first one is labelled.
+    All of them are checked before the first one is labelled.
 
     Args:
         paths: .npz, .parquet, or bags.
         labeller: of their robot.
-        output: made where there is none.
-        workers: who does it.
+        output: made if missing.
+        workers: processes that label.
         chunk: frames of a chunk's file.
         namespace: of the topics of bags that hold several robots.
-        progress: called with the motion and the number of its frames that are done, as they come.
+        progress: called with the motion and the number of its frames that are done.
 
     Raises:
         ContactIdError: a motion that cannot be read or does not fit the robot, or labels in the
-            output that were made otherwise.
+            output that were made with other settings.
     """
     if not chunk >= 1:
         raise ConfigurationError(f"chunk must be 1 or more, got {chunk}")
@@ -217,7 +217,7 @@ def _label(
     chunk: int,
     progress: Callable[[MotionFile, int], Any],
 ) -> Labelled:
-    """Label what of one motion has no label yet, block by block, and write the failures; counts by status."""
+    """Label the blocks of one motion that have no labels yet, and write the list of failures."""
     begun = time.perf_counter()
     done = found = 0
 
@@ -257,7 +257,7 @@ def _label(
 
 
 def write_failures(folder: Path) -> dict[str, int]:
-    """List the frames without a certified answer in `FAILED`; how many frames have which status.
+    """List the frames without a certified solution in `FAILED`; returns status -> number of frames.
 
     Raises:
         RecordError: labels that cannot be read, or a list that cannot be written.
@@ -281,7 +281,7 @@ def write_failures(folder: Path) -> dict[str, int]:
 
 
 def _facts(motion: MotionFile, labeller: Labeller, chunk: int) -> Mapping[str, Any]:
-    """What labels depend on."""
+    """Everything that labels depend on: settings, file and chunk size, as values that JSON knows."""
     settings = labeller.settings
     return {
         "motion": _identity(motion.path),

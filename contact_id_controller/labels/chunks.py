@@ -1,8 +1,7 @@
-"""The labels of one motion on disk: a folder with a manifest and a file for each chunk of frames.
+"""Labels of one motion on disk: a folder with a manifest and a file for each chunk of frames.
 
-A chunk's file appears whole or not at all, and is never written again: what ends in the middle goes on where
-it was, and nothing is labelled twice or left out. Each holds a checksum of its arrays and of what they depend on:
-one that is damaged, changed or of another folder is labelled again.
+A chunk's file is written atomically and never again, so an interrupted run resumes where it stopped. Each holds a
+checksum of its arrays and of what they depend on: one that is damaged, changed or of another folder is labelled again.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ _CHUNK = "chunk_{:012d}.npz"
 
 
 class LabelFolder:
-    """The labels of a motion.
+    """Folder of the labels of a motion.
 
     Args:
-        folder: made where there is none.
+        folder: made if missing.
         facts: what the labels depend on, values that JSON knows; other labels are not mixed with these.
 
     Raises:
-        RecordError: the folder cannot be written to, or holds labels made otherwise.
+        RecordError: the folder cannot be written to, or holds labels that depend on other facts.
     """
 
     def __init__(self, folder: Path, facts: Mapping[str, Any]) -> None:
@@ -76,7 +75,7 @@ class LabelFolder:
         return self.folder / _CHUNK.format(first)
 
     def has(self, block: MotionBlock) -> bool:
-        """Whether the labels of these frames are there, as they were saved."""
+        """Whether valid labels of these frames exist."""
         try:
             labels = _read(self.path(block.first), self._facts)
         except RecordError:
@@ -85,7 +84,7 @@ class LabelFolder:
         return bool(len(frames) == block.count and frames[0] == block.first)
 
     def save(self, first: int, labels: Mapping[str, np.ndarray]) -> None:
-        """Keep the labels of a chunk.
+        """Write the labels of a chunk.
 
         Raises:
             RecordError: the file cannot be written.
@@ -93,7 +92,7 @@ class LabelFolder:
         write_arrays(self.path(first), {**labels, CHECKSUM: _checksum(labels, self._facts)})
 
     def finish(self, summary: Mapping[str, Any]) -> None:
-        """Say in the manifest that all frames are labelled, and how.
+        """Mark the folder as complete in the manifest, with a summary.
 
         Raises:
             RecordError: the file cannot be written.
@@ -106,15 +105,14 @@ class LabelFolder:
 
 
 def chunks(folder: Path, names: Collection[str] | None = None) -> Iterator[dict[str, np.ndarray]]:
-    """The labels in a folder, chunk after chunk, in the order of the frames; see ``labeller.LABELS``.
+    """Yield the labels in a folder, chunk after chunk, in the order of the frames; see ``labeller.LABELS``.
 
     Args:
         folder: of one motion.
         names: of the arrays that are read; None: all.
 
     Raises:
-        RecordError: no labels there, or a file that cannot be read, or, where all arrays are read, whose
-            checksum is another one.
+        RecordError: no labels there, or a file that cannot be read, or, when all arrays are read, a wrong checksum.
     """
     folder = Path(folder)
     manifest = _manifest(folder / MANIFEST)
@@ -125,7 +123,7 @@ def chunks(folder: Path, names: Collection[str] | None = None) -> Iterator[dict[
 
 
 def _read(path: Path, facts: Any, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
-    """The arrays of a chunk; without names all but the checksum, which is compared then."""
+    """Read the arrays ``names`` of a chunk; None: all but the checksum, which is verified."""
     try:
         with np.load(path, allow_pickle=False) as file:
             labels = {name: file[name] for name in (file.files if names is None else names)}
@@ -138,7 +136,7 @@ def _read(path: Path, facts: Any, names: Collection[str] | None = None) -> dict[
 
 
 def _checksum(labels: Mapping[str, np.ndarray], facts: Any) -> np.ndarray:
-    """SHA-256 (32,) bytes of arrays with their names, and of what they depend on."""
+    """SHA-256 (32,) of arrays with their names, and of what they depend on."""
     total = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, values in sorted(labels.items()):
         values = np.asarray(values)
@@ -147,7 +145,7 @@ def _checksum(labels: Mapping[str, np.ndarray], facts: Any) -> np.ndarray:
 
 
 def _manifest(path: Path) -> dict[str, Any] | None:
-    """None where there is none."""
+    """Content of the manifest; None if there is none."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

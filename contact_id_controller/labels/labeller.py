@@ -1,4 +1,4 @@
-"""Labels of a block of frames: which feet touch, and the contact model's forces and torques."""
+"""Labels of a block of frames: feet in contact, and the contact model's forces and torques."""
 
 from __future__ import annotations
 
@@ -60,28 +60,27 @@ LONGEST_GAP_S = 0.1
 
 
 class Labeller:
-    """Labels frames of motions of one robot with the model of its settings.
+    """Labels frames of motions of one robot with the contact model of its settings.
 
-    A frame is solved by itself: labels depend neither on the length of the blocks nor on who makes
-    them.
+    Each frame is solved independently: labels depend neither on the size of blocks nor on the process.
 
     Args:
         settings: robot, feet, ground, friction and contact model of a parameter file.
-        contact: which feet touch: GEOMETRY, those within ``contact_gap_m`` of the ground; RECORDED, as
-            the motion states. They count as on the ground, whatever their distance.
-        longest_gap_s: rows further apart in time do not belong together.
-        base: RECORDED, forces and torques bring about the recorded motion of everything, as far as
-            forces in the friction cones can: a contact that is recorded to move is held as by a ground
-            that moves with it. LAW, the base moves as the contact law computes: so are all motions with
-            accelerations of their own, of which no end is recorded.
-        parting_m_s: a foot near the ground that is recorded to part faster does not touch.
+        contact: GEOMETRY: feet within ``contact_gap_m`` of the ground are in contact; RECORDED: those that the
+            motion states, with gap zero.
+        longest_gap_s: no frame spans rows further apart in time.
+        base: RECORDED: forces and torques produce the recorded motion of base and joints, as far as
+            forces in the friction cones can; a contact with recorded velocity is held as by ground that moves
+            with it. LAW: the base moves by the contact law; also used for motions with accelerations of their
+            own, whose next state is not recorded.
+        parting_m_s: a foot near the ground whose recorded separation speed is larger is not in contact.
 
     Attributes:
         robot: of the settings.
 
     Raises:
         UnknownModelError: the model needs measured forces, or is feedback alone.
-        ConfigurationError: a gap that is no time, or settings that do not fit the robot.
+        ConfigurationError: an invalid gap, or settings that do not fit the robot.
     """
 
     def __init__(
@@ -117,7 +116,7 @@ class Labeller:
         return len(self._feet)
 
     def label(self, block: MotionBlock) -> dict[str, np.ndarray]:
-        """The labels of a block's frames, name -> array, a row each; see ``LABELS``."""
+        """Label a block's frames; returns arrays by name with a row for each frame, see ``LABELS``."""
         settings, robot = self.settings, self.robot
         frames = frames_of(block, robot, settings.period_s, self.longest_gap_s)
         ended = ~np.isnan(frames.period_s)
@@ -147,11 +146,11 @@ class Labeller:
         return self._labels(block, frames, contacts, solutions, good, ended | lost)
 
     def _contacts(self, frames: Frames, good: np.ndarray, follows: bool) -> ContactFrames:
-        """Contacts of all frames: places, normals, and which feet touch, by the recording or by distance and speed.
+        """Contacts of all frames: points, normals, and which feet are in contact, as recorded or by distance and speed.
 
         Args:
             good: (m,) bool, frames whose numbers are finite.
-            follows: the base's motion is recorded, so contact points move with it; False: by the contact law.
+            follows: the base's motion is recorded and contact points move with it; False: by the contact law.
         """
         feet, robot = self._feet, self.robot
         count, n = len(good), len(feet)
@@ -198,7 +197,7 @@ class Labeller:
         good: np.ndarray,
         wanted: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """The columns of a block: forces, torques, residuals; NaN, with a reason, in frames without a solution."""
+        """Arrays of a block: forces, torques, residuals; NaN and a status in frames without a solution."""
         robot = self.robot
         answered = good & (solutions.status != STATUSES.index(REFUSED))
         status = np.where(answered, solutions.status, STATUSES.index(REFUSED)).astype(np.uint8)
@@ -238,7 +237,7 @@ class Labeller:
 
 
 def _slip(contacts: ContactFrames, solutions: FrameSolutions) -> np.ndarray:
-    """(m, n) m/s, tangential speed of the contacts that count."""
+    """Tangential speed (m, n), m/s, of the contacts in the problem."""
     speeds, normals = contacts.surface_velocities, contacts.normals
     if speeds is None:
         return solutions.slip_m_s

@@ -1,4 +1,4 @@
-"""What a person sees of labelling: a bar of progress, and a line a motion."""
+"""Progress bar of labelling, and a line of text for each motion."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contact_id_controller.runs.progress import ProgressBar
 
 
 class Progress:
-    """A bar for the motion that is labelled now."""
+    """Progress bar of the current motion."""
 
     def __init__(self) -> None:
         self._bar: ProgressBar | None = None
@@ -20,20 +20,20 @@ class Progress:
         self.close()
 
     def show(self, motion: MotionFile, frames: int) -> None:
-        """So many frames are done."""
+        """Update the bar to this number of frames."""
         if self._bar is None:
             self._bar = ProgressBar(motion.path.name, float(motion.frames), unit="frames")
         self._bar.show(float(frames))
 
     def close(self) -> None:
-        """End the line of the bar, if there is one; the next motion begins another."""
+        """End the bar's line, if there is one; the next motion begins another."""
         if self._bar is not None:
             self._bar.close()
         self._bar = None
 
 
 def summary(labelled: Labelled) -> str:
-    """What came of a motion, in one line."""
+    """Result of a motion in one line."""
     counts = ", ".join(f"{count} {status}" for status, count in labelled.counts.items())
     new = labelled.frames - labelled.found
     pace = f", {new} in {labelled.wall_s:.1f} s" if new else ""

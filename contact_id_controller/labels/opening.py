@@ -1,4 +1,4 @@
-"""Opens the motion in a file, whatever kind of file it is."""
+"""Opens motion files of any supported format."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ NPZ, PARQUET, BAGS = ".npz", ".parquet", (".mcap", ".db3")
 
 
 def open_motion(path: Path, shapes: Shapes, how: BagReading) -> MotionFile:
-    """The motion in a file: .npz, .parquet, or a bag (rosbag2 folder, .mcap, .db3).
+    """Open the motion in a file: .npz, .parquet, or a bag (rosbag2 folder, .mcap, .db3).
 
     Args:
         path: the file, or a bag's folder.
         shapes: of the robot's rows.
-        how: how bags are read.
+        how: options for bags.
 
     Raises:
         RecordError: no such file, another kind of file, or one that cannot be read.
-        MissingExtraError: an optional library reads it, and is not there.
+        MissingExtraError: its optional library is not installed.
     """
     if not path.exists():
         raise RecordError(f"no motion at {str(path)!r}: there is no such file or folder")

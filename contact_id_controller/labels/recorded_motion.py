@@ -1,8 +1,8 @@
-"""Frames of a recorded motion, in blocks, and what their differences say.
+"""Frames of a recorded motion, in blocks, and velocities and accelerations by differences.
 
 Row k of a motion is the state at time_s[k]; its frame is the period from there to the next row. The joint
-accelerations over it are those with which row k + 1 was reached. A motion that brings accelerations
-(``acceleration``) has rows that stand for themselves, each with the control period of the settings.
+accelerations over it are those with which row k + 1 was reached. A motion with the array ``acceleration`` has rows
+independent of each other, each with the control period of the settings.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ row."""
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MotionBlock:
-    """Some frames, with the rows beside them as far as there are any.
+    """Consecutive frames, with the neighbouring rows that exist.
 
     Attributes:
-        first: number of the first frame in its file.  count: frames.
-        lead: rows that stand before the first frame.
+        first: index of the first frame in its file.  count: frames.
+        lead: rows before the first frame.
         rows: name -> array, a row each, for those of ``STATE`` that the motion has.
     """
 
@@ -52,9 +52,9 @@ class MotionBlock:
 
 
 def blocks_of(pieces: Iterable[dict[str, np.ndarray]], size: int) -> Iterator[MotionBlock]:
-    """Blocks of ``size`` frames, the last one of fewer, out of pieces of any length in their order.
+    """Regroup pieces of any length into blocks of ``size`` frames, the last one shorter.
 
-    No more is kept than a piece and a block.
+    At most a piece and a block are in memory.
     """
     held: dict[str, np.ndarray] = {}
     first = lead = 0
@@ -86,12 +86,12 @@ def _block(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Frames:
-    """What is solved for the m frames of a block.
+    """Inputs of the m frames of a block.
 
     Attributes:
         time_s: (m,).  q, v: (m, nq), (m, nv).  acceleration: (m, na) rad/s2.
-        period_s: (m,); not a number where there is none.
-        next_velocity: (m, nv), recorded at the end of the period; not a number where unknown.
+        period_s: (m,); NaN without a next row.
+        next_velocity: (m, nv), recorded at the end of the period; NaN if unknown.
         contact: (m, n) bool, recorded, or None.
     """
 
@@ -107,16 +107,16 @@ class Frames:
 def frames_of(
     block: MotionBlock, robot: RobotModel, period_s: float, longest_gap_s: float
 ) -> Frames:
-    """The frames of a block, with velocities and accelerations by difference where it has none.
+    """Frames of a block, with velocities and accelerations by difference where it has none.
 
     A missing velocity is the mean of the differences to the rows before and after, on the
-    configuration space, or the one there is.
+    configuration space, or the only one of them.
 
     Args:
         block: of a motion of this robot.
-        robot: whose configurations they are.
-        period_s: that of every frame where the motion brings accelerations.
-        longest_gap_s: rows further apart than this do not belong together.
+        robot: of the configurations.
+        period_s: of every frame if the motion has accelerations.
+        longest_gap_s: no difference is taken between rows further apart.
     """
     own, rows = block.own, block.rows
     time_s, q = rows["time_s"], rows["q"]

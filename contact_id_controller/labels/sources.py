@@ -1,4 +1,4 @@
-"""What a motion in a file is, and .npz and .parquet files; read in pieces, never as a whole."""
+"""Interface of recorded motions, and .npz and .parquet files; read in pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SHOWN = 200
 
 
 class BagReading(NamedTuple):
-    """How bags are read.
+    """Options for bags.
 
-    robot: whose joints are looked for.  namespace: of the topics; None: that of the only joint
-    states.  longest_gap_s: between two odometry messages that a state may lie between.
+    robot: whose joints are read.  namespace: of the topics; None: that of the only joint states.
+    longest_gap_s: largest gap of odometry messages between which the base is interpolated.
     """
 
     robot: RobotModel
@@ -39,19 +39,19 @@ class MotionFile(Protocol):
     """A recorded motion.
 
     Attributes:
-        path: of the file.  frames: how many, about; for a bar of progress.
+        path: of the file.  frames: number, approximate; for a progress bar.
     """
 
     path: Path
     frames: int
 
     def pieces(self) -> Iterator[dict[str, np.ndarray]]:
-        """Rows in their order, name -> array, with the same names of ``STATE`` in all pieces."""
+        """Yield rows in their order, name -> array, with the same names of ``STATE`` in all pieces."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Shapes:
-    """Rows of a robot: name -> numbers in a row, None for a single number."""
+    """Shapes of a robot's rows: name -> numbers in a row, None for a single number."""
 
     nq: int
     nv: int
@@ -61,11 +61,11 @@ class Shapes:
 
     @classmethod
     def of(cls, robot: RobotModel, contacts: int, recorded_contact: bool) -> Shapes:
-        """Of a robot with so many possible contacts; whether recorded contact is to be read."""
+        """Shapes for a robot with this number of possible contacts; recorded_contact: whether ``contact`` is read."""
         return cls(robot.nq, robot.nv, robot.na, contacts, recorded_contact)
 
     def columns(self, names: set[str], path: Path) -> dict[str, int | None]:
-        """Those that are read of a file with these names.
+        """Names, with their sizes, that are read from a file with ``names``.
 
         Raises:
             RecordError: one is missing.
@@ -85,7 +85,7 @@ class Shapes:
         return {name: size for name, size in wanted.items() if name in names}
 
     def check(self, name: str, size: int | None, shape: tuple[int, ...], path: Path) -> None:
-        """Refuse an array of another shape than that of n rows.
+        """Raise if an array of the file has not the shape of n rows.
 
         Raises:
             RecordError: names it and the shape that it must have.
@@ -98,8 +98,8 @@ class Shapes:
 class NpzMotion:
     """A motion as named arrays; the .npz of a ``RunRecord`` is such a file.
 
-    ``time_s`` (n,) and ``q`` (n, nq); where it has them ``v`` (n, nv), ``acceleration`` (n, na) of the
-    joints in command order, and, if needed, ``contact`` (n, f).
+    ``time_s`` (n,) and ``q`` (n, nq); optional ``v`` (n, nv), ``acceleration`` (n, na) of the
+    joints in command order, and, if required, ``contact`` (n, f).
 
     Raises:
         RecordError: not such a file.
@@ -132,7 +132,7 @@ class NpzMotion:
         _refuse_empty(path, self.frames)
 
     def pieces(self) -> Iterator[dict[str, np.ndarray]]:
-        """As `MotionFile`; each array is read on in a stream of its own."""
+        """As `MotionFile`; each array is read in a stream of its own."""
         archives = {name: zipfile.ZipFile(self.path) for name in self._columns}
         try:
             streams = {
@@ -258,6 +258,6 @@ def _unreadable(path: Path, error: Exception) -> RecordError:
 
 
 def reason(error: Exception) -> str:
-    """A library's error about a damaged file, in one short line: some repeat the file."""
+    """Error of a library about a damaged file, shortened to one line: some repeat the file."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

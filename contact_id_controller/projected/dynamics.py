@@ -7,11 +7,10 @@ With P = I - A^+ A and any scalar nu > 0, premultiplied by P and with the constr
     Mbar qdd + Cbar qd = P (B u - g)     Mbar = P M P + nu (I - P)
     Cbar = P C P + P M Pdot - nu L       L = -A^+ Adot P,  Pdot = L + L^T
 
-Mbar is positive definite and dMbar/dt - 2 Cbar skew-symmetric (Property 1) whatever the contacts:
-they come and go without a change of the model. Source: Aghili, Optimal control of legged robots subject
-to friction cone constraints, eq. 1 to 7 and appendices .1 to .3, with two corrections: (4) needs
-Omega = L - L^T, since (I - P) qdd = L qd, and the Gamma of (5c) is L, else neither (5a) nor Property 1
-holds. The sign of the multipliers is ours.
+Mbar is positive definite and dMbar/dt - 2 Cbar skew-symmetric (Property 1) for any contacts, so contacts change
+without a change of the model. Source: Aghili, Optimal control of legged robots subject to friction cone constraints,
+eq. 1 to 7 and appendices .1 to .3, with two corrections: (4) needs Omega = L - L^T, since (I - P) qdd = L qd, and the
+Gamma of (5c) is L, otherwise neither (5a) nor Property 1 holds. The sign of the multipliers differs from the paper's.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ INDEPENDENCE = 1e-9  # singular values of A below this share of the largest coun
 
 
 class ProjectedDynamics:
-    """The robot's dynamics at one state, held by its contacts.
+    """Dynamics of the robot at one state, constrained by its contacts.
 
     Args:
         robot, q (nq,), v (nv,): the state; v is Pinocchio's velocity.
-        contacts: those that hold; a contact without friction holds along its normal only.
+        contacts: constraints; a contact without friction constrains its normal direction only.
         scale: nu, by default the mean diagonal of M (kg and kg m2 alike).
 
     Attributes:
@@ -75,7 +74,7 @@ class ProjectedDynamics:
         self._project()
 
     def _project(self) -> None:
-        """Everything that follows from M, C, A and their derivatives."""
+        """Compute P, Mbar, Cbar and the other attributes from M, C, A and their derivatives."""
         left, values, right = np.linalg.svd(self.A, full_matrices=False)
         largest = values[0] if len(values) else 0.0
         self.rank = int((values > INDEPENDENCE * largest).sum()) if largest > 0.0 else 0
@@ -115,7 +114,7 @@ class ProjectedDynamics:
 def contact_jacobian(
     robot: RobotModel, q: np.ndarray, v: np.ndarray, contacts: ContactSet
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A (3n, nv) of material points on the contacts, in the contacts' fixed frames, and dA/dt."""
+    """Jacobian A (3n, nv) of the material points at the contacts, in the contacts' fixed frames, and dA/dt along v."""
     model, data = robot.model, robot.model.createData()
     pin.computeJointJacobiansTimeVariation(model, data, q, v)
     pin.updateFramePlacements(model, data)

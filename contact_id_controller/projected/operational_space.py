@@ -1,10 +1,10 @@
-"""Operational-space control of a robot in contact: stated task variables, stacked.
+"""Operational-space control of a robot in contact with stacked task variables.
 
-Tracking (eq. 17): with Lambda = dx/dq P and as many independent task variables as freedoms,
+Tracking (eq. 17): with Lambda = dx/dq P and as many independent task variables as degrees of freedom,
 
     tau_c = P (C qd + g) + P M (Lambda^+ (xdd_d + K_D ed + K_P e - Lambda_dot qd) + L qd)
 
-makes ed' + K_D ed + K_P e = 0 for e = x_d - x. Regulation (eq. 22) needs no model of the task's rate:
+makes ed' + K_D ed + K_P e = 0 for e = x_d - x. Regulation (eq. 22) needs no derivative of Lambda:
 
     tau_c = P (g - K_D qd + Lambda^T K_P e)
 
@@ -30,7 +30,7 @@ YIELD = 1e3  # price of contacts that yield against that of the task
 
 
 class Task(NamedTuple):
-    """What a task variable is now: error e = x_d - x (k,), Jacobian and its derivative (k, nv), and wishes.
+    """Task variable x: error e = x_d - x (k,), Jacobian and its derivative along v (k, nv), reference and gains.
 
     velocity, acceleration (k,): of x_d. stiffness, damping (k,): diagonals of K_P (1/s2) and K_D (1/s).
     """
@@ -52,7 +52,7 @@ def joint_task(
     velocities: ArrayLike = 0.0,
     accelerations: ArrayLike = 0.0,
 ) -> Task:
-    """Positions (na,) rad of the actuated joints: a posture."""
+    """Posture task: positions (na,), rad, of the actuated joints."""
     robot = dynamics.robot
     J = np.eye(robot.nv)[robot.actuated]
     wanted = np.broadcast_to(positions, robot.na)
@@ -69,7 +69,7 @@ def frame_position_task(
     velocity: ArrayLike = 0.0,
     acceleration: ArrayLike = 0.0,
 ) -> Task:
-    """Position (3,) m, world, of a frame's origin: a foot, a hand."""
+    """Position task: origin of a frame at ``position`` (3,), m, world."""
     data, name = _kinematics(dynamics), dynamics.robot.frame_id(frame)
     J, J_dot = _frame(dynamics, data, name)
     error = np.asarray(position, float) - data.oMf[name].translation
@@ -85,10 +85,10 @@ def frame_pose_task(
     velocity: ArrayLike = 0.0,
     acceleration: ArrayLike = 0.0,
 ) -> Task:
-    """Pose of a frame (the body): position (m), then the rotation vector (rad), both in the world.
+    """Pose task of a frame: position (m), then rotation vector (rad), both in the world.
 
     The error of the rotation is log(R_d R^T); its rate is the angular velocity to first order.
-    velocity, acceleration: (6,) m/s, rad/s of the wished pose, world.
+    velocity, acceleration: (6,) m/s, rad/s of the reference pose, world.
     """
     data, name = _kinematics(dynamics), dynamics.robot.frame_id(frame)
     J, J_dot = _frame(dynamics, data, name)
@@ -106,7 +106,7 @@ def center_of_mass_task(
     velocity: ArrayLike = 0.0,
     acceleration: ArrayLike = 0.0,
 ) -> Task:
-    """Position (3,) m of the centre of mass, world."""
+    """Position task of the centre of mass: ``position`` (3,), m, world."""
     data, model = _kinematics(dynamics), dynamics.robot.model
     J = pin.jacobianCenterOfMass(model, data, dynamics.q).copy()
     # Centroidal momentum: m x'' = (Ag v)' in its first three rows.
@@ -121,11 +121,11 @@ def track(
 ) -> np.ndarray:
     """Generalized force tau_c (nv,) of tracking (eq. 17), in the range of P.
 
-    posture: completes tasks with fewer independent variables than there are freedoms: it acts
-    where they leave the motion open, and does not disturb them.
+    posture: fills the null space of the tasks, if these have fewer independent variables than there are degrees of
+    freedom; it does not disturb them.
 
     Raises:
-        ConfigurationError: freedoms that neither tasks nor posture determine.
+        ConfigurationError: degrees of freedom that neither tasks nor posture determine.
     """
     wanted = np.zeros(dynamics.robot.nv)
     room = dynamics.P
@@ -149,7 +149,7 @@ def track(
 def regulate(dynamics: ProjectedDynamics, tasks: list[Task], damping: float) -> np.ndarray:
     """Generalized force tau_c (nv,) of regulation (eq. 22); damping in N·m·s/rad (N·s/m for a base).
 
-    The stiffnesses of the tasks are K_P here in N/m or N·m/rad; wished velocities count as zero.
+    The stiffnesses of the tasks are K_P here in N/m or N·m/rad; reference velocities are ignored.
     """
     force = dynamics.gravity - damping * dynamics.v
     for task in tasks:
@@ -166,12 +166,12 @@ def program(
     upper: ArrayLike = np.inf,
     force_weight: float = 1e-8,
 ) -> QcqpProgram:
-    """Torques and contact forces that realise tau_c with least power, or with the least disturbance.
+    """Program for the torques and contact forces that realise tau_c (nv,) with least power or least disturbance.
 
-    The rows are B u + A^T f = M qdd + C qd + g for the qdd that tau_c stands for: (12) and (6) at once,
-    whatever the redundancy of the contacts. First level of relaxation: d = Mbar^-1 (P B u - tau_c) (nv,
-    in a basis of the admissible motions) at the price rho |d|^2; second: the contacts yield too.
-    ``solve`` always has an answer. Add further constraints before calling it.
+    The rows are B u + A^T f = M qdd + C qd + g for the qdd that belongs to tau_c: (12) and (6) at once,
+    for any redundancy of the contacts. First level of relaxation: d = Mbar^-1 (P B u - tau_c) (nv,
+    in a basis of the admissible motions) at the cost rho |d|^2; second: the contact constraints are relaxed too.
+    ``solve`` always has a solution. Add further constraints before calling it.
     """
     qdd = np.linalg.solve(
         dynamics.Mbar, tau_c - dynamics.P @ dynamics.gravity - dynamics.Cbar @ dynamics.v
@@ -204,7 +204,7 @@ def _task(
     stiffness: ArrayLike,
     damping: ArrayLike,
 ) -> Task:
-    """A task of this error and Jacobian; gains and wanted motion as (m,), m = len(error)."""
+    """Task of this error (m,) and Jacobian; gains and reference broadcast to (m,)."""
     size = len(error)
     values = [
         np.array(np.broadcast_to(np.asarray(value, float), (size,)))

@@ -1,4 +1,4 @@
-"""Least-power programs over torques and contact forces, put together row by row.
+"""Least-power programs over torques and contact forces, built row by row.
 
     min u^T W u      A [u; f] = b,   |f_T| <= mu f_N,   lower <= u <= upper,   C [u; f] >= c
 
@@ -32,7 +32,7 @@ INSIDE = 1e-3  # a warm start keeps this distance from bounds, in the solver's u
 
 
 class QcqpResult(NamedTuple):
-    """Answer to a ``QcqpProgram``.
+    """Solution of a ``QcqpProgram``.
 
     status: ``solved``; ``relaxed`` (by a disturbance); ``infeasible``; ``not_converged``.
     torques (na,) N·m, forces (n, 3) N: normal, tangent 1, tangent 2, inside their cones in any case.
@@ -52,17 +52,17 @@ class QcqpResult(NamedTuple):
 
 
 class QcqpProgram:
-    """A program that grows by one call for each constraint; ``solve`` may be called at any time.
+    """A program to which each call adds a constraint; ``solve`` may be called at any time.
 
     Args:
         A (p, na + 3n), b (p,): dynamics and task; rows may depend on each other if they agree.
         friction (n,): coefficients in [0, inf]; infinite from ``UNBOUNDED_FRICTION`` on.
         weights: (na,) or scalar, diagonal of W = R/Kt^2, W/(N·m)^2.
-        lower, upper: (na,) or scalar, N·m, infinite where there is no limit.
-        force_weight: W/N^2, a price on f_N^2 + |f_T|^2 / min(mu, 1)^2 that makes the forces unique.
+        lower, upper: (na,) or scalar, N·m, infinite without limit.
+        force_weight: W/N^2, cost of f_N^2 + |f_T|^2 / min(mu, 1)^2 that makes the forces unique.
 
     Raises:
-        ConfigurationError: shapes that do not fit, limits without room between them.
+        ConfigurationError: shapes that do not fit, lower limits above upper ones.
     """
 
     def __init__(
@@ -101,12 +101,12 @@ class QcqpProgram:
         self._inequalities, self._bounds, self._levels = [], [], []
 
     def add_equality(self, rows: ArrayLike, values: ArrayLike) -> None:
-        """rows [u; f] = values; rows (k, na + 3n) or (na + 3n,)."""
+        """Add rows [u; f] = values; rows (k, na + 3n) or (na + 3n,)."""
         rows, values = self._rows(rows, values)
         self.A, self.b = np.vstack([self.A, rows]), np.concatenate([self.b, values])
 
     def add_inequality(self, rows: ArrayLike, bounds: ArrayLike) -> None:
-        """rows [u; f] >= bounds; rows (k, na + 3n) or (na + 3n,)."""
+        """Add rows [u; f] >= bounds; rows (k, na + 3n) or (na + 3n,)."""
         rows, bounds = self._rows(rows, bounds)
         self._inequalities.append(rows)
         self._bounds.append(bounds)
@@ -125,8 +125,8 @@ class QcqpProgram:
     ) -> None:
         """Keep the centre of pressure of one foot's contacts inside a convex polygon (eq. 34).
 
-        contacts: m indices. positions: (m, 2) m, where they are along tangents 1 and 2 of the
-        foot. polygon: (k, 2) m, corners, counter-clockwise. No moment about any edge may tip outwards.
+        contacts: m indices. positions: (m, 2) m, of the contacts along tangents 1 and 2 of the foot.
+        polygon: (k, 2) m, corners, counter-clockwise. No moment about any edge may tip outwards.
         """
         positions, corners = np.asarray(positions, float), np.asarray(polygon, float)
         rows = np.zeros((len(corners), self.A.shape[1]))
@@ -139,7 +139,7 @@ class QcqpProgram:
     def limit_normal_moment(
         self, contacts: Sequence[int], positions: ArrayLike, coefficient: float
     ) -> None:
-        """abs(moment about the foot's normal) <= coefficient (m) times the normal force of the contacts."""
+        """Add |moment about the foot's normal| <= coefficient (m) times the normal force of the contacts."""
         positions, columns = np.asarray(positions, float), self.na + 3 * np.asarray(contacts)
         row = np.zeros(self.A.shape[1])
         row[columns + 2], row[columns + 1] = positions[:, 0], -positions[:, 1]
@@ -148,7 +148,7 @@ class QcqpProgram:
         self.add_inequality(np.vstack([load - row, load + row]), np.zeros(2))
 
     def allow_disturbance(self, D: ArrayLike, rho: Any) -> None:
-        """Add a level of relaxation: A [u; f] + D d = b at the price sum rho_j d_j^2 (section 3.3).
+        """Add a level of relaxation: A [u; f] + D d = b at the cost sum rho_j d_j^2 (section 3.3).
 
         D (p, m), rho (m,) or scalar. Levels are tried in the order in which they were added, each
         only if the one before is infeasible.
@@ -157,7 +157,7 @@ class QcqpProgram:
         self._levels.append((D, np.broadcast_to(np.asarray(rho, float), D.shape[1])))
 
     def solve(self, warm_start: QcqpResult | None = None) -> QcqpResult:
-        """The optimum, or the least relaxation, or the proof that there is none of the levels allowed."""
+        """Solve at the first feasible level of relaxation; status ``infeasible`` if none of those added is."""
         result = self._solve(0, warm_start)
         steps = result.iterations
         for level in range(1, len(self._levels) + 1):
@@ -168,7 +168,7 @@ class QcqpProgram:
         return result._replace(iterations=steps)
 
     def _rows(self, rows: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Rows (k, unknowns) and values (k,) of linear conditions, as arrays; ConfigurationError at another shape."""
+        """Check linear conditions and return rows (k, na + 3n) and values (k,); ConfigurationError at another shape."""
         rows = np.array(rows, dtype=float, ndmin=2)
         values = np.array(values, dtype=float).reshape(-1)
         if rows.shape != (len(values), self.A.shape[1]):
@@ -178,7 +178,7 @@ class QcqpProgram:
         return rows, values
 
     def _solve(self, level: Any, warm_start: Any) -> QcqpResult:
-        """One level: variables torques, slacks, disturbance, unbounded contacts, cones."""
+        """Solve one level in the variables torques, slacks, disturbance, unbounded contacts, cones."""
         C = np.vstack([np.zeros((0, self.A.shape[1])), *self._inequalities])
         c = np.concatenate([np.zeros(0), *self._bounds])
         D, rho = self._levels[level - 1] if level else (np.zeros((len(self.b), 0)), np.zeros(0))
@@ -236,7 +236,7 @@ class QcqpProgram:
 
 
 def _cone_units(friction: np.ndarray) -> np.ndarray:
-    """(n, 3) units of force in which a cone is x_N >= |x_T|; ones where friction is unbounded."""
+    """Units of force (n, 3) in which a cone is x_N >= |x_T|; ones where friction is unbounded."""
     finite = np.where(np.isinf(friction), 1.0, friction)
     normal = 1.0 / np.maximum(finite, 1.0)
     return np.column_stack([normal, normal * finite, normal * finite])

@@ -1,4 +1,4 @@
-"""A simulated robot to which happens what happens to real ones: late torques, and pushes."""
+"""A simulated robot with delayed torques and pushes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from contact_id_controller.state import RobotState
 
 
 class Push(NamedTuple):
-    """A constant force on a body for a while.
+    """A constant force on a body for a limited time.
 
     Attributes:
-        start_s, duration_s: when, s.
+        start_s, duration_s: s.
         impulse: (3,) N·s, world axes, at the body's centre of mass.
     """
 
@@ -27,11 +27,11 @@ class Push(NamedTuple):
 
 
 class DisturbedRobot:
-    """A `MujocoRobot` in all but its `step`.
+    """A `MujocoRobot` whose `step` delays torques and applies pushes; all else is that robot's.
 
     Args:
-        robot: that it happens to.
-        delay_periods: periods by which torques act late; until then the first ones do.
+        robot: that is disturbed.
+        delay_periods: delay of the torques in periods; until it has passed the first ones are applied.
         pushes: in any order; they add up.
         body: name of the link that is pushed; empty: the base.
 
@@ -60,12 +60,12 @@ class DisturbedRobot:
         return getattr(self._robot, name)
 
     def reset(self, q: np.ndarray, v: np.ndarray | None = None) -> RobotState:
-        """See `MujocoRobot.reset`; torques under way are forgotten."""
+        """See `MujocoRobot.reset`; delayed torques are discarded."""
         self._waiting.clear()
         return self._robot.reset(q, v)
 
     def step(self, torques: np.ndarray) -> RobotState:
-        """The next period, under the torques of some periods ago and the pushes of now."""
+        """Advance one period under the delayed torques and the pushes of this period."""
         if self._pushes:
             now_s = self._robot.mujoco_data.time
             self._robot.mujoco_data.xfrc_applied[self._body, :3] = sum(

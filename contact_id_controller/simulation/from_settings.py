@@ -1,4 +1,4 @@
-"""The simulated robot that the settings describe."""
+"""Simulated robots from settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PUSH_DURATION_S = 0.1
 
 
 def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot | DisturbedRobot:
-    """The simulated robot in its initial posture, on the ground, and what happens to it.
+    """Build the simulated robot of the settings, in its initial posture on the ground, with its disturbances.
 
     Raises:
         ContactIdError: the description is missing, or does not fit joints, frames or values.
@@ -47,17 +47,17 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot | DisturbedRobo
 
 
 def build_sensors(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> SimulatedSensors:
-    """The sensors of this robot."""
+    """Sensors of the simulated robot with the settings' noise."""
     return SimulatedSensors(simulated, preset(settings.sensors), mounted=settings.mounted)
 
 
 def place(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> None:
-    """Put the robot at rest into its initial posture, on the ground."""
+    """Reset the robot to its initial posture, at rest on the ground."""
     simulated.reset(_initial_configuration(simulated, settings))
 
 
 def _initial_configuration(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> np.ndarray:
-    """The configuration (nq,) at the start: given joints, given place and heading, feet on the ground."""
+    """Initial configuration (nq,): joints, place and heading of the settings, feet on the ground."""
     robot = simulated.robot
     angles = settings.initial_joint_positions or (0.0,) * robot.na
     if len(angles) != robot.na:

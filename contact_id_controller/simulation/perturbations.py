@@ -1,4 +1,4 @@
-"""What differs from what the controller believes: one row for each error of a simulated robot, by name."""
+"""Table of model errors: what in a simulated robot differs from the controller's model, by name."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ PAYLOAD_PLACE = 0.5
 
 @dataclass
 class Changes:
-    """What a simulated robot is made with beside its settings; rows of ``TABLE`` fill it.
+    """Differences of a simulated robot from its settings; rows of ``TABLE`` add to it.
 
     Attributes:
-        seed: of whatever is drawn.
-        effort_limits: (na,) N·m of the joints, of which some errors are shares; None: what the URDF states.
+        seed: of random draws.
+        effort_limits: (na,) N·m of the joints, to which some errors are relative; None: the URDF's.
         grounds: each makes the ground from the one before.
-        friction: coefficient, or function of places, as ``MujocoRobot`` takes it; None: as set.
-        edits: what is done to the made robot.
-        delay_s: by which torques act late.
-        pushes: time, s, and change of velocity (3,) m/s of the whole robot.
-        controller: parameters of the controller that differ; what it is told of the error.
-        motors: rows of its parameter ``motors`` that differ, of the robot that it believes in.
+        friction: coefficient, or function of places, as ``MujocoRobot`` takes it; None: unchanged.
+        edits: functions that change the built robot's MuJoCo model.
+        delay_s: delay of the torques.
+        pushes: time, s, and change of velocity (3,) m/s of the whole robot's mass.
+        controller: parameters of the controller that differ.
+        motors: functions of the controller's robot model that give further rows of its parameter ``motors``.
     """
 
     seed: int = 0
@@ -57,18 +57,18 @@ class Changes:
     motors: list[Callable[[RobotModel], list[str]]] = field(default_factory=list)
 
     def parameters(self, robot: RobotModel, motors: Sequence[str]) -> dict[str, Any]:
-        """The controller's parameters that differ, of a robot whose ``motors`` are so by its file."""
-        told = [row for each in self.motors for row in each(robot)]
-        return {**self.controller, "motors": [*motors, *told]} if told else self.controller
+        """Parameters of the controller that differ; ``motors``: rows of that parameter in its file, to be extended."""
+        rows = [row for each in self.motors for row in each(robot)]
+        return {**self.controller, "motors": [*motors, *rows]} if rows else self.controller
 
     def ground(self, believed: Ground) -> Ground:
-        """The ground that is there, where ``believed`` is what the controller believes."""
+        """The simulated ground, where ``believed`` is that of the controller."""
         for change in self.grounds:
             believed = change(believed)
         return believed
 
     def applied(self, robot: MujocoRobot) -> MujocoRobot | DisturbedRobot:
-        """The made robot with all else changed; to be reset before it is used."""
+        """Apply edits, in place, delay and pushes to a built robot; it must be reset before use."""
         if self.edits:
             for edit in self.edits:
                 edit(robot)
@@ -82,15 +82,15 @@ class Changes:
 
 
 class Perturbation(NamedTuple):
-    """One kind of error.
+    """One kind of model error.
 
     Attributes:
         name, unit: of its size.  meaning: in words.
-        apply: puts an error of a size into ``Changes``.
-        sizes: that are tried by default.
-        none: the size at which nothing is wrong.  far: sizes up to which it is bisected.
+        apply: adds an error of a size to ``Changes``.
+        sizes: tried by default.
+        none: the size without error.  far: sizes that bound a bisection.
         drawn: it depends on the seed.
-        grounds: whether feet stand at different heights.
+        grounds: feet stand at different heights.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Perturbation(NamedTuple):
 
 
 def perturbation(name: str) -> Perturbation:
-    """A row of the table.
+    """Row of the table by name.
 
     Raises:
         ConfigurationError: no row of that name.
@@ -126,7 +126,7 @@ def _lifted(ground: Ground, rise: Callable[[Any, Any], Any]) -> HeightField:
 
 
 def _ground_height(changes: Changes, size: float) -> None:
-    """All of the ground is higher by so many m."""
+    """Raise the ground by ``size``, m."""
 
     def raised(ground: Ground) -> Ground:
         if isinstance(ground, HeightField):
@@ -137,7 +137,7 @@ def _ground_height(changes: Changes, size: float) -> None:
 
 
 def _slope(changes: Changes, size: float) -> None:
-    """The ground rises along x by an angle, degrees, from its height at the origin."""
+    """Tilt the ground about its origin to rise along x by the angle ``size``, degrees."""
     angle = math.radians(size)
 
     def tilted(ground: Ground) -> Ground:
@@ -149,7 +149,7 @@ def _slope(changes: Changes, size: float) -> None:
 
 
 def _bumps(changes: Changes, size: float) -> None:
-    """Heights drawn within +- half of a size, m, over the ground."""
+    """Add heights drawn from +- ``size`` / 2, m, to the ground."""
     grid = np.linspace(-FIELD_M, FIELD_M, round(2.0 * FIELD_M / BUMP_SPACING_M) + 1)
     drawn = np.random.default_rng(changes.seed).uniform(-0.5, 0.5, (len(grid), len(grid)))
     bumps = HeightField(grid, grid, size * drawn)
@@ -168,7 +168,10 @@ def _ice(changes: Changes, size: float) -> None:
 
 
 def _payload(along: tuple[float, float]) -> Callable[[Changes, float], None]:
-    """A row's function: a point mass at a place, as shares of the trunk's half size along x and y."""
+    """Make ``add(changes, size)``, which adds a point mass, ``size`` times the robot's mass, to the trunk.
+
+    along: its x and y as shares of the trunk's half size.
+    """
 
     def add(changes: Changes, size: float) -> None:
         def edit(robot: MujocoRobot) -> None:
@@ -185,12 +188,12 @@ def _payload(along: tuple[float, float]) -> Callable[[Changes, float], None]:
 
 
 def _carrier(robot: MujocoRobot) -> int:
-    """The body that carries a load: the trunk, or the last link of an arm."""
+    """Index of the body that carries a load: the trunk, or the last link of an arm."""
     return 1 if robot.robot.floating_base else robot.mujoco_model.nbody - 1
 
 
 def _add_point_mass(model: mujoco.MjModel, body: int, mass: float, place: np.ndarray) -> None:
-    """A mass, kg, at a place of a body, (3,) m, in its frame."""
+    """Add a mass, kg, at ``place`` (3,), m, in the body's frame, to the body's mass, centre of mass and inertia."""
     axes, own = np.zeros(9), float(model.body_mass[body])
     mujoco.mju_quat2Mat(axes, model.body_iquat[body])
     R, before = axes.reshape(3, 3), model.body_ipos[body].copy()
@@ -207,7 +210,7 @@ def _add_point_mass(model: mujoco.MjModel, body: int, mass: float, place: np.nda
 
 
 def _links(changes: Changes, size: float) -> None:
-    """Mass and inertia of each body by a share more or less."""
+    """Scale mass and inertia of each body by 1 + ``size`` or 1 - ``size``, drawn."""
 
     def edit(robot: MujocoRobot) -> None:
         model = robot.mujoco_model
@@ -234,11 +237,15 @@ def _center_of_mass(changes: Changes, size: float) -> None:
 
 
 def _of_joints(
-    name: str, setting: str, scale: Callable[[Changes, RobotModel], Any], told: bool = False
+    name: str, setting: str, scale: Callable[[Changes, RobotModel], Any], inform_controller: bool = False
 ) -> Callable[[Changes, float], None]:
-    """A row's function: a field of MuJoCo's coordinates, by size times ``scale`` more at each joint.
+    """Make ``add(changes, size)``, which adds ``size * scale(changes, robot)`` to the joints' entries of MuJoCo's ``name``.
 
-    setting: the same in a row of the parameter ``motors``, where the controller is told.
+    Args:
+        name: array of MjModel by dof.
+        scale: perturbation at size 1, (na,), in the unit of the array.
+        setting: the same quantity's name in ``robot.motors`` and in rows of the parameter ``motors``.
+        inform_controller: also give the controller the changed values, as rows "joint setting=value" of ``motors``.
     """
 
     def rows(changes: Changes, size: float, robot: RobotModel) -> list[str]:
@@ -246,7 +253,7 @@ def _of_joints(
         return [f"{joint} {setting}={each:g}" for joint, each in zip(robot.joint_names, values)]
 
     def add(changes: Changes, size: float) -> None:
-        if told:
+        if inform_controller:
             changes.motors.append(partial(rows, changes, size))
 
         def edit(robot: MujocoRobot) -> None:
@@ -285,14 +292,20 @@ def _push(changes: Changes, size: float) -> None:
 
 
 def _together(changes: Changes, size: float) -> None:
-    """Shares of what each alone is to be borne at; friction a share of the way to it."""
+    """Apply the errors of ``TOGETHER`` at the share ``size`` of their sizes there.
+
+    Friction at that share of its change.
+    """
     for name, full in TOGETHER.items():
         row = TABLE[name]
         row.apply(changes, row.none + size * (full - row.none))
 
 
 def _scene(changes: Changes, size: float) -> None:
-    """What ``SCENE`` draws, each within a share of its size either way, with a share of its late torques and friction."""
+    """Draw the errors of ``SCENE`` within +- ``size`` of their sizes there.
+
+    Add that share of its delay and friction.
+    """
     draw = np.random.default_rng(changes.seed)
     for name, most in SCENE.items():
         TABLE[name].apply(changes, size * draw.uniform(-most, most))

@@ -1,4 +1,4 @@
-"""What a simulation leaves behind: every period in one file, and whether the robot fell."""
+"""Recording of every period of a simulation in one file, and detection of falls."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FALLEN_TILT_RAD = math.radians(60.0)
 
 
 class FallDetector:
-    """Notices that a floating base dropped to half its initial height or tilted beyond 60 degrees.
+    """Detects that a floating base dropped to half its initial height or tilted beyond 60 degrees.
 
     The height counts from the ground: level at ``ground_height_m``, or ``terrain`` under the base.
 
     Attributes:
-        fell_time_s: time of the first state in which the robot had fallen; None while it stands.
+        fell_time_s: time of the first state after the fall; None: no fall.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class FallDetector:
         return self.fell_time_s is not None
 
     def _height(self, q: np.ndarray) -> float:
-        """Of the base above the ground, m; beside a terrain above level ground."""
+        """Height of the base above the ground, m; outside a terrain above the level ground."""
         under = None if self._terrain is None else self._terrain.height(q[0], q[1])
         return float(q[2] - (self._ground_height_m if under is None else under))
 
@@ -66,7 +66,7 @@ class SimulationRecorder:
     N, averaged over the period.
 
     Args:
-        initial_rows: room for so many rows is taken in the beginning, and whenever it is used up.
+        initial_rows: number of rows allocated first, and again whenever they are full.
 
     Raises:
         RecordError: the folder does not exist; in `save`, the file cannot be written.

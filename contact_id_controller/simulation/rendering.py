@@ -41,7 +41,7 @@ def render_frames(
     metres_per_newton: float | None = None,
     predicted: np.ndarray | None = None,
 ) -> Iterator[np.ndarray]:
-    """Replay a recorded motion as pictures, with an arrow for each contact force.
+    """Draw a recorded motion as pictures, with an arrow for each contact force.
 
     The camera follows the base. A frame shows the recorded state nearest to its instant; its force
     is the mean over the frame's duration.
@@ -57,10 +57,10 @@ def render_frames(
         width, height: of a picture, in pixels.
         metres_per_newton: length of the arrows; None: the robot's weight is 2.5 times as long as
             its base is high.
-        predicted: as ``forces``, what they were expected to be: wider arrows around them; None: none.
+        predicted: predicted forces, as ``forces``, drawn as wider arrows around them; None: none.
 
     Yields:
-        Pictures (height, width, 3), uint8, RGB.:
+        Pictures (height, width, 3), uint8, RGB.
 
     Raises:
         RenderingError: no OpenGL was found (the message lists what was tried), or there is nothing
@@ -107,7 +107,7 @@ def _window_means(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def _frames_from_child(
     settings: Any, q: np.ndarray, forces: np.ndarray, shape: tuple[int, ...]
 ) -> Iterator[np.ndarray]:
-    """Draw with the first backend that delivers a picture."""
+    """Yield the pictures of the first OpenGL backend with which the child process delivers one."""
     chosen = os.environ.get("MUJOCO_GL", "").strip().lower()
     failures = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Where a simulated robot touches the ground: the feet alone, or all of its bodies."""
+"""Contacts of a simulated robot with the ground: of its feet alone, or of all its bodies."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NO_FOOT = -1
 
 
 class Touching(NamedTuple):
-    """Contacts of one instant, and the number of the foot that each belongs to, -1 for none."""
+    """Contacts at one instant, and the index of the foot that each belongs to, (n,), -1 for none."""
 
     contacts: ContactSet
     foot: np.ndarray
 
 
 class FeetFinder:
-    """Contacts of spherical feet alone: fast."""
+    """Finds the contacts of spherical feet only, which is fast."""
 
     def __init__(
         self, robot: RobotModel, feet: Any, ground: Any, friction: Any, anticipation_m: float
@@ -36,7 +36,7 @@ class FeetFinder:
 
 
 class SceneFinder:
-    """Contacts of feet and other bodies with the ground, and of pairs of bodies."""
+    """Finds the contacts of feet and other bodies with the ground, and of pairs of bodies."""
 
     def __init__(
         self,

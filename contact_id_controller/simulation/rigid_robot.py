@@ -1,9 +1,8 @@
 """A simulated robot on rigid ground: time stepping on the forward problems of the contact models.
 
-Each step solves one contact problem for the velocity at its end and moves the configuration along
-it (semi-implicit Euler), so stacking, sliding, sticking and impacts without bounce are one and the
-same thing. It stands where ``MujocoRobot`` stands, has the same interface, and shares with it
-nothing but that: two engines that disagree show an error in one of them.
+Each step solves one contact problem for the velocity at its end and moves the configuration along it (semi-implicit
+Euler), so stacking, sliding, sticking and impacts without bounce need no case of their own. The interface is that of
+``MujocoRobot``; the two share no contact code, so a disagreement of the engines shows an error in one of them.
 
 Source: first paper, section 2.3; viscous and no-slip paper, section III; Stewart and Trinkle
 (1996), Anitescu and Potra (1997).
@@ -42,14 +41,14 @@ their sliding contacts stay on the ground, see ``complementarity``."""
 class RigidRobot(SteppedRobot):
     """A robot on rigid ground, advanced one control period at a time.
 
-    Torques are applied as they come: no limit, no friction, no delay; limits of joint positions
+    Torques are applied unchanged: no limit, no friction, no delay; limits of joint positions
     are not simulated. A command that is not finite or not of shape (na,) is replaced by zero and
     counted in `refused_commands`.
 
-    No contact closes faster than its gap allows, so what is left of penetration comes from the
-    curvature of motion within one step. Of a body of extent r that turns at omega that is at most
-    (omega dt)^2 r / 2 in a step; since `penetration_gain` of it is taken back in the next, no
-    contact is deeper than (omega dt)^2 r / (2 penetration_gain), and at rest it fades to nil.
+    No contact closes faster than its gap allows, so penetration only comes from the curvature of motion within one
+    step. For a body of extent r that turns at omega that is at most (omega dt)^2 r / 2 in a step; since the share
+    `penetration_gain` of it is undone in the next, penetration stays below (omega dt)^2 r / (2 penetration_gain), and
+    decays to zero at rest.
 
     Args:
         robot: location of a description, see `resolve_urdf`, or a model (with objects, if any).
@@ -66,8 +65,8 @@ class RigidRobot(SteppedRobot):
             faster.
         viscosity_n_s_m: of model viscous/lcp.
         edges, polygon: of the friction polygon, as for the models.
-        anticipation_m: distance from which on contacts are watched; what comes nearer than this
-            within one step is seen too late.
+        anticipation_m: largest gap of contacts in the problem; one that closes a larger gap within one step
+            penetrates first.
         penetration_gain: share in [0, 1] of a penetration that is undone in one step. The velocity
             it takes stays, so it adds a little energy; with 0 contact never adds any.
 
@@ -164,7 +163,7 @@ class RigidRobot(SteppedRobot):
         return self.state()
 
     def contacts(self) -> ContactSet:
-        """The contacts of the present configuration, those near enough to be watched."""
+        """Contacts of the present configuration with a gap of at most ``anticipation_m``."""
         return self._find().contacts
 
     def foot_positions(self) -> np.ndarray:
@@ -181,7 +180,7 @@ class RigidRobot(SteppedRobot):
         return self._finder.find(self._data)
 
     def _advance(self, torques: np.ndarray) -> None:
-        """One time step: the forward contact problem, solved by this robot's contact model, then q integrated."""
+        """Advance one time step: solve the forward contact problem, then integrate q."""
         contacts, foot = self._find()
         if self._row.tangential is Tangential.VISCOUS:
             contacts = contacts.moved(viscosity=np.full(len(contacts), self._viscosity))
@@ -212,11 +211,10 @@ class RigidRobot(SteppedRobot):
         return solution
 
     def _carried(self, velocity: np.ndarray) -> np.ndarray:
-        """The velocity at the step's end, in the axes that floating bodies have then.
+        """Express velocity (nv,) at the step's end in the axes that floating bodies have then.
 
-        Their linear velocity is in axes that turn with them. In one step of first order
-        v+ = v - dt omega x v, which is longer than v: a spinning body in flight would gain speed.
-        So what is left when that term is taken out, the velocity in resting axes, is turned.
+        Their linear velocity is in body axes. To first order v+ = v - dt omega x v, which is longer than v: a spinning
+        body in flight would gain speed. So v without that term, the velocity in fixed axes, is rotated instead.
         """
         carried = velocity.copy()
         for k in self._floating:

@@ -1,4 +1,4 @@
-"""What real sensors make of the truth: noise, bias, gain, friction, steps of encoders, delay; no ROS, no engine."""
+"""Sensor models: noise, bias, gain, friction, encoder resolution, delay; no ROS, no engine."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ FRICTION_SPEED = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class SensorNoise:
-    """How far each sensor is from the truth; zero everywhere: not at all.
+    """Errors of each sensor; all zero: an ideal one.
 
-    Noises are standard deviations of white noise on every sample; biases and gain errors those of one
+    Noises are standard deviations of white noise on every sample; biases and gain errors are those of one
     constant for each axis or joint, drawn once. Prismatic joints: m, m/s and N instead.
 
     Attributes:
-        position_step_rad: what an encoder resolves.
+        position_step_rad: resolution of an encoder.
         effort_gain_error: relative.
-        effort_friction_nm: Coulomb friction that a motor's current pays for and the joint does not get.
+        effort_friction_nm: Coulomb friction that is part of the measured effort but does not act on the joint.
         force_noise_n, moment_noise_nm: of force/torque sensors.
-        sensor_delay_s: age of everything when it is read.
+        sensor_delay_s: age of all readings.
 
     Raises:
         ConfigurationError: a negative or infinite value.
@@ -105,7 +105,7 @@ PRESETS = {
 
 
 def preset(name: str) -> SensorNoise:
-    """The noise of a preset.
+    """Sensor noise by the name of a preset.
 
     Raises:
         ConfigurationError: no preset of that name.
@@ -116,10 +116,10 @@ def preset(name: str) -> SensorNoise:
 
 
 class Readings(NamedTuple):
-    """What the sensors say, all of one instant.
+    """Readings of all sensors at one instant.
 
-    time_s: of that instant.  angular_velocity (3,) rad/s and linear_acceleration (3,) m/s2 (gravity
-    inside) in the IMU's axes.  position, velocity, effort (na,) in command order.
+    time_s: of that instant.  angular_velocity (3,) rad/s and linear_acceleration (3,) m/s2 (with
+    gravity) in the IMU's axes.  position, velocity, effort (na,) in command order.
     mounted: numbers of the mounted sensors, one after the other.
     """
 
@@ -183,7 +183,7 @@ class NoisySensors:
         self._waiting: deque[Readings] = deque(maxlen=1 + round(noise.sensor_delay_s / period_s))
 
     def reset(self) -> None:
-        """Forget readings under way; biases and gains stay those of the same sensors."""
+        """Discard delayed readings; biases and gains are kept."""
         self._waiting.clear()
 
     def read(
@@ -196,9 +196,9 @@ class NoisySensors:
         effort: np.ndarray,
         mounted: Sequence[np.ndarray] = (),
     ) -> Readings:
-        """What is read at ``time_s`` where this is true; see ``Readings`` for shapes.
+        """Readings at ``time_s`` for these true values; see ``Readings`` for shapes.
 
-        With a delay, the oldest reading until it has passed once.
+        With a delay, the oldest reading until the delay has passed once.
 
         Raises:
             StateError: wrong shapes.
@@ -233,7 +233,7 @@ class NoisySensors:
 
 
 class SimulatedSensors:
-    """Everything that a simulated robot's sensors say after each of its periods.
+    """All sensors of a simulated robot, read after each of its periods.
 
     Args:
         world: a simulated robot; without an IMU, its IMU reads NaN.
@@ -270,9 +270,9 @@ class SimulatedSensors:
             self._true(world.state())  # refuses now what is not there
 
     def read(self, state: RobotState, imu: bool = True, mounted: bool = True) -> Readings:
-        """The readings that belong to the state at the end of the world's last period.
+        """Readings for the state at the end of the world's last period.
 
-        imu, mounted: whether these are used; else they hold nothing but noise.
+        imu, mounted: whether these are used; otherwise their readings are noise only.
         """
         world, robot = self.world, self.world.robot
         return self.noisy.read(
@@ -285,5 +285,5 @@ class SimulatedSensors:
         )
 
     def _true(self, state: RobotState) -> np.ndarray:
-        """What ideal mounted sensors read, one after the other."""
+        """Ideal readings of the mounted sensors, one after the other."""
         return np.concatenate([each.true(self.world, state) for each in self.mounted])
