@@ -239,10 +239,9 @@ def _center_of_mass(changes: Changes, size: float) -> None:
 def _of_joints(
     name: str, setting: str, scale: Callable[[Changes, RobotModel], Any], inform_controller: bool = False
 ) -> Callable[[Changes, float], None]:
-    """Make ``add(changes, size)``, which adds ``size * scale(changes, robot)`` to the joints' entries of MuJoCo's ``name``.
+    """Make ``add(changes, size)``, which adds ``size * scale(changes, robot)`` to MjModel's array ``name`` at joint dofs.
 
     Args:
-        name: array of MjModel by dof.
         scale: perturbation at size 1, (na,), in the unit of the array.
         setting: the same quantity's name in ``robot.motors`` and in rows of the parameter ``motors``.
         inform_controller: also give the controller the changed values, as rows "joint setting=value" of ``motors``.
