@@ -237,9 +237,12 @@ def _center_of_mass(changes: Changes, size: float) -> None:
 
 
 def _of_joints(
-    name: str, setting: str, scale: Callable[[Changes, RobotModel], Any], inform_controller: bool = False
+    name: str,
+    setting: str,
+    scale: Callable[[Changes, RobotModel], Any],
+    inform_controller: bool = False,
 ) -> Callable[[Changes, float], None]:
-    """Make ``add(changes, size)``, which adds ``size * scale(changes, robot)`` to MjModel's array ``name`` at joint dofs.
+    """Make ``add(changes, size)``, adding ``size * scale(changes, robot)`` to MjModel's array ``name`` at joint dofs.
 
     Args:
         scale: perturbation at size 1, (na,), in the unit of the array.
