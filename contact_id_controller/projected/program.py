@@ -139,7 +139,7 @@ class QcqpProgram:
     def limit_normal_moment(
         self, contacts: Sequence[int], positions: ArrayLike, coefficient: float
     ) -> None:
-        """Add |moment about the foot's normal| <= coefficient (m) times the normal force of the contacts."""
+        """Add abs(moment about the foot's normal) <= coefficient (m) times the normal force of the contacts."""
         positions, columns = np.asarray(positions, float), self.na + 3 * np.asarray(contacts)
         row = np.zeros(self.A.shape[1])
         row[columns + 2], row[columns + 1] = positions[:, 0], -positions[:, 1]
