@@ -404,7 +404,7 @@ def test_a_step_of_another_robot_is_not_recorded(tmp_path):
         (two, two, step._replace(forces=np.zeros((2, 3)), contact=np.ones(2, dtype=bool))),
         (two, two, step._replace(saturated=np.zeros(3, dtype=bool))),
     ):
-        with pytest.raises(RecordError, match="joints and feet"):
+        with pytest.raises(RecordError, match="joints or feet"):
             recorder.add(0.001, position, velocity, other, 0.0)
     assert len(recorder) == 1
 

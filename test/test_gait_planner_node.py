@@ -202,7 +202,7 @@ def test_a_walk_begins_by_standing_once_somebody_listens_to_each_part_of_its_pla
     assert not np.abs(first.velocities[0]).max() > 1e-6
     process.send_signal(signal.SIGINT)
     _, output = process.finish()
-    assert "no plan: nobody listens to /base_trajectory yet" in output
+    assert "no plan: no subscriber on /base_trajectory yet" in output
 
 
 def test_velocity_command_is_obeyed_until_it_is_too_old(peer, planner):

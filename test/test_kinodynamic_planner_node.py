@@ -202,7 +202,7 @@ def test_a_plan_is_looked_at_before_it_moves(peer, node):
     process = node()
     assert peer.call("plan") == (
         False,
-        "nothing to plan: no footsteps or goal_pose have come, and parameters goal and footsteps are empty",
+        "nothing to plan: no footsteps or goal_pose received, and parameters goal and footsteps are empty",
     )
     assert peer.call("execute") == (False, "no plan to execute: call ~/plan first")
     ahead = peer.ground_below("FL_FOOT") + [0.06, 0.0, 0.02]

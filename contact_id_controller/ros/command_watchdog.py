@@ -1,11 +1,11 @@
-"""ROS node between the controller and ros2_control, whose group controllers know no timeout.
+"""ROS node between the controller and ros2_control, whose group controllers have no timeout.
 
-Takes `emergency_stop`, `commands_in`, `joint_states`, the controller's `heartbeat` and
-`transition_event`, and asks its service `get_state`; gives `commands`, `~/heartbeat` and `/diagnostics`; services `~/emergency_stop` and
-`~/reset`, none for parameters. It loads neither pinocchio nor numba, takes messages as bytes whose
-number it looks at first, and holds no decisions: those are in `safety.command_watchdog`. Its process is
-the keeper of the one that works (`ros.keeper`), which is back in a moment when something kills it or it
-hangs. When something kills the keeper the one that works goes on until another keeper's is ready (`ros.worker_lock`).
+Subscribes to `emergency_stop`, `commands_in`, `joint_states`, the controller's `heartbeat` and `transition_event`, and
+calls its service `get_state`; publishes `commands`, `~/heartbeat` and `/diagnostics`; serves `~/emergency_stop` and
+`~/reset`, no parameters. It imports neither pinocchio nor numba, and takes messages as bytes whose size is checked
+first. Decisions are in `safety.command_watchdog`. A keeper process (`ros.keeper`) replaces the working process in a
+moment when that is killed or hangs. When the keeper is killed the worker continues until that of another keeper is
+ready (`ros.worker_lock`).
 """
 
 from __future__ import annotations
@@ -91,41 +91,41 @@ _DIAGNOSTICS_PERIOD_S = 1.0
 
 _GET_STATE = "controller/get_state"
 _ASK_PERIOD_S = 0.1
-"""Time between two questions whether a controller that came after the trip is active."""
+"""Time between two requests for the lifecycle state of a controller that appeared after the trip."""
 
 _ANSWER_S = 5.0
-"""An answer that takes longer does not come any more. Who asks while the service is being discovered
-gets none at all: so the next question does not wait for it."""
+"""Longest time to wait for an answer. A request while the service is being discovered may never be answered: so the
+next one does not wait for it."""
 
 _LOOK_PERIOD_S = 0.05
-"""Time between two looks for other senders to the robot, while there are other publishers."""
+"""Time between two checks for other senders to the robot."""
 _AFTER_ERROR_S = 0.002
-"""Longest wait for messages after an error in what is due."""
+"""Longest wait for messages after an error in `tick`."""
 
 _LAST_WORDS, _LAST_WORD_S = 3, 0.01
-"""How often zero is sent at the end: what is not read yet is lost with the process."""
+"""How often zero is sent at the end, and the time between: unread messages are lost with the process."""
 
 _ALONE_S = 5.0
-"""A worker without a keeper ends when no joint states have come for so long: the robot is gone, too."""
+"""A worker without a keeper ends after this long without joint states: the robot has stopped, too."""
 
 _KNOWN_S = 3.0
-"""Who knows the robot's side is known there so much later at most: discovery repeats itself then."""
+"""Time after which the robot's side knows a publisher that knows it: discovery repeats its messages by then."""
 
 _CLAIM_S = 1.0
-"""Time between two attempts to be the one at work, for who is not."""
+"""Time between two attempts to take the worker lock."""
 
 _PRESSED_S = 1.0
-"""An emergency stop requested within this time before is obeyed by the process that goes on."""
+"""Largest age of an emergency stop message that a new worker still obeys."""
 
 HANGS = 3.0
-"""Time-outs without a turn of the loop after which it hangs."""
+"""Number of time-outs without a turn of the loop after which the process counts as hanging."""
 
 _RESERVE_LOOK_S = 0.2
-"""How long a signal to a worker in reserve may go unnoticed."""
+"""Longest wait of a worker in reserve before it looks for signals."""
 
 _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 _COMMANDS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-"""Queue of what comes in: with less, a sender of much would push out the commands that are followed."""
+"""Of the commands: with a shorter queue a fast second sender would push out those of the followed one."""
 _BUTTON = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Of the emergency stop: a `false` must not push out the `true` before it."""
 
@@ -136,10 +136,12 @@ _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 def watchdog_of(
     settings: CommandWatchdogSettings, latch: EmergencyLatch | None = None, follows: bool = False
 ) -> CommandWatchdog:
-    """The watchdog with these settings; one that ``follows`` another damps from the beginning.
+    """Make the watchdog of these settings.
+
+    follows: it replaces another one, and so damps before the first command, too.
 
     Raises:
-        ConfigurationError: wrong counts.
+        ConfigurationError: lists of wrong length.
     """
     count, rates = len(settings.joints), "effort_rate_limits_nm_s"
     return CommandWatchdog(
@@ -156,17 +158,17 @@ def watchdog_of(
 
 
 class CommandWatchdogNode(Node):
-    """Topics around a `CommandWatchdog`.
+    """The topics, services and timers of a `CommandWatchdog`.
 
     Args:
         name: of the node.
-        checked: whether the order of the joints is known to be that of the group controller.
-        reserve: connect only; ``serve`` does the rest.
+        checked: whether the order of the joints was already compared with the group controller's.
+        reserve: only connect and wait; ``serve`` does the rest.
         options: of the node.
 
     Attributes:
-        takes_over: one without a keeper is at work: connected only, as a reserve.
-        hangs_s: a turn of the loop that takes longer does not end any more.
+        takes_over: whether a worker without a keeper is running, which this one replaces once it is prepared.
+        hangs_s: a turn of the loop that takes longer counts as hanging.
 
     Raises:
         ConfigurationError: a bad parameter, or another order of the joints.
@@ -213,7 +215,7 @@ class CommandWatchdogNode(Node):
             self.serve()
 
     def _connect(self, settings: CommandWatchdogSettings) -> None:
-        """Make the topics, and the client that asks the controller."""
+        """Make subscriptions, publishers and the client of the controller's state."""
         self._joints, self._interface = settings.joints, settings.interface
         messages, topic = messages_of(self._interface), self._interface.topic
         self._forwarder = messages.forwarder(settings.joints)
@@ -254,14 +256,14 @@ class CommandWatchdogNode(Node):
         self._sources = Sources(self, ("joint_states",), settings.hot_standby)
 
     def _sends(self, kind: type, topic: str) -> Publisher:
-        """The publisher to the robot, the only one that may send there."""
+        """Make the publisher to the robot, and watch for other senders there."""
         self._others = OtherSenders(self, topic, kind)
         publisher = self.create_publisher(kind, topic, _RELIABLE)
         self._others.know_own()
         return publisher
 
     def serve(self) -> None:
-        """Make what answers and reports; commands that came before are forgotten, they may be old."""
+        """Start to work: make services and timers; commands received before are dropped, as they may be old."""
         for subscription in (self._commands_in, self._transitions_in):
             for _ in range(_COMMANDS.depth):
                 self.incidents.guarded("message", take_newest, subscription)
@@ -288,9 +290,9 @@ class CommandWatchdogNode(Node):
         timer(_LOOK_PERIOD_S, self._look_at_others)
 
     def is_prepared(self) -> bool:
-        """Whether all is there to go on with what another one does: the robot's side knows this one.
+        """Whether a reserve could take over at once: its publisher is known at the robot's side.
 
-        And the ceiling of the URDF is known, and whatever a stop needs.
+        And the URDF's effort limits are known, and a message for a stop can be made.
         """
         self._lower_limits_to_description()
         self.listen_in()
@@ -302,18 +304,18 @@ class CommandWatchdogNode(Node):
         return known and self._stated is None and self._forwarder.prepared
 
     def listen_in(self) -> None:
-        """Whose joint states they are."""
+        """Take joint states to know their publisher."""
         self.watchdog.velocities.stand_by()
         self._hand_on(self._states_in)
 
     def _keep_command(self) -> None:
-        """Keep a good command, without which no stop could be sent."""
+        """Keep a good command as the template of a stop."""
         data = take_newest(self._commands_in)
         if data is not None:
             self._forwarder.keep(data)
 
     def _knows_the_robot(self) -> bool:
-        """Whether its commands have a subscriber that is connected."""
+        """Whether a subscriber of another node is connected to its commands."""
         own, topic = self.get_fully_qualified_name(), self._commands.topic_name
         listeners = [
             full_name(each.node_name, each.node_namespace)
@@ -324,7 +326,7 @@ class CommandWatchdogNode(Node):
         return connected and any(name != own for name in listeners)
 
     def take_over(self, interrupt: Interrupt) -> None:
-        """Let one without a keeper work until this one is prepared, then end it."""
+        """Wait until this worker is prepared, then end the running one that has no keeper."""
         while self.worker_lock.orphan() is not None:
             if interrupt.requested or self.is_prepared():
                 if self.worker_lock.take_over():
@@ -334,7 +336,7 @@ class CommandWatchdogNode(Node):
             time.sleep(_RESERVE_LOOK_S)
 
     def claim(self, worker: Worker) -> None:
-        """Be the one at work, who outlives its keeper; tried now and then until it is."""
+        """Try, at intervals, to take the worker lock; its holder outlives its keeper."""
         now_s = time.monotonic()
         if self._holds_lock or now_s < self._next_claim_s:
             return
@@ -345,7 +347,7 @@ class CommandWatchdogNode(Node):
             worker.outlive_keeper()
 
     def goes_on_alone(self) -> bool:
-        """Whether to go on without a keeper: while the robot publishes its state."""
+        """Whether to continue without a keeper: as long as joint states arrive."""
         now_s = time.monotonic()
         if self._alone_s is None:
             self._alone_s = now_s
@@ -356,7 +358,7 @@ class CommandWatchdogNode(Node):
         return now_s - max(self._alone_s, self.watchdog.velocities.arrival_s) < _ALONE_S
 
     def tick(self) -> float:
-        """Send what is due; how long, s, to wait for messages before the next call."""
+        """Send damping if it is due; return how long, s, to wait for messages before the next call."""
         if self.watchdog.wait_s(time.monotonic()) == 0.0:
             # A command that came while other callbacks ran is not late.
             for _ in range(_COMMANDS.depth):
@@ -366,15 +368,15 @@ class CommandWatchdogNode(Node):
         return self.watchdog.wait_s(time.monotonic())
 
     def _hand_on(self, subscription: Subscription) -> bool:
-        """Run a callback outside of the loop that catches its errors; whether there was a message, good or bad."""
+        """Run a subscription's callback with its next message, errors caught; return whether there was a message."""
         return self.incidents.guarded("message", hand_on_newest, subscription) is not False
 
     def beat(self) -> None:
-        """Say on `~/heartbeat` what it does, if it is time."""
+        """Publish the state on `~/heartbeat`, if it is due."""
         self._heartbeat.beat(self.watchdog.state.value)
 
     def release(self) -> None:
-        """Leave zero torque: a damping torque would not be updated any more."""
+        """Send zero torque at the end: damping would no longer be updated."""
         for _ in range(_LAST_WORDS):
             self._send(np.zeros(len(self.watchdog.velocities.position)))
             time.sleep(_LAST_WORD_S)
@@ -394,14 +396,14 @@ class CommandWatchdogNode(Node):
         return not refusal
 
     def _follow(self, info: Mapping[str, Any], now_s: float) -> None:
-        """Note whose command it was, if it was forwarded."""
+        """Note the sender of a forwarded command."""
         if self.watchdog.state is not WatchdogState.FORWARDING:
             return
         if self._commanders.follow(identity_of(info), now_s):
             self._tell_followed(self._commanders.followed)
 
     def _tell_followed(self, followed: Sender | None) -> None:
-        """Log each new sender that is followed, as soon as discovery has its name."""
+        """Log each newly followed sender, as soon as discovery has its name."""
         if followed is not None and followed.node and followed != self._told:
             self._told = followed
             self.get_logger().info(f"following the commands of {followed.node}")
@@ -416,8 +418,8 @@ class CommandWatchdogNode(Node):
             names = ", ".join(self._joints[k] for k in self.watchdog.without_limit())
             if names:
                 self._unlimited = (
-                    f"effort_limits_nm is infinite for {names}, and the URDF that was to say more cannot "
-                    "be read: give a limit, or leave urdf empty"
+                    f"effort_limits_nm is infinite for {names}, and the URDF that states the limits cannot "
+                    "be read: set effort_limits_nm, or leave urdf empty"
                 )
             return
         if ceiling is None:
@@ -436,7 +438,7 @@ class CommandWatchdogNode(Node):
         super().destroy_node()
 
     def _look_at_others(self) -> None:
-        """Trip where another node commands too, or where torque limits are unknown; warn of other state sources."""
+        """Trip if another node commands, too, or an effort limit is unknown; warn of several publishers of states."""
         self._lower_limits_to_description()
         now_s = time.monotonic()
         if names := self._others.look(now_s):
@@ -448,7 +450,7 @@ class CommandWatchdogNode(Node):
             self.get_logger().warning(line)
 
     def _on_command(self, message: bytes, info: Mapping[str, Any]) -> None:
-        """Forward a command as it came, its efforts within the limits."""
+        """Forward a command, its efforts within the limits."""
         now_s, efforts, fault = time.monotonic(), None, ""
         if not self._may_command(info, now_s):
             return
@@ -465,7 +467,7 @@ class CommandWatchdogNode(Node):
         self._follow(info, now_s)
 
     def _on_joint_states(self, message: bytes, info: Mapping[str, Any]) -> None:
-        """Take the measured joint velocities, of which damping is made, with the time at which they arrived."""
+        """Keep measured joint velocities, for damping, with their age."""
         numbers = self._states.arrays(message)
         if numbers is None:
             states = self._states.message(message)
@@ -480,10 +482,10 @@ class CommandWatchdogNode(Node):
         self.watchdog.controller_changed(read_goal_state(message) == State.PRIMARY_STATE_ACTIVE)
 
     def _ask_for_activation(self) -> None:
-        """Find out about transitions that came before discovery.
+        """Request the controller's lifecycle state after a trip: its transitions may have been before discovery.
 
-        The controller makes its publisher when it is configured: an active controller with one
-        that was not there at the trip was activated after the trip.
+        The controller makes its publisher in configure: if it is active and its publisher was not there at the trip,
+        it was activated after the trip.
         """
         self._heard.look()
         if not self.watchdog.waits_for_activation or not self._has_new_publisher():
@@ -502,18 +504,18 @@ class CommandWatchdogNode(Node):
             self._controller_state.remove_pending_request(answer)
 
     def _on_answer(self, trips: int, answer: Future) -> None:
-        """The controller's lifecycle state has arrived, requested after trip number ``trips``: active rearms."""
+        """Take the controller's lifecycle state, requested after trip number ``trips``: an active one rearms."""
         if self._answers.pop(answer, None) is None:
             return
         active = answer.result().current_state.id == State.PRIMARY_STATE_ACTIVE
-        # The question may be from before another trip.
+        # The request may be from before another trip.
         if active and trips == self.watchdog.trips:
             for other in list(self._answers):
                 self._forget(other)
             self.watchdog.controller_changed(True)
 
     def _publishers_in(self) -> dict[bytes, str] | None:
-        """Those who may send commands: identity of the publisher -> full name of its node; None: too many."""
+        """Publishers of incoming commands: identity -> full name of the node; None: too many."""
         return known_publishers_of(self, self._commands_in.topic_name)
 
     def _has_new_publisher(self) -> bool:
@@ -525,7 +527,7 @@ class CommandWatchdogNode(Node):
         )
 
     def _on_stop(self, message: bytes) -> None:
-        """Engage the emergency stop, if this message or one that waits requests it; a message never releases it."""
+        """Engage the emergency stop if this message, or one behind it, is true; a message never releases it."""
         pressed = self._asks(message)
         for _ in range(_BUTTON.depth):
             if pressed or (waits := take_newest(self._stops_in)) is None:
@@ -540,7 +542,7 @@ class CommandWatchdogNode(Node):
                 self.get_logger().error(failure)
 
     def _asks(self, message: bytes) -> bool:
-        """Whether a message holds true; a malformed one does not delay those behind it."""
+        """Whether a message is true; a malformed one does not delay those behind it."""
         return bool(self.incidents.guarded("emergency_stop", read_true, message))
 
     def _on_emergency_stop(
@@ -567,10 +569,10 @@ class CommandWatchdogNode(Node):
         return response
 
     def _report_change(self) -> None:
-        """Log the new state; at a trip remember who published then, so that a replaced controller is recognised."""
+        """Log the new state; at a trip remember the publishers, so that a replaced controller is recognised."""
         self._state = self.watchdog.state
         if self._state is WatchdogState.TRIPPED:
-            # Also those whose name, or who, discovery does not know yet.
+            # Also publishers whose name, or node, discovery does not know yet.
             there = publishers_of(self, self._commands_in.topic_name)
             self._at_trip = None if there is None else set(there)
             if self._at_trip is not None and self._commanders.followed is not None:
@@ -660,7 +662,7 @@ def _serve(node: CommandWatchdogNode, interrupt: Interrupt, worker: Worker) -> i
 
 
 def _load() -> None:
-    """Load what rclpy would in the making of the node: half of the time that a new worker needs."""
+    """Load message types, as rclpy does when a node is made: half of the time that a new worker needs."""
     for kind in (
         JointTrajectory,
         JointState,

@@ -1,6 +1,6 @@
-"""The node's door to the guard: messages to values, and nothing else.
+"""Connects the node's messages with the guard.
 
-`safety.guard` decides; here messages are read, settings changed and steps recorded.
+`safety.guard` decides; here messages are converted, settings changed and steps recorded.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from contact_id_controller.settings.controller import ControllerSettings
 
 
 class ControlLoop:
-    """Runs a guarded controller on the messages of one robot. Never raises but for settings.
+    """Runs a guarded controller on the messages of a robot; only methods that change settings raise.
 
     Args:
         controller: the controller, with its robot and settings.
-        warn: takes one line (or a traceback) for the log; called by `report` only.
+        warn: logs one line (or a traceback); called by `report` only.
         latch: of the emergency stop, see `Guard`.
     """
 
@@ -46,7 +46,7 @@ class ControlLoop:
         self.guard = Guard(controller, lockstep=settings.mode == "lockstep", latch=latch)
         self.input = StateInput(robot.joint_names, self.guard.checks)
         self.contact_input: ContactInput | None = None
-        """Where measured contact comes from, if there is any."""
+        """Source of measured contact, if there is any."""
         self.recorder = None
         if settings.record_path:
             self.recorder = Recorder(
@@ -60,7 +60,7 @@ class ControlLoop:
 
     @property
     def controller(self) -> Controller:
-        """What is guarded; another one after `apply`."""
+        """The guarded controller; `apply` replaces it."""
         return self.guard.controller
 
     @property
@@ -101,7 +101,11 @@ class ControlLoop:
                 self._live_models.add(other.model)
 
     def check(self, settings: ControllerSettings) -> None:
-        """Raise ConfigurationError or UnknownModelError if `apply` could not take these over."""
+        """Prepare the controller of other settings for `apply`.
+
+        Raises:
+            ConfigurationError, UnknownModelError: these cannot be used while configured.
+        """
         self._candidate = Controller(self.controller.robot, settings)
         if self._candidate.model not in self._live_models:
             pairs = sorted("/".join(model) for model in self._live_models)
@@ -123,9 +127,9 @@ class ControlLoop:
         TorqueOutput(settings, self._candidate.effort_limits)
 
     def apply(self, settings: ControllerSettings) -> None:
-        """Go on with other settings that were checked; call between two steps.
+        """Continue with other settings that were checked; call it between two steps.
 
-        Torque moves to what they ask for at blend_rate_nm_s.
+        Torques are blended at blend_rate_nm_s.
         """
         candidate, self._candidate = self._candidate, None
         if settings == self.controller.settings:
@@ -138,19 +142,19 @@ class ControlLoop:
     # Each period
 
     def command(self, message: bytes, now_ns: int | None) -> np.ndarray:
-        """Torques (na,), N·m, for a JointState and the time by the clock (None: no clock)."""
+        """Torques (na,), N·m, for a serialised JointState; now_ns: the clock, None: there is none."""
         return self.guard.step(self._measure(message), now_ns)
 
     def observe(self, message: bytes, now_ns: int | None) -> None:
-        """Look at a JointState without commanding; time and frames may begin anew meanwhile."""
+        """Check a JointState without commanding; stamps and frames may restart."""
         self.input.odometry.forget_frames()
         self.guard.observe(self._measure(message), now_ns)
         self.report()
 
     def finish(self, arrival_s: float) -> None:
-        """After the command has left: time, count, record and report the step.
+        """Finish a step after its command was sent: time, count, record and report it.
 
-        `arrival_s`: when its state arrived, on time.perf_counter.
+        arrival_s: when its state arrived, on time.perf_counter.
         """
         guard = self.guard
         step_s = guard.finish(arrival_s)
@@ -163,12 +167,12 @@ class ControlLoop:
             self.report()
 
     def report(self) -> None:
-        """Log what is new: refusals, stops. Not on the way from a state to its command."""
+        """Log new refusals and stops; call it after the command was sent."""
         for line in self.guard.news():
             self._warn(line)
 
     def _measure(self, message: bytes) -> Any:
-        """Joints, or why there are none; None after an error. Contact that was measured goes to the guard."""
+        """Read joints: a reading, a Refusal, or None after an error. Measured contact is passed to the guard."""
         guard = self.guard
         if self.contact_input is not None:
             guard.guarded("contact", self.contact_input.pass_on, guard)
@@ -193,7 +197,7 @@ class ControlLoop:
     # Between the states
 
     def take_odometry(self, message: bytes) -> None:
-        """Keep the newest Odometry for the next state."""
+        """Keep the newest Odometry for the next state; errors are counted."""
         try:
             self.input.checks.take_base(*self.input.odometry.read(message))
         except Exception as error:
@@ -214,7 +218,7 @@ class ControlLoop:
     def take_base_trajectory(
         self, message: bytes, taken: Callable[[], None] = lambda: None
     ) -> None:
-        """Follow a MultiDOFJointTrajectory of the base; a bad one is counted."""
+        """Follow a MultiDOFJointTrajectory of the base; a bad one is counted and changes nothing."""
         self._follow(
             "base_trajectory",
             lambda: Plan(base=conversions.base_trajectory(message)),
@@ -234,7 +238,7 @@ class ControlLoop:
         )
 
     def take_task_goals(self, message: bytes, taken: Callable[[], None] = lambda: None) -> None:
-        """Follow goals of the whole body; bad ones are counted and change nothing."""
+        """Follow task goals; bad ones are counted and change nothing."""
         self._follow(
             "task_goals",
             lambda: Plan(goals=goals_messages.task_goals(message)),

@@ -45,25 +45,26 @@ _ARRIVAL = Duration(seconds=0.1)
 """Longest wait at the end for the last command to arrive."""
 
 AGAIN_S = 0.002
-"""Wall time that a state in lockstep waits for its odometry after none came for the one before: an estimator that is lost
-publishes none, and its robot would go on by a period each `state_timeout_s`."""
+"""Wall time that a state in lockstep waits for its odometry after the one before had none: an estimator that is lost
+publishes none, and each period of the simulation would take `state_timeout_s`."""
 
 _LOCKSTEP_DEPTH = 10
 """Messages kept when none may be lost."""
 
 
 class ControlTopics:
-    """Subscriptions, publishers and timers around a `ControlLoop`.
+    """Subscriptions, publishers and timers of a `ControlLoop`.
 
-    Nothing is commanded before `start` and after `stop`. Between them each state is answered by
-    one command, and in real time silence by the safe output each `state_timeout_s`.
+    Nothing is commanded before `start` and after `stop`. Between them each state is answered by one command, and in
+    real
+    time, without a good state, the safe output is published each `state_timeout_s`.
 
     Parameters
     ----------
     node
         Owner of the topics.
     loop
-        What turns messages into torques.
+        Computes torques from messages.
     incidents
         Errors outside of the guard, for the diagnostics.
     chore
@@ -123,7 +124,7 @@ class ControlTopics:
         ]
 
     def _sends(self, kind: type, topic: str, qos: QoSProfile) -> Publisher:
-        """The publisher of commands, the only one that may send there."""
+        """Make the publisher of commands, and watch for other senders there."""
         allowed = self._loop.controller.settings.commanders
         self._others = OtherSenders(self._node, topic, kind, allowed)
         publisher = self._node.create_publisher(kind, topic, qos)
@@ -133,7 +134,7 @@ class ControlTopics:
         return publisher
 
     def _second_commander(self) -> str:
-        """Why the commands are not ours alone, where that must stop us; else empty."""
+        """Why another sender of commands forbids to command; empty: none, or it is only counted (second_commander)."""
         names = self._others.look(time.monotonic())
         if not names:
             return ""
@@ -142,7 +143,7 @@ class ControlTopics:
         return detail if self._loop.controller.settings.second_commander == STOP else ""
 
     def _look_at_others(self) -> None:
-        """Stop while another node commands, too; warn of inputs with several publishers."""
+        """Stop if another node commands, too; warn of inputs with several publishers."""
         detail, machine = self._second_commander(), self._loop.guard.machine
         if detail and self.active and not machine.latched:
             machine.stop(detail)
@@ -159,7 +160,7 @@ class ControlTopics:
         )
 
     def _subscribe(self, stream: QoSProfile) -> None:
-        """Subscribe to odometry, joint states and plans, in the order in which they are to be served."""
+        """Subscribe to odometry, joint states and plans, in the order in which they are served."""
         plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         subscribe = self._node.create_subscription
         # Where executors serve in order of creation, odometry comes before its joint state.
@@ -176,8 +177,8 @@ class ControlTopics:
                 (Float64MultiArray, "task_goals", self._loop.take_task_goals),
             )
         ]
-        # In real time states first, or commands are late, and each takes its odometry; in lockstep states wait for
-        # it, and plans apply at once.
+        # In real time states are served first, or commands are late, and take their odometry themselves; in lockstep
+        # states wait for it, and plans apply at once.
         joints, base, contacts, goals = plans
         floating = self._robot.floating_base
         self._planners = [[joints, base, contacts], [goals, contacts]]
@@ -189,7 +190,7 @@ class ControlTopics:
 
     @property
     def subscriptions(self) -> tuple[list[Subscription], ...]:
-        """Those to serve without delay; of which one is served between two states; that a step takes from."""
+        """Subscriptions to serve without delay; to serve one at a time between states; that a step takes from."""
         contact = self._contact_input
         polled = [self._odometry, *(() if contact is None else contact.subscriptions)]
         return self._served, self._patient, polled
@@ -200,7 +201,7 @@ class ControlTopics:
         return self._commands.get_subscription_count() > 0
 
     def not_ready(self) -> str:
-        """Why it cannot start now; empty when it can."""
+        """Why it cannot start now; empty: it can."""
         return self._loop.guard.not_ready() or self._not_watched() or self._not_planned()
 
     @property
@@ -210,7 +211,7 @@ class ControlTopics:
         return not pulse.is_lost and pulse.state == WatchdogState.EMERGENCY_STOP.value
 
     def _not_watched(self) -> str:
-        """Why the command watchdog, if there is one, forbids to command; or why it is required."""
+        """Why the command watchdog forbids to command: emergency stop engaged, or required and lost; else empty."""
         pulse = self._command_watchdog.pulse
         if self.watchdog_stops:
             return "the emergency stop of the command watchdog is engaged"
@@ -219,7 +220,7 @@ class ControlTopics:
         return ""
 
     def _not_planned(self) -> str:
-        """Why no plan could come, where one is required."""
+        """Which topics of a required planner have no publisher; empty: a planner is there, or not required."""
         if not self._loop.controller.settings.planner_required:
             return ""
         missing = [
@@ -231,7 +232,7 @@ class ControlTopics:
         return f"planner_required is set, and there is no publisher on {', nor on '.join(missing)}"
 
     def _look_at_watchdog(self) -> None:
-        """Stop where the command watchdog is required and lost, or its emergency stop engaged."""
+        """Stop if the command watchdog is required and lost, or its emergency stop engaged."""
         self._command_watchdog.look()
         machine = self._loop.guard.machine
         if self.active and not machine.latched and (reason := self._not_watched()):
@@ -239,7 +240,7 @@ class ControlTopics:
             self._note("watchdog", reason=reason)
 
     def start(self) -> str:
-        """Command from the next state on; returns why not, or nothing."""
+        """Command from the next state on; return why not, or an empty string."""
         self._others.listen_first()
         refusal = (
             self._second_commander()
@@ -258,7 +259,7 @@ class ControlTopics:
         return ""
 
     def stop(self) -> None:
-        """Publish the safe output and command no more."""
+        """Publish the safe output, and stop commanding."""
         self._waiting = None
         if self.active:
             self.active = False
@@ -268,8 +269,8 @@ class ControlTopics:
             self._journal.tell()
 
     def destroy(self) -> None:
-        """Take everything from the node, when the last command has arrived."""
-        # What was lost is sent again until then; with its publisher it would be gone.
+        """Destroy all topics and timers, after the last command was acknowledged."""
+        # A lost message is sent again until it is acknowledged, but not without its publisher.
         self._incidents.guarded("last command", self._commands.wait_for_all_acked, _ARRIVAL)
         for subscription in {*self._served, *self._patient, self._odometry}:
             self._node.destroy_subscription(subscription)
@@ -286,17 +287,16 @@ class ControlTopics:
             self._contact_input.destroy()
 
     def _watch(self, within_s: float = math.inf) -> None:
-        """Check within this time, at most `state_timeout_s`, whether states have stopped.
+        """Set the timer that checks for missing states, to ``within_s``, at most `state_timeout_s`.
 
-        No longer than that whatever is left by the present pace: a simulation that hardly moved may be
-        as fast as the clock by then.
+        The limit also holds for a slow simulation: by then its pace may have changed.
         """
         most_s = self._loop.guard.good.timeout_s
         self._watchdog.timer_period_ns = round(1e9 * min(max(within_s, 0.0), most_s))
         self._watchdog.reset()
 
     def _on_joint_states(self, message: bytes) -> None:
-        """One control period: a state arrives, its command is published, then what can wait is done."""
+        """Run one control period: step, publish the command, then do what can wait."""
         arrival_s = time.perf_counter()
         loop, guard = self._loop, self._loop.guard
         if not self.active:
@@ -309,11 +309,13 @@ class ControlTopics:
         now_ns = None if self._get_now is None else self._get_now().nanoseconds
         self._publish(loop.command(message, now_ns))
         loop.finish(arrival_s)
-        if guard.machine.latched:  # each state is answered by the safe output: that is no silence
+        if (
+            guard.machine.latched
+        ):  # each state is answered by the safe output, so the timer restarts
             self._watch()
 
     def _observe(self, message: bytes) -> None:
-        """Keep an eye on the robot while inactive: activation needs to know its state."""
+        """Check a state while inactive: activation requires a recent good one."""
         for odometry in take_waiting(self._odometry):
             self._loop.take_odometry(odometry)
         self._last = message
@@ -323,9 +325,9 @@ class ControlTopics:
         self._waiting = message if self._loop.guard.lockstep else None
 
     def _take_newest(self, message: bytes) -> bytes:
-        """Take the odometry that has come with a state, without a turn of the executor.
+        """Take the odometry that arrived with a state, without a turn of the executor.
 
-        Returns the state that belongs to it: a newer one, if one came in the meantime.
+        Returns the state that belongs to it: a newer one, if one has arrived.
         """
         loop, checks = self._loop, self._loop.guard.checks
         for odometry in take_waiting(self._odometry):
@@ -339,7 +341,7 @@ class ControlTopics:
         return message
 
     def _waits_for_odometry(self, message: bytes) -> bool:
-        """In lockstep a state waits for its odometry; the watchdog ends the wait."""
+        """Whether a state in lockstep has to wait for its odometry, which the timer ends."""
         base_ns = self._loop.guard.checks.base_ns
         if not self._robot.floating_base or (base_ns is not None and base_ns >= stamp_ns(message)):
             self._given_up = False
@@ -360,7 +362,7 @@ class ControlTopics:
             take(message, partial(self._note, "plan", topic=topic, stamp_ns=stamp_ns(message)))
 
     def _on_silence(self) -> None:
-        """No good state for `state_timeout_s`."""
+        """Publish the safe output after `state_timeout_s` without a good state."""
         guard = self._loop.guard
         if not guard.lockstep:
             silent_in_s = guard.silent_in_s()
@@ -381,7 +383,7 @@ class ControlTopics:
     def on_emergency_stop(
         self, request: SetBool.Request, response: SetBool.Response
     ) -> SetBool.Response:
-        """Serve `~/emergency_stop`: the torques go first."""
+        """Serve `~/emergency_stop`: torques are published first."""
         guard = self._loop.guard
         response.success = True
         if request.data:
@@ -414,18 +416,18 @@ class ControlTopics:
             self._command.publish(self._commands)
 
     def note_settings(self, changed: dict[str, Any]) -> None:
-        """Other settings, name -> value, hold from the next state on."""
+        """Note changed settings, name -> value, that are used from the next state on."""
         self._note("settings", values=changed)
         guard = self._loop.guard
         if self.active and not guard.lockstep:
-            # What is left, as others may go on changing them while no state comes.
+            # The remaining time: repeated changes must not put off the timeout.
             self._watch(guard.silent_in_s())
 
     def _note(self, event: str, **facts: Any) -> None:
         self._journal.note(event, stamp_ns(self._last), **facts)
 
     def _do_chores(self) -> None:
-        """What is done between periods: other senders, watchdog, log lines, recording, markers."""
+        """Do what can wait: check other senders and the watchdog, log, record, publish markers."""
         self._chore()
         self._look_at_others()
         self._look_at_watchdog()

@@ -36,20 +36,20 @@ _WAIT_S = 0.005
 """Longest wait for a message while active."""
 
 _IDLE_WAIT_S = 0.05
-"""Longest wait otherwise: how long a signal may go unnoticed."""
+"""Longest wait otherwise, after which signals are checked."""
 
 _TURN_INTERVAL_S = 0.05
-"""Time between turns of the executor while states come: as often as there are chores."""
+"""Time between turns of the executor while states arrive: the period of the chores."""
 
 _LOOK_INTERVAL_S = 0.004
-"""While states come, plans are waited for so rarely; each state costs less then."""
+"""Time between waits that include plans while states arrive: each subscription costs every wait."""
 
 _PATIENCE_S = 5.0
-"""Time between two lines that say what activation waits for."""
+"""Time between two log lines about what activation waits for."""
 
 _LISTENER_S = 3.0
-"""How long activation by itself waits for a subscriber of the commands: discovery takes up to so long,
-and a watchdog could not tell before that there is a new controller."""
+"""Longest time that autostart waits for a subscriber of the commands: discovery takes up to so long, and before it a
+watchdog does not know that there is a new controller."""
 
 _SUCCESS, _FAILURE, _ERROR = (
     TransitionCallbackReturn.SUCCESS,
@@ -59,7 +59,7 @@ _SUCCESS, _FAILURE, _ERROR = (
 
 
 def _reported(transition: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Log what a transition raises: rclpy would go to error processing without a word."""
+    """Wrap a transition so that its errors are logged: rclpy goes to error processing without a log line."""
 
     @functools.wraps(transition)
     def reporting(node: LifecycleNode, state: LifecycleState) -> TransitionCallbackReturn:
@@ -73,14 +73,15 @@ def _reported(transition: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
 
 
 class ControllerNode(LifecycleNode):
-    """Lifecycle: configure loads, compiles and allocates; activate commands; the rest is safe.
+    """The lifecycle node: configure loads, compiles and allocates; activate starts commanding.
 
-    Leaving the active state by any way publishes the safe output once; without states it is
-    published each `state_timeout_s`. Between cleanup and configure the node holds no resources.
+    Leaving the active state in any way publishes the safe output once; while active without states it is published each
+    `state_timeout_s`. Between cleanup and configure the node holds no resources.
 
     Attributes:
-        loop: what runs the controller; None unless configured.
-        direct_subscriptions, patient_subscriptions, polled_subscriptions: of its topics, see there; none unless
+        loop: runs the controller; None unless configured.
+        direct_subscriptions, patient_subscriptions, polled_subscriptions: see `ControlTopics.subscriptions`; empty
+        unless
             configured.  direct_services: to serve without delay: emergency stop and resume.
     """
 
@@ -119,7 +120,7 @@ class ControllerNode(LifecycleNode):
 
     @property
     def not_ready(self) -> str:
-        """Why it cannot be activated now; empty when it can."""
+        """Why it cannot be activated now; empty: it can."""
         return "it is not configured" if self._topics is None else self._topics.not_ready()
 
     @property
@@ -129,7 +130,7 @@ class ControllerNode(LifecycleNode):
         return self.latch.engaged or watched
 
     def beat(self) -> None:
-        """Say on `~/heartbeat` what it does, if it is time."""
+        """Publish the state on `~/heartbeat`, if it is due."""
         state = "not configured" if self.loop is None else self.loop.safety.state.value
         self._heartbeat.beat(state)
 
@@ -139,7 +140,7 @@ class ControllerNode(LifecycleNode):
         return self._topics is not None and self._topics.is_heard
 
     def look(self) -> None:
-        """Messages could be taken now; see `Guard.look`."""
+        """Note that messages can be received now; see `Guard.look`."""
         if self.loop is not None:
             guard = self.loop.guard
             guard.good.listening.look(guard.clock())
@@ -183,9 +184,9 @@ class ControllerNode(LifecycleNode):
 
     @_reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Start commanding: hold the posture of the first state until a plan comes.
+        """Start commanding: hold the posture of the first state until a plan arrives.
 
-        Refused while no fresh, finite, complete state is known, or the emergency stop is engaged.
+        Refused without a recent good state, or while the emergency stop is engaged.
         """
         self._apply_changes()  # limits set a moment ago hold from the first torque on
         refusal = self._topics.start()
@@ -202,7 +203,7 @@ class ControllerNode(LifecycleNode):
 
     @_reported
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let go of everything that configure made."""
+        """Release everything that configure made."""
         self._release()
         return super().on_cleanup(state)
 
@@ -216,7 +217,7 @@ class ControllerNode(LifecycleNode):
 
     @_reported
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """After a failed transition: safe output, everything let go, back to unconfigured."""
+        """After a failed transition: publish the safe output, release everything, back to unconfigured."""
         self._stop()
         self._release()
         return _SUCCESS
@@ -238,7 +239,7 @@ class ControllerNode(LifecycleNode):
             topics.destroy()
 
     def _take_topics(self, topics: ControlTopics | None) -> None:
-        """Serve these topics from now on."""
+        """Serve these topics from now on; None: none but the emergency stop."""
         self._topics = topics
         lists = ([], [], []) if topics is None else topics.subscriptions
         self.direct_subscriptions, self.patient_subscriptions, self.polled_subscriptions = lists
@@ -250,7 +251,7 @@ class ControllerNode(LifecycleNode):
     def _on_emergency_stop(
         self, request: SetBool.Request, response: SetBool.Response
     ) -> SetBool.Response:
-        """Before configure the stop is only kept: nothing is commanded then."""
+        """Serve `~/emergency_stop`; before configure, when nothing is commanded, the stop is only stored."""
         if self._topics is not None:
             return self._topics.on_emergency_stop(request, response)
         response.success = True
@@ -300,7 +301,7 @@ class _Autostart:
         self._ready_s: float | None = None
 
     def __call__(self) -> None:
-        """Activate once everything needed has arrived; until then log every few seconds what is missing."""
+        """Activate once everything required has arrived; until then log every few seconds what is missing."""
         if not self._wanted or self._node.loop is None:
             return
         if self._node.is_emergency_stopped:

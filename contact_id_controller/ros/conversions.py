@@ -1,8 +1,7 @@
-"""ROS messages to the arrays and plans of this package, and nothing else.
+"""Converts ROS messages to the arrays and plans of this package.
 
-Readers of measured states return numbers, or the reason why a message has none of ours: a refusal
-is an ordinary event on the path that runs each millisecond. What the numbers are worth is judged in
-`safety.states`. Plans are rare; for them TrajectoryError.
+Readers of measured states return numbers, or a `Refusal`: that is an ordinary event in the control loop. The values
+are checked in `safety.states`. Plans are rare; their readers raise TrajectoryError.
 """
 
 from __future__ import annotations
@@ -27,16 +26,17 @@ _new: Any = (
 
 
 def seconds(stamp: Any) -> float:
-    """A builtin_interfaces/Time or Duration in s (exact to 0.3 us for times of this century)."""
+    """A builtin_interfaces/Time or Duration in s (rounded to 0.3 us for times of this century)."""
     return stamp.sec + stamp.nanosec * 1e-9
 
 
 class JointStateReader:
-    """Maps sensor_msgs/JointState, or its bytes, by joint name, in any order and with extra joints.
+    """Reads sensor_msgs/JointState, or its bytes, by joint name: any order, with extra joints.
 
-    After a `read` that gave a reading, `position`, `velocity` (na,) and `given`, efforts (na,) or None, hold it in
-    the order of `joint_names`; they are overwritten by the next one. So do they after a `take` that gave a time, ns:
-    it reads bytes laid out as those before, and of all others gives None.
+    After a `read` that returned a reading, `position`, `velocity` (na,), rad, rad/s, and `given`, efforts (na,), N·m,
+    or
+    None, hold it in the order of `joint_names`; the next one overwrites them. The same after a `take` that returned a
+    stamp, ns: it reads bytes of the same layout as before, and returns None for others.
     """
 
     def __init__(self, joint_names: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ class JointStateReader:
         self.take = self._packed.take
 
     def read(self, message: Any) -> JointReading | Refusal:
-        """Positions and velocities with their time, or why the message is refused."""
+        """Positions and velocities with their stamp, or why the message is refused."""
         if isinstance(message, bytes):
             time_ns = self.take(message)
             if time_ns is not None:
@@ -91,7 +91,7 @@ class JointStateReader:
         return JointReading(time_ns, self.position, self.velocity, self.given)
 
     def _map(self, names: list[str]) -> Refusal | None:
-        """Map these joint names to the robot's order; a Refusal where one lacks or comes twice."""
+        """Map joint names to the robot's order; a Refusal if one is missing or comes twice."""
         column = {name: k for k, name in enumerate(names)}
         missing = [name for name in self.joint_names if name not in column]
         if missing:
@@ -105,10 +105,10 @@ class JointStateReader:
 
 
 class PositionsByName:
-    """Positions that a sensor_msgs/JointState, as bytes, gives to some names.
+    """Reads positions of named joints from a serialised sensor_msgs/JointState.
 
     Args:
-        names: whose positions, n.
+        names: of n joints.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -118,7 +118,7 @@ class PositionsByName:
         self._packed = NumbersReader(packed.JOINT_STATE)
 
     def read(self, data: bytes) -> np.ndarray:
-        """(n,), not a number where a name, or its position, is missing; the next call overwrites it.
+        """Positions (n,), NaN where a name or its position is missing; the next call overwrites it.
 
         Raises:
             StateError: these bytes are no such message.
@@ -141,8 +141,8 @@ class PositionsByName:
 class OdometryReader:
     """Reads nav_msgs/Odometry of a floating base, or its bytes.
 
-    `world_frame` is the name of the world frame of the last one. Its frames are those of the first one:
-    another publisher's, in other frames, is refused, until they are forgotten.
+    `world_frame`: frame of the last message. Messages in frames other than those of the first one, as from another
+    publisher, are refused until `forget_frames`.
     """
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ class OdometryReader:
         self._packed = NumbersReader(packed.ODOMETRY)
 
     def read(self, message: Any) -> tuple[np.ndarray, int, np.ndarray]:
-        """Base (13,) and variances of its twist (6,), which the next call overwrites, between them its time, ns.
+        """Base (13,), stamp, ns, and variances of the twist (6,); the next call overwrites the arrays.
 
         Position, m, and quaternion xyzw in the world frame, linear, m/s, then angular velocity,
         rad/s, in the base frame (the message's child frame).
@@ -179,11 +179,11 @@ class OdometryReader:
         return self._base, packed.stamp_ns(message), self._variances
 
     def forget_frames(self) -> None:
-        """The next odometry may be in any frames."""
+        """Accept odometry in any frames next."""
         self._frames = None
 
     def _check_frames(self, frame: str, child: str) -> None:
-        """Other frames have another layout of bytes, so this is not compared for each message."""
+        """Refuse other frames than before; only called for a new layout of bytes, as other frames change it."""
         if self._frames is None:
             self._frames = frame, child
         if (frame, child) != self._frames:
@@ -198,7 +198,7 @@ def joint_trajectory(message: Any, allow_moving_end: bool = False) -> JointTraje
     """Planned joint motion from trajectory_msgs/JointTrajectory, or its bytes.
 
     Raises:
-        TrajectoryError: see `JointTrajectory`; also points that carry different things, or too many.
+        TrajectoryError: see `JointTrajectory`; also points with different fields, or too many points.
         StateError: bytes that are no such message.
     """
     if isinstance(message, bytes):
@@ -219,10 +219,10 @@ def joint_trajectory(message: Any, allow_moving_end: bool = False) -> JointTraje
 
 
 def base_trajectory(message: Any) -> BaseTrajectory:
-    """Planned base motion from trajectory_msgs/MultiDOFJointTrajectory, first joint, world frame.
+    """Planned base motion from trajectory_msgs/MultiDOFJointTrajectory or its bytes: first joint, world frame.
 
     Raises:
-        TrajectoryError: see `BaseTrajectory`; also a point without transform or velocity, too many.
+        TrajectoryError: see `BaseTrajectory`; also a point without transform or velocity, or too many points.
         StateError: bytes that are no such message.
     """
     if isinstance(message, bytes):
@@ -255,10 +255,10 @@ def base_trajectory(message: Any) -> BaseTrajectory:
 
 
 def contact_schedule(message: Any) -> ContactSchedule:
-    """Planned contacts from trajectory_msgs/JointTrajectory: positions 1 (stands) or 0 (swings).
+    """Planned contacts from trajectory_msgs/JointTrajectory or its bytes: positions 1 (stance) or 0 (swing).
 
     Raises:
-        TrajectoryError: see `ContactSchedule`; also a position that is neither 0 nor 1, too many.
+        TrajectoryError: see `ContactSchedule`; also a position that is neither 0 nor 1, or too many points.
         StateError: bytes that are no such message.
     """
     if isinstance(message, bytes):
@@ -277,7 +277,7 @@ def contact_schedule(message: Any) -> ContactSchedule:
 
 
 def _rows(name: str, rows: Sequence[Sequence[float]]) -> np.ndarray | None:
-    """The rows (p, j) of one field of all points, or None if none of the points has it."""
+    """The rows (p, j) of one field of all points, or None if no point has it."""
     lengths = {len(row) for row in rows}
     if lengths <= {0}:
         return None

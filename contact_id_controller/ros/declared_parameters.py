@@ -33,8 +33,8 @@ NODE_OPTIONS = {
     "automatically_declare_parameters_from_overrides": True,
     "start_parameter_services": False,
 }
-"""Of every node with a table: a bad value or a misspelt name in a parameter file then neither raises
-nor goes unnoticed, and what answers requests is `AnsweringParameterService`."""
+"""Options of every node with a table: a bad value or a misspelt name in a parameter file then does not raise in rclpy,
+but is found by `ParameterTable.values`, and `AnsweringParameterService` serves requests."""
 
 _INT64 = 2**63 - 1
 _EMPTY_LISTS = {
@@ -43,22 +43,22 @@ _EMPTY_LISTS = {
 }
 
 MOST_VALUES, MOST_CHARACTERS = 1000, 4096
-"""Of a list, and of a text: no robot needs more, and looking at more takes longer than a period."""
+"""Longest list and text: no robot needs more, and checking more takes longer than a period."""
 
 _LONGEST_REASON = 500
 
 
 class ParameterTable:
-    """The parameters of one node, declared from a table and checked whenever they are set.
+    """The parameters of a node, declared from a table and checked whenever they are set.
 
     Args:
         node: the node that owns the parameters, made with `NODE_OPTIONS`.
         table: their specifications.
         locked: returns whether parameters that are not live are locked now.
-        check_live: gets all values, as they would become, when live ones change while locked;
+        check_live: called with all values, as they would become, when live ones change while locked;
             raises ConfigurationError to refuse them.
-        served: whether other nodes may ask for them and set them.
-        incidents: catches what goes wrong in a request; None: that goes to the log of the node.
+        served: whether other nodes may read and set them.
+        incidents: catches errors in requests; None: they are logged by the node.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ParameterTable:
             node._parameter_service = AnsweringParameterService(node, incidents)
 
     def _declare(self, spec: ParameterSpec) -> None:
-        """Declare a parameter with its description; a wrong override is kept for ``values`` to refuse."""
+        """Declare a parameter with its description; a bad override is kept for ``values`` to refuse."""
         description = describe(spec)
         if not self._node.has_parameter(spec.name):
             default = list(spec.default) if isinstance(spec.default, tuple) else spec.default
@@ -110,7 +110,7 @@ class ParameterTable:
         """Checked values of all parameters of the table, by name.
 
         Raises:
-            ConfigurationError: a bad value, or a parameter that is given but not in the table.
+            ConfigurationError: a bad value, or a parameter that is not in the table.
         """
         for name in self._node.get_parameters_by_prefix(""):
             if name not in self._specs and not belongs_to_ros(name):
@@ -124,11 +124,11 @@ class ParameterTable:
         return checked
 
     def current(self) -> dict[str, Any]:
-        """Like `values`, without reading what has not changed: that takes several periods."""
+        """As `values`, but reads only what has changed: reading all takes several periods."""
         return self.values() if self._current is None else self._current
 
     def _follow(self, parameters: list[Parameter]) -> None:
-        """Keep what was set, which was checked before."""
+        """Keep values that were checked and set."""
         if self._current is not None:
             for each in parameters:
                 if each.name in self._specs:
@@ -152,7 +152,7 @@ class ParameterTable:
         return SetParametersResult(successful=True)
 
     def _refuse_at_sight(self, name: str, value: Any) -> None:
-        """Refuse what no look at the value could make right."""
+        """Refuse an unknown name, a value that is too large, and one that may only be given at the start."""
         if name not in self._specs and not (name and belongs_to_ros(name)):
             raise ConfigurationError(
                 unknown_parameter(name[:MOST_CHARACTERS], self._specs)
@@ -162,18 +162,18 @@ class ParameterTable:
         refuse_size(name, value)
         if name in START_ONLY and name in self._start and value != self._start[name]:
             raise ConfigurationError(
-                f"parameter '{name}' can only be given at the start of the node: what it allows is not "
-                "for whoever may set parameters"
+                f"parameter '{name}' can only be given at the start of the node: other nodes may not change what it "
+                "allows"
             )
 
     def _refuse_looser(self, name: str, value: Any) -> None:
-        """Peers may tighten what guards the robot, and undo that."""
+        """Refuse a value of a safety limit that is looser than at the start; other nodes may only tighten it."""
         spec, start = self._specs[name], _plain(self._start.get(name))
         if start is not None and spec.is_looser(value, start):
             shown, most = (list(v) if isinstance(v, tuple) else v for v in (value, start))
             raise ConfigurationError(
                 f"parameter '{name}' is {shown}, must be at {spec.guards} {most}, as at the start of "
-                "the node: a guard of the robot"
+                "the node: a safety limit"
             )
 
     def _refuse_locked(self, names: Iterable[str]) -> None:
@@ -186,9 +186,9 @@ class ParameterTable:
 
 
 def read_settings(node: Node, settings: type[SomeSettings], *, served: bool = True) -> SomeSettings:
-    """Declare all parameters on a node and check what the user gave; none may change later.
+    """Declare all parameters of a node, and check the given ones; none may change later.
 
-    served: whether other nodes may ask for them.
+    served: whether other nodes may read them.
 
     Raises:
         ConfigurationError: unknown name, wrong type, value outside its range, or values that do not
@@ -199,7 +199,7 @@ def read_settings(node: Node, settings: type[SomeSettings], *, served: bool = Tr
 
 
 def refuse_size(name: str, value: Any) -> None:
-    """Refuse a value that is longer than any could be, before it is looked at.
+    """Refuse a value that is too long, before anything else is checked.
 
     Raises:
         ConfigurationError: naming the parameter, its size and the largest one.
@@ -221,10 +221,10 @@ def _shortened(text: str) -> str:
 
 
 def describe(spec: ParameterSpec) -> ParameterDescriptor:
-    """The descriptor of a parameter as `ros2 param describe` shows it.
+    """The descriptor of a parameter, as `ros2 param describe` shows it.
 
-    Typing is dynamic so that a whole number is accepted where a number is expected, and one number
-    where a list is; `ParameterSpec.check` is what decides.
+    Typing is dynamic so that an integer is accepted where a number is expected, and one number
+    where a list is; `ParameterSpec.check` decides.
     """
     unit = f" [{spec.unit}]" if spec.unit else ""
     descriptor = ParameterDescriptor(
@@ -256,5 +256,5 @@ def _constraints(spec: ParameterSpec) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """ROS gives arrays of numbers as `array.array`; error messages should show lists."""
+    """A value with ROS's `array.array` as a list, for error messages."""
     return value.tolist() if hasattr(value, "tolist") else value

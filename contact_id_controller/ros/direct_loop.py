@@ -1,8 +1,8 @@
 """Serves a node's busiest subscriptions at 1 kHz, which rclpy's executors alone do not.
 
-rclpy builds a wait set of all services, timers and events of a node, in Python, several times a
-message: about half a millisecond of CPU a cycle on a small machine. Here only the given
-subscriptions are waited on, and the executor gets a short turn every few milliseconds.
+rclpy builds a wait set of all services, timers and events of a node, in Python, several times per message: about half a
+millisecond of CPU per cycle on a small machine. Here only the given subscriptions are waited for, and the executor gets
+a short turn every few milliseconds.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from rclpy.subscription import Subscription
 from contact_id_controller.ros.executor import GuardedExecutor
 
 WHOLE_TURN_S = 0.5
-"""Longest time between turns in which the executor itself looks at everything."""
+"""Longest time between turns in which the executor itself runs, with all entities."""
 
 AT_ONCE_S = 0.0003
-"""A turn that has taken so long goes on after the next message: one that keeps the newest only loses what came before."""
+"""A turn is interrupted after this long until the next message: a queue of depth 1 would lose messages meanwhile."""
 
 KEPT_IN_LOCKSTEP = 1000
-"""Messages that a sender keeps for whoever has not got them yet. Only who takes part is waited for in lockstep; a
-recorder that gets no processor for some periods has as many states to catch up on."""
+"""Queue length of publishers in lockstep, which wait for no subscribers but the participants: a recorder without a
+processor for some periods has as many states to catch up on."""
 
 MOST_LISTS = 8
-"""Whose handles are kept: more are not in use at once."""
+"""Number of entity lists whose handles are cached."""
 
 PATIENT_SHARE, PATIENT_AT_ONCE_S = 0.25, 0.02
-"""Of the time goes to patient subscriptions, at most, but for the parts of a plan that come together."""
+"""Largest share of the time for patient subscriptions, and time beyond it for parts of a plan that arrive together."""
 
 
 def age_s(info: Mapping[str, Any]) -> float:
-    """How long ago a message was sent, s, by the clocks of both machines; 0 where it is unknown."""
+    """Time since a message was sent, s, by the clocks of both machines; 0 where it is unknown."""
     sent_ns = info.get("source_timestamp", 0)
     return 1e-9 * (time.time_ns() - sent_ns) if sent_ns > 0 else 0.0
 
 
 class Polled(CallbackGroup):
-    """Of subscriptions that are looked at now and then: neither executor nor loop serves them."""
+    """Callback group of subscriptions that callbacks poll: neither executor nor loop serves them."""
 
     def can_execute(self, entity: Any) -> bool:
         return False
@@ -57,9 +57,9 @@ class Polled(CallbackGroup):
 
 
 def take(subscription: Subscription) -> tuple[Any, Mapping[str, Any]] | None:
-    """The next message that waits in a subscription, with the middleware's information on it; runs no callback.
+    """Take the next message of a subscription and the middleware's information on it, without its callback; None: none.
 
-    A raw subscription gives it serialised.
+    A raw subscription returns it serialised.
     """
     handle = subscription.handle
     with handle:
@@ -67,15 +67,15 @@ def take(subscription: Subscription) -> tuple[Any, Mapping[str, Any]] | None:
 
 
 def take_newest(subscription: Subscription) -> Any:
-    """The newest message that waits in a subscription of depth 1, or None; runs no callback."""
+    """The newest message in a subscription of depth 1, without its callback; None: none waits."""
     taken = take(subscription)
     return None if taken is None else taken[0]
 
 
 def take_waiting(subscription: Subscription) -> Sequence[Any]:
-    """What waits in a subscription, the oldest first; runs no callback.
+    """The messages that wait in a subscription, oldest first, without its callback.
 
-    No more than it keeps: in a flood there is always one more.
+    At most its queue length: in a flood there is always one more.
     """
     found: list[Any] = []
     handle, kind, raw = subscription.handle, subscription.msg_type, subscription.raw
@@ -89,9 +89,9 @@ def take_waiting(subscription: Subscription) -> Sequence[Any]:
 
 
 def hand_on_newest(subscription: Subscription) -> bool:
-    """Run the callback of a subscription with the newest message that waits; whether there was one.
+    """Run a subscription's callback with the next message; return whether there was one.
 
-    A callback of two arguments gets the middleware's information on the message, as from rclpy.
+    A callback of two arguments also gets the middleware's information on the message, as in rclpy.
     """
     handle = subscription.handle
     with handle:
@@ -106,7 +106,7 @@ def hand_on_newest(subscription: Subscription) -> bool:
 
 
 def _answer(service: Service) -> None:
-    """Answer a request that waits, if there is one."""
+    """Serve a waiting request of a service, if there is one."""
     with service.handle:
         request, header = service.handle.service_take_request(service.srv_type.Request)
     if header is not None:
@@ -114,29 +114,30 @@ def _answer(service: Service) -> None:
 
 
 class DirectLoop:
-    """Waits for some subscriptions directly and lets an executor do the rest of the node.
+    """Waits for some subscriptions directly, and lets an executor do the rest of the node.
 
-    Everything runs in the thread that calls `spin_once`, so callbacks never overlap. The node needs
-    nothing for it: under a plain executor the same callbacks run, only later. Errors of callbacks, and
-    of the taking of what is for them, go to the executor's incidents, and no further.
+    Everything runs in the thread that calls `spin_once`, so callbacks never overlap. The node needs no changes: under
+    a plain
+    executor the same callbacks run, only later. Errors in taking messages and in callbacks are caught and counted by
+    the
+    executor's incidents.
 
     Args:
         executor: holds the node; gets a turn every `turn_interval_s`, and when nothing arrives.
         subscriptions: returns the subscriptions to serve now (it may return none), in order of
-            importance: the same list as long as they are the same. So do the others.
-        patient: returns subscriptions of which one, in turn, is served after a wait: a state
-            that comes amid the parts of a plan is not held back by all of them. In a flood they get
-            ``PATIENT_SHARE`` of the time.
-        services: returns the services to wait for, too, such as an emergency stop, answered before all
-            else; all others wait for a turn.
-        polled: returns subscriptions that callbacks take from themselves: what waits there asks for no turn.
-        turn_interval_s, turn_s: time between turns, and how long a turn goes on while callbacks are
-            ready; one without any costs a tenth of a millisecond. While messages come it is taken in parts
+            importance: the same list object as long as they do not change. So do the others.
+        patient: returns subscriptions of which one, in turn, is served after a wait, so that the parts of a plan
+            do not delay a state together. In a flood they get ``PATIENT_SHARE`` of the time.
+        services: returns services to wait for, too, such as an emergency stop, served first;
+            all others wait for a turn.
+        polled: returns subscriptions that callbacks poll: messages there cause no turn.
+        turn_interval_s, turn_s: time between turns, and how long a turn lasts while callbacks are
+            ready; a turn without any costs 0.1 ms. While messages arrive it is taken in parts
             of ``AT_ONCE_S``, or of one callback.
-        look_interval_s: while the subscriptions keep the loop busy, so rarely patient ones are waited
-            for, too: each more costs every wait.
+        look_interval_s: time between waits that include patient subscriptions, while the others keep the
+            loop busy: each more costs every wait.
         between: called after each turn.
-        looked: called after each wait, before the messages it found are handed on.
+        looked: called after each wait, before callbacks run.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class DirectLoop:
         self._known: dict[int, tuple[Any, ...]] = {}  # by identity of lists
 
     def spin_once(self, timeout_s: float) -> None:
-        """Wait for messages up to `timeout_s`, run their callbacks, and give turns when due."""
+        """Wait for messages up to `timeout_s`, run their callbacks, and a turn when it is due."""
         subscriptions = self._subscriptions()
         if not subscriptions:
             self._run_one(timeout_s)
@@ -203,7 +204,7 @@ class DirectLoop:
     def _with_patient(
         self, subscriptions: Sequence[Subscription], patient: Sequence[Subscription]
     ) -> Sequence[Subscription]:
-        """Both, in one list that stays the same as long as they do."""
+        """Both in one list, the same object as long as they do not change."""
         first, second, both = self._both
         if first is not subscriptions or second is not patient:
             both = [*subscriptions, *patient]
@@ -211,7 +212,7 @@ class DirectLoop:
         return both
 
     def _take_one(self, patient: Sequence[Subscription], ready: Sequence[int]) -> bool:
-        """Hand on the newest message of one that waits, in turn; whether there was one."""
+        """Serve the next patient subscription, in turn, that has a message; return whether there was one."""
         for step in range(len(patient)):
             place = (self._next_patient + step) % len(patient)
             if patient[place].handle.pointer in ready and self._hand_on(patient[place]):
@@ -229,7 +230,7 @@ class DirectLoop:
     def _wait(
         self, subscriptions: Sequence[Subscription], services: Sequence[Service], timeout_s: float
     ) -> list[int]:
-        """Handles of those where something waits, as soon as there is one."""
+        """Wait until a subscription or service is ready, or for ``timeout_s``; return the pointers of ready handles."""
         size = len(subscriptions), len(services)
         wait_set = self._wait_sets.get(size)
         if wait_set is None:
@@ -247,7 +248,7 @@ class DirectLoop:
         return [*ready, *wait_set.get_ready_entities("service")] if services else ready
 
     def _known_of(self, entities: Sequence[Any]) -> tuple[Any, ...]:
-        """A list, handles of its entities, and each with what a wait names it by; kept, as asking takes as long as waiting."""
+        """The list, its entities' handles, and (pointer, entity) of each; cached: making it takes as long as a wait."""
         known = self._known.get(id(entities))
         if known is None:
             if len(self._known) > MOST_LISTS:
@@ -258,7 +259,7 @@ class DirectLoop:
         return known
 
     def _turn(self, served: Sequence[Subscription], busy: bool) -> None:
-        """Begin a turn, or go on with it; while messages come (``busy``), with as much as may be done at once."""
+        """Start or continue a turn; while messages arrive (``busy``) only for AT_ONCE_S."""
         begun_s, parts, self._parts = time.monotonic(), self._parts, None
         parts = self._parts_of_turn(served) if parts is None else parts
         for long_one_next in parts:
@@ -268,9 +269,9 @@ class DirectLoop:
         self._next_turn_s = time.monotonic() + self._turn_interval_s
 
     def _parts_of_turn(self, served: Sequence[Subscription]) -> Iterator[bool]:
-        """Serve what is due, one after the other: by the executor, up to `turn_s`, only where nothing else can, and at times.
+        """Run timers and callbacks that are due, one at a time; the executor itself, up to `turn_s`, only if needed.
 
-        Yields whether what follows takes long.
+        Yields after each whether the next part takes long.
         """
         for _ in self._executor.run_timers():
             yield False
@@ -290,7 +291,7 @@ class DirectLoop:
         self._between()
 
     def _run_one(self, timeout_s: float) -> bool:
-        """Run one callback of the executor; whether one was ready in time."""
+        """Run one callback of the executor; return whether one was ready in time."""
         try:
             handler, _, _ = self._executor.wait_for_ready_callbacks(timeout_sec=timeout_s)
         except TimeoutException:

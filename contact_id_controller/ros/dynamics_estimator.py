@@ -1,8 +1,8 @@
-"""ROS lifecycle node: what IMU, encoders and efforts tell of base, contacts and forces. No mathematics.
+"""ROS lifecycle node: estimates base, contacts and forces from IMU, encoders and efforts. No mathematics.
 
-`imu`, `joint_states` and the topics of mounted sensors, such as `wrench/<sensor>`, come in; `odometry`, `contact_states`, `ground_reaction/<frame>`, `/tf` and
-`/diagnostics` go out under the names that controller and gait planner read, and on request
-`~/joint_states`, `~/accelerations` and `~/joint_wrench/<joint>`.
+Subscribes to `imu`, `joint_states` and the topics of mounted sensors, such as `wrench/<sensor>`; publishes `odometry`,
+`contact_states`, `ground_reaction/<frame>`, `/tf` and `/diagnostics` under the names that controller and gait planner
+read, and where subscribed to `~/joint_states`, `~/accelerations` and `~/joint_wrench/<joint>`.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ from contact_id_controller.settings.specification import table_of
 
 WAIT_S = 0.05
 TURN_INTERVAL_S = 0.1
-"""Time between turns of the executor while states come: one costs as much as a state."""
+"""Time between turns of the executor while states arrive: one costs as much as a state."""
 
 PLAN_INTERVAL_S = 0.01
-"""Time between looks for a schedule while states come: it begins later than that."""
+"""Time between checks for a schedule while states arrive: it starts later than that."""
 
 READING_TIMEOUT_S = 0.02
-"""Age above which a reading of a mounted sensor counts as missing: that of the IMU."""
+"""Age above which a reading of a mounted sensor counts as missing, as for the IMU."""
 
 QUEUE = 20
 """Samples of the IMU that wait for their joint states."""
 
 PATIENCE_S = 0.1
-"""Wall time after which joint states in lockstep go on without wrenches that have not come."""
+"""Wall time after which joint states in lockstep are used without sensors that have not published."""
 
 DIAGNOSTICS_S = 1.0
 """Wall time between two diagnostics while nothing changes; a new fault is published at once."""
@@ -74,7 +74,7 @@ _NUMBER = re.compile(r"[-+]?\d[\d.e+-]*")
 
 
 class DynamicsEstimatorNode(LifecycleNode):
-    """Lifecycle: configure loads and compiles; activate begins anew, with the robot standing still."""
+    """The lifecycle node: configure loads and compiles; activate starts estimating, with the robot standing still."""
 
     def __init__(
         self, name: str = "dynamics_estimator", interrupt: Interrupt | None = None, **options: Any
@@ -85,13 +85,13 @@ class DynamicsEstimatorNode(LifecycleNode):
         """None unless configured."""
         self.active = self.finalized = False
         self.steps = 0
-        """Joint states that have been used."""
+        """Number of joint states that were used."""
         self.direct_subscriptions: list[Subscription] = []
-        """Those to serve without delay, none unless configured."""
+        """Subscriptions to serve without delay; none unless configured."""
         self.patient_subscriptions: list[Subscription] = []
-        """Those to serve every ``PLAN_INTERVAL_S``: each that is waited for costs every wait."""
+        """Subscriptions to serve every ``PLAN_INTERVAL_S``: each one waited for costs every wait."""
         self.polled_subscriptions: list[Subscription] = []
-        """Those that a step takes from."""
+        """Subscriptions that a step polls."""
         self._table = ParameterTable(
             self,
             table_of(DynamicsEstimatorSettings),
@@ -153,7 +153,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         schedule = subscribe(JointTrajectory, "contact_schedule", self._on_schedule, plan, raw=True)
         joints = subscribe(JointState, "joint_states", self._on_joints, stream, raw=True)
         self._subscriptions_made = [*sensors, schedule, joints]
-        # In real time a step takes what has come, and plans are of later; in lockstep joints wait for what has not come.
+        # In real time a step uses what has arrived, and plans start later; in lockstep joint states wait for the rest.
         if self._lockstep:
             self.direct_subscriptions = list(self._subscriptions_made)
         else:
@@ -168,7 +168,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         ]
 
     def _begin(self) -> None:
-        """Start the pipeline anew, and forget what has arrived."""
+        """Restart the pipeline, and drop what has arrived."""
         self.pipeline.start()
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._imu: deque[Any] = deque(maxlen=QUEUE)
@@ -189,12 +189,12 @@ class DynamicsEstimatorNode(LifecycleNode):
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Publish no more."""
+        """Stop publishing."""
         self._stop()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let go of everything that configure made."""
+        """Release everything that configure made."""
         self._release()
         return super().on_cleanup(state)
 
@@ -235,7 +235,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         try:
             stamp_ns, sample = self._imu_reader.read(message)
         except StateError:
-            return  # none: the one before grows old
+            return  # the sample before stays, until it is too old
         stamps = self.stamps["imu"]
         if not stamps.accepts(1e-9 * stamp_ns):
             return
@@ -252,7 +252,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             self._on_joints(waiting, served_late=True)
 
     def _give_up(self) -> None:
-        """A sensor that stopped must not hold a robot that waits for its command."""
+        """Use a waiting joint state without a sensor that has stopped: the robot waits for its command."""
         if self._waiting is not None and time.monotonic() - self._served_s > PATIENCE_S:
             stamp_ns = packed_stamp_ns(self._waiting)
             self._imu_given_up = not (self._imu and self._imu[-1][0] >= stamp_ns)
@@ -267,10 +267,10 @@ class DynamicsEstimatorNode(LifecycleNode):
             self.get_logger().warning(f"no schedule: {error}", throttle_duration_sec=1.0)
 
     def _on_joints(self, message: bytes, served_late: bool = False) -> None:
-        """One step of the estimator at a joint state, with the IMU's and the other sensors' newest samples.
+        """Step the estimator at a joint state, with the newest samples of IMU and other sensors.
 
         Args:
-            message: JointState, serialized.
+            message: JointState, serialised.
             served_late: it waited for other sensors, so its stamp has been checked.
         """
         if not self.active:
@@ -294,7 +294,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         self._waiting, self._served_s, self.refusal = None, now_s, refusal
         if refusal:
             return self._diagnose_changes()
-        # By less it is one wrong stamp, or messages that overtook each other.
+        # By less it is one wrong stamp, or messages out of order.
         if self._last_ns is not None and stamp_ns < self._last_ns - 1e9 * FARTHEST_S:
             self.get_logger().warning("time went back: the estimate begins anew")
             imu = [entry for entry in self._imu if entry[0] <= stamp_ns]
@@ -318,10 +318,10 @@ class DynamicsEstimatorNode(LifecycleNode):
             planned=None if schedule is None else schedule.sample(time_s),
             look=False,
         )
-        if estimate.time_s != time_s:  # ignored: what is there is of another time
+        if estimate.time_s != time_s:  # this joint state was ignored
             return self._diagnose_changes()
         self._publisher.publish(stamp_ns, estimate)
-        self.pipeline.look()  # at residuals, which no state waits for
+        self.pipeline.look()  # at residuals, after publishing
         self.steps += 1
         if self._recorder is not None and estimate.ready:
             keep_estimate(self.pipeline.period, time_s, self._recorder.next())
@@ -329,12 +329,12 @@ class DynamicsEstimatorNode(LifecycleNode):
         self._diagnose_changes()
 
     def _lacks(self, stamp_ns: int) -> bool:
-        """Whether IMU or wrenches of joints of this stamp have not come yet."""
+        """Whether IMU or other sensors have not yet published this stamp."""
         imu = self._imu_given_up or (self._imu and self._imu[-1][0] >= stamp_ns)
         return not imu or self._mounted.waits_for(stamp_ns)
 
     def _sample_of(self, stamp_ns: int) -> tuple[Any, Any, Any]:
-        """Gyroscope, accelerometer and stamp, s, of the IMU for joints of this stamp."""
+        """Angular velocity, acceleration and stamp, s, of the newest IMU sample not after this stamp; None: too old."""
         while len(self._imu) > 1 and self._imu[1][0] <= stamp_ns:
             self._imu.popleft()
         if not self._imu:
@@ -351,7 +351,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         return (self.refusal, *faults) if self.refusal else faults
 
     def _diagnose_changes(self) -> None:
-        """Tell at once when something else is wrong than before, whatever its figures."""
+        """Publish diagnostics at once when other faults are present than before, whatever their numbers."""
         estimate = self.pipeline.estimate
         state = estimate.odometry.state
         if (state == LOST) != self._lost:
@@ -365,7 +365,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             self._diagnose()
 
     def _log_lost(self, state: str) -> None:
-        """A line when the base is lost, and when it is found again."""
+        """Log when the base is lost, and when it is found again."""
         self._lost = state == LOST
         if self._lost:
             reasons = "; ".join(self.pipeline.estimate.odometry.reasons)

@@ -1,9 +1,10 @@
 """ROS node: plans walking from joint states and odometry.
 
-A plan is made from the first state of each planning period by the stamps, never by the wall clock,
-and starts the planner's lead after the stamp of its state. States come a thousand times a second and are
-needed twenty times: they wait in the queues of two subscriptions, the loop of `run` looks at their
-stamps every few milliseconds, and only the state that is due is unpacked.
+A plan is made from the first state of each planning period, by the stamps, never by the wall clock, and starts the
+planner's lead after the stamp of its state. States arrive a thousand times a second and are needed twenty times: the
+loop of `run` checks the stamps in the queues of two subscriptions every few milliseconds, and only the state that is
+due
+is deserialised.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.shared_rows import ODOMETRY_AGE_LIMIT_S
 
 QUEUE = 20
-"""States that wait; more may come between two looks only far from the time of a plan."""
+"""Queue length of states; more arrive between two polls only long before the next plan."""
 
 SHORTEST_REST_S, LONGEST_REST_S = 0.001, 0.01
-"""Wall time between two looks at the queues."""
+"""Wall time between two polls of the queues."""
 
 TURN_S = 0.05
 """Wall time between turns of the executor, which serves velocity commands and parameters."""
@@ -58,7 +59,7 @@ CMD_VEL_TIMEOUT_NS = 500_000_000
 """A velocity command that is older counts as zero."""
 
 UNHEARD_S = 1.0
-"""Wall time that discovery may take until it is said that nobody listens to the plans."""
+"""Wall time for discovery, after which missing subscribers of the plans are logged."""
 
 NEVER_NS = -(2**63)
 """Before any stamp."""
@@ -136,7 +137,7 @@ class GaitPlannerNode(Node):
             self._on_state(packed)
 
     def _rest_s(self) -> float:
-        """Wall time to sleep: half of what is missing until the next plan, if time is real."""
+        """Wall time, s, to sleep: half of the time until the next plan, if the robot runs in real time."""
         missing_s = 0.5e-9 * (self._due_ns - self._last_ns)
         return min(max(missing_s, SHORTEST_REST_S), LONGEST_REST_S)
 
@@ -146,10 +147,12 @@ class GaitPlannerNode(Node):
         self._packed_odometry.append(packed)
 
     def _on_state(self, packed: bytes) -> None:
-        """Look at the stamp of a joint state; plan from it when a plan is due."""
+        """Check the stamp of a joint state; plan from it when a plan is due."""
         stamp_ns = packed_stamp_ns(packed)
         if not self._stamps.believes(stamp_ns):
-            self._warn(f"no plan: time {stamp_ns * 1e-9:.3f} s of a joint state is of another time")
+            self._warn(
+                f"no plan: stamp {stamp_ns * 1e-9:.3f} s of a joint state is far from the one before"
+            )
             return
         if stamp_ns < self._last_ns - self._period_ns:
             if isinstance(read := self._input.read(packed), Refusal):
@@ -158,7 +161,7 @@ class GaitPlannerNode(Node):
             self.get_logger().warning("time went back: planning begins anew")
             self.planner.reset()
             if self._velocity_ns is not None:
-                self.planner.set_velocity()  # its time-out counts by the time before
+                self.planner.set_velocity()  # its timeout counts by the stamps before
             self._input.checks.reset()
             self._input.odometry.forget_frames()
             self._due_ns, self._velocity_ns = NEVER_NS, None
@@ -183,16 +186,16 @@ class GaitPlannerNode(Node):
         self._report(plan)
 
     def _is_heard(self) -> bool:
-        """Whether somebody has come to listen to each part of the plans: who hears half of one, or of a walk, falls."""
+        """Whether each part of the plans has had a subscriber: a robot that gets only some parts would fall."""
         if not self._heard:
             unheard = self._plans.unheard
             self._heard = not unheard
             if unheard and time.monotonic() - self._begun_s > UNHEARD_S:
-                self._warn(f"no plan: nobody listens to {', '.join(unheard)} yet")
+                self._warn(f"no plan: no subscriber on {', '.join(unheard)} yet")
         return self._heard
 
     def _find_odometry(self, stamp_ns: int) -> None:
-        """Hand the odometry of the time of the state to the input, or else the newest."""
+        """Pass the odometry of the state's stamp to the input, or else the newest; waits ODOMETRY_PATIENCE_S for it."""
         end_s = time.monotonic() + ODOMETRY_PATIENCE_S
         while True:
             while (packed := take_packed(self._odometry)) is not None:
@@ -214,7 +217,7 @@ class GaitPlannerNode(Node):
         self._packed_contacts.append(packed)
 
     def _contact(self, stamp_ns: int) -> np.ndarray | None:
-        """Which feet have touched the ground since the last plan: one that lands bounces. None where that is not known."""
+        """Feet (f,) bool that touched the ground since the last plan (one that lands bounces); None: not known."""
         while (packed := take_packed(self._contacts)) is not None:
             self._packed_contacts.append(packed)
         felt = None
@@ -240,7 +243,7 @@ class GaitPlannerNode(Node):
             self._warn(str(error))
 
     def _on_velocity(self, message: bytes) -> None:
-        """Take a wanted velocity, m/s and rad/s in the base's heading frame; a wrong one is refused with a warning."""
+        """Take a commanded velocity, m/s and rad/s in the base's heading frame; a bad one is refused with a warning."""
         try:
             wanted = read_message(Twist, message)
             self.planner.set_velocity((wanted.linear.x, wanted.linear.y), wanted.angular.z)
@@ -250,7 +253,7 @@ class GaitPlannerNode(Node):
         self._velocity_ns = self._last_ns
 
     def _command_velocity(self, stamp_ns: int) -> None:
-        """Stop when the last velocity command is too old."""
+        """Stop when the last velocity command is older than CMD_VEL_TIMEOUT_NS."""
         if self._velocity_ns is not None and stamp_ns - self._velocity_ns > CMD_VEL_TIMEOUT_NS:
             self.planner.set_velocity()
 
@@ -261,27 +264,29 @@ class GaitPlannerNode(Node):
         self._sent_ns = self._last_ns
 
     def _repeat(self) -> None:
-        """Publish the last plan again while states come but their time stands (almost) still.
+        """Publish the last plan again while states arrive whose stamps hardly advance.
 
-        A simulation that is held until it has a plan may not have received the first one.
+        A simulation that is held until it has a plan may have missed the first one.
         """
         if self._last_ns != self._sent_ns and time.monotonic() - self._plans.sent_s > REPEAT_S:
             self._plans.repeat()
             self._sent_ns = self._last_ns
 
     def _report(self, plan: Plan) -> None:
-        """Say once what of a plan is not as commanded."""
+        """Log, once, how a plan differs from what was commanded."""
         if plan.restarted:
             self.get_logger().info("planning begins with standing")
         if plan.unreachable and plan.unreachable != self._unreachable:
             feet = ", ".join(plan.unreachable)
-            self._warn(f"planned places of {feet} are out of reach; the nearest are used")
+            self._warn(
+                f"planned footholds of {feet} are out of reach; the nearest reachable are used"
+            )
         self._unreachable = plan.unreachable
         if plan.bounded and not self._bounded:
             forwards, left = plan.bounded
             self._warn(
-                f"velocity commanded is faster than steps hold: {forwards:.2f} m/s forwards, {left:.2f} m/s to the left "
-                "are walked"
+                f"commanded velocity is beyond what steps can hold: limited to {forwards:.2f} m/s forwards, "
+                f"{left:.2f} m/s to the left"
             )
         self._bounded = plan.bounded
 
@@ -290,7 +295,7 @@ class GaitPlannerNode(Node):
 
 
 def take_packed(subscription: Subscription) -> bytes | None:
-    """The oldest message that waits in a raw subscription, serialised, or None."""
+    """The oldest message in a raw subscription, serialised; None: none waits."""
     with subscription.handle:
         taken = subscription.handle.take_message(subscription.msg_type, True)
     return None if taken is None else taken[0]

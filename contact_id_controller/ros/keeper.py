@@ -1,12 +1,11 @@
-"""A process that has a second worker at hand when something kills the first.
+"""A keeper process that replaces a worker process which is killed or hangs.
 
-Starting Python and importing ROS takes a second, and being discovered by others up to three more, ten
-times as long on a busy machine. So the keeper, which runs nothing of ROS itself, forks workers that
-find everything loaded, and one of them in reserve: it has connected and is known to all, and waits.
-When the working one is ended by a signal that did not come through the keeper, the reserve goes on,
-and another one takes its place. One that hangs is killed first: each beats in a page of memory that
-they share with the keeper, and states how long it may be silent. The keeper's own death is that of its
-workers, but for one at work that requested to outlive it.
+Starting Python and importing ROS takes a second, and discovery up to three more, ten times as long on a busy machine.
+So the keeper, which runs no ROS itself, forks workers that have everything loaded, and keeps one in reserve: it has
+connected, is discovered, and waits. When the working one is ended by a signal that was not sent through the keeper, the
+reserve takes over, and another reserve is started. A worker that hangs is killed first: each counts beats in a page of
+memory shared with the keeper, and states the longest time between two. When the keeper dies its workers die with it,
+except a working one that has called `Worker.outlive_keeper`.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ from typing import Any
 from contact_id_controller.ros.signals import ENDING, keep_running
 
 SHORTEST_LIFE_S, SHORT_LIVES = 1.0, 5
-"""Workers killed so often after so short a life are not followed by others."""
+"""After so many workers in a row that were killed within this time no other is started."""
 
 _LOOK_S = 0.01
-"""Time between two looks at the workers; a death is noticed at once."""
+"""Time between two checks whether workers hang; a death is noticed at once."""
 
 _LONGEST_LOOK_S = 2.0 * _LOOK_S
-"""More time between two looks is the keeper's own: it was suspended, perhaps with all others."""
+"""Longest time between two checks that counts: beyond it the keeper was suspended, perhaps with all others."""
 
 _AGAIN_S = 0.5
-"""Time between two attempts to start a worker, after one that the system refused."""
+"""Time between two attempts to start a worker that the system refuses."""
 
 _RESERVE_SILENT_S = 1.0
-"""How long one in reserve may be silent, until it has been called and is at work."""
+"""Longest time between two beats of a reserve, until it has been called and works."""
 
 _PROVEN, _READY, _WANTS_RESERVE, _BEATS, _SILENT_NS = 0, 1, 2, 3, 5
-"""Words that keeper and workers share: a worker was ready; this one is; it wants one in reserve; of each of
-the two: its beats, how long it may be silent, ns, 0: for ever."""
+"""Words of the shared page: whether a worker was ever ready; whether this one is; whether it wants a reserve; for each
+of the two workers: its beats, and the longest time between two, ns, 0: no limit."""
 
 _WORDS = 7
 
@@ -50,11 +49,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Worker:
-    """What a worker knows of its keeper.
+    """The worker's side of the shared page.
 
     Attributes:
         reserve: whether it is to connect and then to wait for ``is_called``.
-        keeper: number of its process.
+        keeper: process number of the keeper.
     """
 
     def __init__(self, page: memoryview, place: int, call: int | None, keeper: int) -> None:
@@ -63,30 +62,30 @@ class Worker:
 
     @property
     def is_proven(self) -> bool:
-        """Whether a worker before this one was ready: its parameters are good."""
+        """Whether an earlier worker was ready: then the parameters are good."""
         return self._page[_PROVEN] != 0
 
     def ready(self, wants_reserve: bool) -> None:
-        """It works; whether another one is to stand by."""
+        """Report that it works; wants_reserve: whether a reserve is to be started."""
         self._page[_PROVEN] = self._page[_READY] = 1
         self._page[_WANTS_RESERVE] = wants_reserve
 
     def beat(self, silent_s: float) -> None:
-        """It does not hang; one that does not beat again for so long does, unless that is 0."""
+        """Report that it does not hang; it does if the next beat is later than silent_s, unless that is 0."""
         self._page[_SILENT_NS + self._place] = int(1e9 * silent_s)
         self._page[_BEATS + self._place] += 1
 
     @property
     def has_keeper(self) -> bool:
-        """Whether the keeper lives."""
+        """Whether the keeper is alive."""
         return os.getppid() == self.keeper
 
     def outlive_keeper(self) -> None:
-        """From now on the keeper's death does not end this process."""
+        """Let this process survive the keeper."""
         _end_with_parent(0)
 
     def is_called(self, wait_s: float) -> bool:
-        """Whether it is its turn now; waits up to ``wait_s`` for that. Ends the process with the keeper."""
+        """Wait up to ``wait_s`` for the call to take over; return whether it came. Ends the process with the keeper."""
         self.beat(_RESERVE_SILENT_S)
         if not select.select([self._call], [], [], wait_s)[0]:
             return False
@@ -97,18 +96,18 @@ class Worker:
 
 
 def _end_with_parent(number: int) -> None:
-    """Which signal this process is to get when its parent dies; 0: none."""
+    """Set the signal that this process gets when its parent dies; 0: none."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 class _Child:
-    """A worker, seen by its keeper.
+    """The keeper's side of a worker.
 
     Attributes:
-        pid, handle: number of its process, and a file descriptor that is readable when that has ended.
-        call: where it is called.
-        place: its number in the page.
-        begun_s: when it began.
+        pid, handle: process number, and a file descriptor that is readable once the process has ended.
+        call: pipe on which it is called.
+        place: its index in the page.
+        begun_s: when it was started.
     """
 
     def __init__(self, pid: int, handle: int, call: int, place: int) -> None:
@@ -118,10 +117,10 @@ class _Child:
         self._used_s: float | None = None
 
     def hangs(self, page: memoryview, most_s: float) -> bool:
-        """Whether it has not beaten for longer than ``most_s`` though it could have; called every `_LOOK_S`.
+        """Whether it has not beaten for longer than ``most_s`` although it could have; call it every `_LOOK_S`.
 
-        Not counted are the time without a look and, from half of it on, that in which it waited
-        for a core or a disk.
+        Not counted are the time in which the keeper was suspended and, from half of it on, the time in which the worker
+        waited for a processor or a disk.
         """
         now_s = time.monotonic()
         passed_s, self._looked_s = min(now_s - self._looked_s, _LONGEST_LOOK_S), now_s
@@ -131,8 +130,8 @@ class _Child:
             if busy:
                 passed_s = 0.0 if before_s is None else min(passed_s, max(used_s - before_s, 0.0))
         else:
-            passed_s = min(passed_s, most_s - self._silent_s)  # by itself it shows nothing
-        beats = page[_BEATS + self.place]  # only now: it may have slept after a beat
+            passed_s = min(passed_s, most_s - self._silent_s)  # one interval alone is no evidence
+        beats = page[_BEATS + self.place]  # only now: this process may have been suspended above
         if beats != self._beats:
             self._beats, self._silent_s, self._used_s = beats, 0.0, None
             return False
@@ -140,13 +139,13 @@ class _Child:
         return self._silent_s > most_s
 
     def close(self) -> None:
-        """Let go of what is known of it."""
+        """Close its file descriptors."""
         for handle in (self.handle, self.call):
             os.close(handle)
 
 
 def _threads(pid: int) -> tuple[bool, float]:
-    """Whether a process, unless it is stopped, runs or waits for a core or a disk; for how long it ran, s."""
+    """Whether a process that is not stopped runs or waits for a processor or a disk; and its computing time, s."""
     busy, stopped, used_ns = False, False, 0
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -159,11 +158,11 @@ def _threads(pid: int) -> tuple[bool, float]:
 
 
 def keep(name: str, work: Callable[[Worker], int]) -> int:
-    """Run ``work`` in processes of their own; the exit code of the one that ended by itself.
+    """Run ``work`` in worker processes; return the exit code of the one that ended by itself.
 
     Args:
-        name: begins the lines that are printed when one is killed.
-        work: called in each worker; its answer is the exit code.
+        name: begins the lines that are printed when a worker is killed.
+        work: called in each worker; its result is the exit code.
     """
     return _Keeper(name, work).run()
 
@@ -189,7 +188,7 @@ class _Keeper:
         keep_running()
 
     def run(self) -> int:
-        """Keep a worker running: replace one that ends by itself, by its reserve; the exit code of the last one."""
+        """Run a worker, replace it by its reserve when it is killed or hangs; return the exit code of the last one."""
         if not self._begin():
             return 0
         if self._asked_to_end:
@@ -207,7 +206,7 @@ class _Keeper:
                 self._forward(signal.SIGTERM, None)
 
     def _begin(self) -> bool:
-        """Start a worker that is at work at once, when the system lets it; False: interrupted before."""
+        """Start a worker that works at once, as soon as the system allows; False: interrupted before."""
         while not self._fork(reserve=False):
             if self._asked_to_end:
                 return False
@@ -215,7 +214,7 @@ class _Keeper:
         return True
 
     def _wait(self) -> int:
-        """Exit code of the active one when it has ended, negative: the signal; makes reserves meanwhile."""
+        """Wait for the active worker to end, starting reserves meanwhile; its exit code, negative: the signal."""
         while True:
             wanted = self._page[_WANTS_RESERVE] and self._short_lives < SHORT_LIVES
             if self._page[_READY] and wanted and self._reserve is None:
@@ -235,7 +234,7 @@ class _Keeper:
                     self._end_if_it_hangs(child)
 
     def _end_of(self, child: _Child) -> int:
-        """Exit code of one that has ended, and is forgotten."""
+        """Exit code of a worker that has ended; closes it and counts short lives."""
         _, status = os.waitpid(child.pid, 0)
         child.close()
         short = time.monotonic() - child.begun_s < SHORTEST_LIFE_S
@@ -243,7 +242,7 @@ class _Keeper:
         return os.waitstatus_to_exitcode(status)
 
     def _end_if_it_hangs(self, child: _Child) -> None:
-        """Kill a worker without a sign of life for longer than it allows, s; longer while it has no reserve."""
+        """Kill a worker that has not beaten for longer than it allows; more is allowed while there is no reserve."""
         most_s = 1e-9 * self._page[_SILENT_NS + child.place]
         if child is self._active and self._reserve is None:
             most_s = most_s and max(most_s, _RESERVE_SILENT_S)  # another one takes seconds to begin
@@ -253,7 +252,7 @@ class _Keeper:
             self._say(f"process {child.pid} has been silent for {most_s:g} s, killed")
 
     def _replace(self, code: int) -> bool:
-        """Let another worker go on after one that was killed; whether there is one."""
+        """Continue with another worker after one that was killed or failed; return whether there is one."""
         self._page[_READY] = 0
         if self._short_lives >= SHORT_LIVES:
             self._say(f"killed {SHORT_LIVES} times at its start")
@@ -272,11 +271,11 @@ class _Keeper:
         return reserve is not None or self._begin()
 
     def _fork(self, reserve: bool) -> bool:
-        """Start a worker; whether the system let it."""
+        """Start a worker; return whether the system allowed it."""
         other = self._active if reserve else self._reserve
         place = 0 if other is None else 1 - other.place
         self._page[_BEATS + place] = self._page[_SILENT_NS + place] = 0
-        # What comes before the child is known waits; in the worker for handlers of its own.
+        # Signals wait until the child is known here, and has its own handlers there.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._handed_on)
         try:
             child = self._child(reserve, place)
@@ -295,7 +294,7 @@ class _Keeper:
         return True
 
     def _child(self, reserve: bool, place: int) -> _Child:
-        """A new worker. Raises OSError where the system has no room for one."""
+        """Fork a worker. Raises OSError where the system has no room for one."""
         keeper, (called, call) = os.getpid(), os.pipe()
         try:
             pid = os.fork()
@@ -319,7 +318,7 @@ class _Keeper:
             raise
 
     def _live(self, worker: Worker) -> None:
-        """The worker's life; does not return."""
+        """Run the worker in the forked process; does not return."""
         code = 1
         try:
             _end_with_parent(signal.SIGKILL)
@@ -337,7 +336,7 @@ class _Keeper:
             os._exit(code)
 
     def _say(self, words: str) -> None:
-        """A line; it is lost where it is not read."""
+        """Print a line on standard error; it is dropped if that is closed."""
         with contextlib.suppress(OSError):
             os.write(2, f"{self._name}: {words}\n".encode())
 

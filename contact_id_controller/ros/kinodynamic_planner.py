@@ -1,8 +1,8 @@
-"""ROS node: plans forces and whole-body motion over footsteps, or straight to a goal.
+"""ROS node: plans contact forces and whole-body motion over footsteps, or straight to a goal.
 
-A plan begins where the robot stands, or continues the plan that the robot follows. It is shown first
-and sent on request (`~/plan`, `~/execute`), or sent at once. Planning takes tenths of
-seconds: meanwhile states wait, of which only the newest matters.
+A plan starts from the robot's present state, or continues the plan that the robot follows. It is shown first
+and sent on request (`~/plan`, `~/execute`), or sent at once. Planning takes tenths of seconds; of the states that
+arrive meanwhile only the newest is used.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from contact_id_controller.settings.shared_rows import ODOMETRY_AGE_LIMIT_S
 from contact_id_controller.state import RobotState
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-"""Of what is shown: late subscribers get it, too."""
+"""QoS of markers: late subscribers get them, too."""
 
 TURN_S = 0.02
 """Wall time between turns of the executor."""
@@ -58,17 +58,17 @@ TURN_S = 0.02
 EVENTS_IN_A_TURN = 8
 
 REPEAT_S = 0.5
-"""Wall time after which a plan is sent again while the robot's time stands: it is held until its
-controller, which takes no plan before it is active, commands. And once when time goes on."""
+"""Wall time after which a plan is sent again while the robot's stamps do not advance: it is held until its controller,
+which accepts no plan before it is active, commands. And once when they advance."""
 
 STANDS_NS = 5_000_000
-"""By so much stamps may go on in the time of a robot that is held."""
+"""Largest change of the stamps of a robot that is held."""
 
 STATUS_S = 1.0
 """Wall time between diagnostics."""
 
 ATTEMPTS = 3
-"""How often a plan is begun later because planning took longer than the time until it begins."""
+"""Number of attempts with a later start if planning takes longer than the time until the start."""
 
 NANO, NS_PER_S = 1e-9, 1_000_000_000
 
@@ -114,7 +114,7 @@ class KinodynamicPlannerNode(Node):
         self._words, self._level = "no plan yet", DiagnosticStatus.OK
 
     def _configure(self) -> None:
-        """Read parameters and footsteps, and compile what planning needs."""
+        """Read parameters and footsteps, and compile the planner."""
         self.settings = settings = read_settings(self, KinodynamicPlannerSettings)
         with self._interrupt.leaving_at_once(self):
             self.planner = MotionPlanner(settings)
@@ -157,16 +157,16 @@ class KinodynamicPlannerNode(Node):
         """The newest state.
 
         Raises:
-            StateError: there is none, or not a good one.
+            StateError: there is none, or it is refused.
         """
         for subscription, keep in (
-            (self._states, self._on_state),  # first: the odometry of its time is there then
+            (self._states, self._on_state),  # first: then the odometry of its stamp has arrived
             (self._odometry, self._keep_odometry),
         ):
             for packed in take_waiting(subscription):
                 keep(packed)
         if self._packed is None:
-            raise StateError(f"no joint state has come on {self._states.topic_name}")
+            raise StateError(f"no joint state received on {self._states.topic_name}")
         self._input.odometry.forget_frames()
         if self._packed_odometry is not None:
             self._input.take_odometry(self._packed_odometry)
@@ -177,7 +177,7 @@ class KinodynamicPlannerNode(Node):
         return state
 
     def _look(self) -> None:
-        """Whatever is due between the messages."""
+        """Do what is due between messages: a first plan, repetitions, diagnostics."""
         if self._packed is not None:
             now_ns = stamp_ns(self._packed)
             if now_ns < self._last_ns - NS_PER_S:
@@ -209,7 +209,7 @@ class KinodynamicPlannerNode(Node):
         self._take(lambda: goal_of(read_message(PoseStamped, message)))
 
     def _take(self, read: Callable[[], Any]) -> None:
-        """Take a task from a message; planned and sent at once where ``execute_at_once``."""
+        """Take a task from a message; with ``execute_at_once`` plan and send it."""
         try:
             self._task = read()
         except ContactIdError as error:
@@ -234,11 +234,11 @@ class KinodynamicPlannerNode(Node):
         return self._execute() if done else (done, words)
 
     def _plan(self) -> tuple[bool, str]:
-        """Make and show the plan; whether that succeeded, and one line about it."""
+        """Make and show the plan; return whether that succeeded, and one line about it."""
         self._shown = None
         if self._task is None:
             return False, (
-                "nothing to plan: no footsteps or goal_pose have come, and parameters goal and footsteps are empty"
+                "nothing to plan: no footsteps or goal_pose received, and parameters goal and footsteps are empty"
             )
         lead_s = max(LEAD_TIME_S, self._planning_s)
         for _ in range(ATTEMPTS):
@@ -256,11 +256,11 @@ class KinodynamicPlannerNode(Node):
             lead_s = 2.0 * lead_s + self._planning_s
         return (
             False,
-            f"no plan: planning takes {self._planning_s:.2g} s, the plan goes on meanwhile",
+            f"no plan: planning takes {self._planning_s:.2g} s, the present plan ends its lead by then",
         )
 
     def _execute(self) -> tuple[bool, str]:
-        """Send the plan that is shown; whether that succeeded, and one line about it."""
+        """Send the plan that is shown; return whether that succeeded, and one line about it."""
         if self._shown is None:
             return False, "no plan to execute: call ~/plan first"
         timed = self._shown
@@ -291,7 +291,7 @@ class KinodynamicPlannerNode(Node):
     # Words and pictures
 
     def _about(self, timed: TimedPlan, now_s: float) -> str:
-        """A line about a plan: duration, time of planning, s, and how far its two halves are apart."""
+        """A line about a plan: duration, planning time, s, difference between its centroidal and whole-body parts."""
         plan, last = timed.plan, timed.plan.passes[-1]
         begin = "" if timed.start_s is None else f" from {timed.start_s:.3f} s on"
         return (

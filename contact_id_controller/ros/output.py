@@ -1,11 +1,10 @@
-"""Output that never waits: a process of its own writes what a node prints.
+"""Non-blocking output: a process of its own writes what a node prints.
 
-On a terminal after Ctrl-S, into a pipe that is not drained, on a slow disk, `write` waits, and with it a
-loop that commands. So what a node prints, Python, C and tracebacks alike, goes into pipes whose writers
-never wait. A forwarder, which runs this file alone, empties them at once, passes all on to where it was
-meant to go, and into the node's log file. Where that is slow it keeps `KEPT_BYTES`; lines beyond are
-dropped, and their number is the next line that gets through. It outlives the node, whatever ended that,
-until its last line is written.
+On a terminal after Ctrl-S, into a pipe that is not drained, on a slow disk, `write` blocks, and with it a control loop.
+So what a node prints (Python, C and tracebacks alike) goes into non-blocking pipes. A forwarder, which runs this file
+alone, empties them at once, and passes everything on to the original output and into the node's log file. Where that is
+slow it keeps `KEPT_BYTES`; further lines are dropped, and the next line written states their number. It outlives the
+node, however that ended, until its last line is written.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 KEPT_BYTES = 1_000_000
-"""Of what is not written yet, for each place where it goes."""
+"""Largest size of unwritten output, for each destination."""
 
 FLUSH_S = 1.0
 """Longest wait, at the end, for the last lines to be written."""
@@ -36,12 +35,12 @@ _STREAMS = 1, 2
 _COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
 
 _forwarder: _Forwarder | None = None
-"""That of this process, or of the keeper that forked it."""
+"""The forwarder of this process, or of the keeper that forked it."""
 
 
 @contextlib.contextmanager
 def never_waiting(name: str) -> Iterator[None]:
-    """What is printed inside never waits; within another one, as in a keeper's worker, it does nothing.
+    """Make output inside non-blocking; within another one, as in a keeper's worker, it does nothing.
 
     name: begins the name of the log file.
     """
@@ -57,7 +56,7 @@ def never_waiting(name: str) -> Iterator[None]:
 
 
 def finish() -> None:
-    """Let the last lines be written, no longer than `FLUSH_S`; what is printed now may wait again."""
+    """Let the last lines be written, for at most `FLUSH_S`; output may block again then."""
     global _forwarder
     if _forwarder is not None:
         forwarder, _forwarder = _forwarder, None
@@ -65,13 +64,13 @@ def finish() -> None:
 
 
 class _Forwarder:
-    """The process that writes, seen by the one that prints."""
+    """The printing process' side of the forwarder."""
 
     def __init__(self, name: str) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         if os.isatty(2):
-            os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "1")  # what the pipe is read for
+            os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "1")  # the pipe ends on a terminal
         pipes, (ended, end) = [os.pipe() for _ in _STREAMS], os.pipe()
         _run_apart([*(read for read, _ in pipes), end], _log_file(name))
         os.close(end)
@@ -87,7 +86,7 @@ class _Forwarder:
         sys.stdout, sys.stderr = map(_text, _STREAMS)
 
     def finish(self) -> None:
-        """Restore stdout and stderr once all that was printed has been forwarded, or after ``FLUSH_S``."""
+        """Restore stdout and stderr once all output has been forwarded, or after ``FLUSH_S``."""
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         ctypes.CDLL(None).fflush(None)
@@ -100,7 +99,7 @@ class _Forwarder:
 
 
 def _run_apart(handles: list[int], log: Path) -> None:
-    """Run this file as a process that is no child of this one, which may wait for its own."""
+    """Run this file as a process that is no child of this one, which may wait for its own children."""
     child = os.fork()
     if child:
         os.waitpid(child, 0)
@@ -119,7 +118,7 @@ def _run_apart(handles: list[int], log: Path) -> None:
 
 
 def _log_file(name: str) -> Path:
-    """Where ROS would write it: `ROS_LOG_DIR`, or the folder log in `ROS_HOME`, else in ~/.ros."""
+    """Path as ROS chooses it: in `ROS_LOG_DIR`, or in the folder log of `ROS_HOME`, else of ~/.ros."""
     home = os.environ.get("ROS_HOME") or "~/.ros"
     folder = Path(os.environ.get("ROS_LOG_DIR") or Path(home, "log"))
     with contextlib.suppress(RuntimeError):  # no home directory
@@ -128,7 +127,7 @@ def _log_file(name: str) -> Path:
 
 
 class _Raw(io.RawIOBase):
-    """A file descriptor to print on; what it does not take at once is lost."""
+    """A file descriptor for output; what it does not accept at once is lost."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -146,7 +145,7 @@ class _Raw(io.RawIOBase):
 
 
 def _text(number: int) -> io.TextIOWrapper:
-    # Without a buffer between, which a signal's handler that prints, too, would find locked.
+    # Unbuffered: a signal handler that prints would find the lock of a buffer taken.
     return io.TextIOWrapper(_Raw(number), "utf-8", "backslashreplace", line_buffering=True)
 
 
@@ -154,11 +153,11 @@ def _text(number: int) -> io.TextIOWrapper:
 
 
 class _Place:
-    """Where lines go: opened and written in a thread, which alone waits.
+    """A destination of lines: opened and written in a thread, which alone may block.
 
     Args:
-        find: gives its file descriptor.
-        plain: whether colours are left out.
+        find: returns its file descriptor.
+        plain: whether colour codes are removed.
     """
 
     def __init__(self, find: Callable[[], int], plain: bool = False) -> None:
@@ -170,7 +169,7 @@ class _Place:
         self.thread.start()
 
     def put(self, data: bytes) -> None:
-        """Write this, too, unless too much waits already."""
+        """Write ``data``, unless too much is unwritten already."""
         with self._new:
             if self._size + len(data) > KEPT_BYTES:
                 self._dropped += data.count(b"\n")
@@ -178,7 +177,7 @@ class _Place:
             self._keep(self._words() + data)
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Note that nothing more follows."""
         with self._new:
             self._ended = True
             self._keep(self._words())
@@ -193,7 +192,7 @@ class _Place:
         self._new.notify()
 
     def _write(self) -> None:
-        """Write kept lines in a thread of its own until ended: a blocked terminal delays nothing else."""
+        """Write kept lines, in a thread of its own until ended: a blocked terminal delays nothing else."""
         number = self._find()
         while True:
             with self._new:
@@ -216,14 +215,14 @@ class _Place:
 
 
 def _copy(read: int, places: Sequence[_Place]) -> None:
-    """Empty a pipe until all who print into it have ended."""
+    """Read a pipe until all that print into it have ended."""
     while data := os.read(read, _CHUNK_BYTES):
         for place in places:
             place.put(data)
 
 
 def _open(log: Path, errors: _Place) -> int:
-    """The log file; where there can be none, a line reports it, and what is written there is lost."""
+    """Open the log file; if that fails, print a line, and drop what is written there."""
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -233,9 +232,9 @@ def _open(log: Path, errors: _Place) -> int:
 
 
 def _forward(output: int, errors: int, end: int, log: Path) -> None:
-    """The forwarder's life; it ends with those that print.
+    """Run the forwarder process; it ends with those that print.
 
-    output, errors: where they print.  end: is open as long as this process.
+    output, errors: pipes of stdout and stderr.  end: a pipe that is open as long as this process.
     """
     for number in map(int, os.listdir("/proc/self/fd")):
         if number not in (*_STREAMS, output, errors, end):

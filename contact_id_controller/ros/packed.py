@@ -1,9 +1,9 @@
-"""Messages that come and go each millisecond, as the bytes they travel in.
+"""Messages of the control loop as serialised bytes.
 
-Taking an Odometry as a Python object costs twenty times what its bytes do: two covariances of 36
-numbers are converted and thrown away. Where the numbers stand in the bytes is found once for each
-sender, checked against the ordinary message, and trusted while everything between the numbers (names,
-counts, byte order, size) stays the same. Only little-endian plain CDR is read so, as ROS 2 sends it.
+Taking an Odometry as a Python object costs twenty times what its bytes do: two covariances of 36 numbers are converted
+and dropped. The offsets of the doubles are found once for each sender, compared with the deserialised message, and used
+while everything between the doubles (names, counts, byte order, size) stays the same. Only little-endian plain CDR is
+read so, as ROS 2 sends it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _BIG_ENDIAN_STAMP = struct.Struct(">iI")
 _COUNT, _BIG_ENDIAN_COUNT = struct.Struct("<I"), struct.Struct(">I")
 _AFTER_STAMP = _HEAD + _STAMP.size
 MOST_BYTES, MOST_NAMES, MOST_CHARACTERS = 100_000, 1000, 1000
-"""Of a message that comes again and again, the names in it, and a text alone: larger ones are refused
-before anything looks at them."""
+"""Limits on the size of a periodic message, on the number of names in it, and on a text: larger ones are refused before
+they are read."""
 
 FARTHEST_S = 2**31
-"""Seconds beyond any real stamp."""
+"""Limit of the seconds of a stamp, which have 32 bits."""
 
 _SEVERAL = re.compile(r"sequence<(.+?)(?:, \d+)?>|(.+?)\[(\d+)\]")
 _ELEMENT = re.compile(r"(.+)\[(\d+)\]")
@@ -47,19 +47,19 @@ _SIZES |= {"float": 4, "float32": 4, "double": 8, "float64": 8}
 """Bytes of a number in plain CDR, which are also its alignment."""
 
 ODOMETRY_COUNTS = 7, 36, 6, 36
-"""Doubles of a nav_msgs/Odometry, one after the other: pose, its covariance, twist, its covariance."""
+"""Number of doubles in a nav_msgs/Odometry: pose, its covariance, twist, its covariance."""
 
 _PADDING = 16
-"""Most bytes that may follow the last field: senders reserve too much for empty sequences."""
+"""Largest number of bytes after the last field: senders reserve too much for empty sequences."""
 
 
 def nanoseconds(stamp: Any) -> int:
-    """A builtin_interfaces/Time or Duration as whole nanoseconds."""
+    """A builtin_interfaces/Time or Duration in nanoseconds."""
     return stamp.sec * 1_000_000_000 + stamp.nanosec
 
 
 def stamp_parts(time_ns: int) -> tuple[int, int]:
-    """Seconds and nanoseconds of a time, ns, as a stamp has them: the farthest that it can say."""
+    """Seconds and nanoseconds of a time, ns, for a stamp; clipped to what a stamp can hold."""
     sec, nanosec = divmod(time_ns, 1_000_000_000)
     if not -FARTHEST_S <= sec < FARTHEST_S:
         sec = -FARTHEST_S if sec < 0 else FARTHEST_S - 1
@@ -67,7 +67,7 @@ def stamp_parts(time_ns: int) -> tuple[int, int]:
 
 
 def stamp_ns(message: Any) -> int:
-    """Time of a message whose first field is a header, or of its bytes, ns; 0 of too few bytes."""
+    """Stamp, ns, of a message that begins with a header, or of its bytes; 0 if these are too few."""
     if isinstance(message, bytes):
         if len(message) < _AFTER_STAMP:
             return 0
@@ -78,15 +78,15 @@ def stamp_ns(message: Any) -> int:
 
 
 class Layout:
-    """Where the arrays of doubles of one sender's messages stand.
+    """Offsets of the arrays of doubles in the messages of one sender.
 
     Args:
         data: bytes of a message.
         places: (offset, count) of each array, in order of their offsets.
-        wanted: which of them ``arrays`` gives; None: all.
+        wanted: indices of those that ``arrays`` returns; None: all.
 
     Attributes:
-        data: those bytes.  all_places: of all arrays.  places: of those that are wanted.
+        data: those bytes.  all_places: of all arrays.  places: of the wanted ones.
     """
 
     def __init__(
@@ -101,25 +101,24 @@ class Layout:
         ]
 
     def fits(self, data: bytes) -> bool:
-        """Whether a message differs from the first one in stamp and numbers only."""
+        """Whether a message differs from the first one in stamp and doubles only."""
         if len(data) != len(self.data) or not data.startswith(ENCAPSULATION):
             return False
         return all(data[begin:end] == same for begin, end, same in self._between)
 
     def arrays(self, data: bytes) -> list[np.ndarray]:
-        """Views (count,) of the doubles of a message that fits."""
+        """Views (count,) of the wanted doubles of a message that fits."""
         return [np.frombuffer(data, np.float64, count, at) for at, count in self.places]
 
 
 class Cursor:
-    """Steps over the fields of plain CDR and refuses what goes beyond the end.
+    """Steps over the fields of plain CDR; StateError where a field goes beyond the end.
 
-    Bytes that it has walked through may be handed to ``deserialize_message``, which on others can
-    end the process.
+    Bytes that it has stepped over completely are safe for ``deserialize_message``, which others may crash.
 
     Args:
         data: the message.
-        begin: where its fields begin that are stepped over.
+        begin: offset of the first field to step over.
     """
 
     def __init__(self, data: bytes, begin: int = _AFTER_STAMP) -> None:
@@ -144,7 +143,7 @@ class Cursor:
         return self._count.unpack_from(self._data, self._go(4))[0]
 
     def names(self) -> int:
-        """Count of the names that follow; refused where they are more than any message has."""
+        """Count of the names that follow; StateError above MOST_NAMES."""
         count = self.count()
         if count > MOST_NAMES:
             raise StateError(f"a message names {count}, must name at most {MOST_NAMES}")
@@ -162,7 +161,7 @@ class Cursor:
         except UnicodeDecodeError:
             text = "?"
         if size and text.find("\0") != len(text) - 1:
-            raise StateError("a text of a message is none")
+            raise StateError("a text of a message has no zero byte at its end")
 
     def doubles(self, count: int) -> tuple[int, int]:
         if count:
@@ -170,11 +169,11 @@ class Cursor:
         return self._go(8 * count), count
 
     def skip(self, size: int) -> None:
-        """Step over so many bytes."""
+        """Step over ``size`` bytes."""
         self._go(size)
 
     def raw(self, alignment: int, size: int) -> tuple[int, int]:
-        """Place of ``size`` bytes, a multiple of 8, that are no double."""
+        """(offset, count of words) of ``size`` bytes, a multiple of 8, that are no doubles."""
         self.align(alignment)
         return self._go(size), size // 8
 
@@ -184,13 +183,13 @@ class Cursor:
 
 
 def refuse_size(data: bytes, most: int = MOST_BYTES) -> None:
-    """Raise StateError for a message that is larger than any of its kind."""
+    """Raise StateError for a message with more than ``most`` bytes."""
     if len(data) > most:
         raise StateError(f"a message has {len(data)} bytes, must have at most {most}")
 
 
 def read_numbers(data: bytes) -> np.ndarray:
-    """The numbers (n,) of a std_msgs/Float64MultiArray from its bytes.
+    """The numbers (n,) of a serialised std_msgs/Float64MultiArray.
 
     Raises:
         StateError: these bytes are no such message, or too many.
@@ -213,14 +212,15 @@ def read_numbers(data: bytes) -> np.ndarray:
 def read_message(
     kind: type, data: bytes, most_bytes: int = MOST_BYTES, most_parts: int = MOST_NAMES
 ) -> Any:
-    """The ordinary message of bytes, each field of which was found to lie within them.
+    """Deserialise a message after checking that each field lies within the bytes.
 
-    A node takes the bytes, never the message: the middleware's own reader follows a length beyond the end
-    of what it was sent, which ends the process.
+    Nodes subscribe to bytes for this: the middleware's own reader follows a length beyond the end of the bytes, which
+    can
+    crash the process.
 
     Args:
         kind: class of the message.
-        most_bytes, most_parts: of a message, and of texts or messages in a row within it; more is refused.
+        most_bytes: largest size.  most_parts: largest number of texts or messages in a list of it.
 
     Raises:
         StateError: these bytes are no such message, or too many.
@@ -240,7 +240,7 @@ def _walk(kind: type, cursor: Cursor, most: int) -> None:
 
 
 def _step_over(field: _Field, cursor: Cursor, most: int) -> None:
-    """Step over one field, in which at most so many texts or messages are in a row."""
+    """Step over one field; StateError if it has more than ``most`` texts or messages."""
     count = field.count_in(cursor)
     if field.size and count:
         cursor.align(field.size)
@@ -258,8 +258,8 @@ def _step_over(field: _Field, cursor: Cursor, most: int) -> None:
 class _Field(NamedTuple):
     """A field of a message.
 
-    part: class of the messages in it; None: numbers, or texts.  size: bytes of a number, 0 of all else.
-    several: whether it is a list.  fixed: how many it always has, 0: the message has the count.
+    part: class of the messages in it; None: numbers, or texts.  size: bytes of a number, 0 otherwise.
+    several: whether it is a list.  fixed: length of a list of fixed length, 0: the message has the count.
     """
 
     part: type | None
@@ -269,13 +269,13 @@ class _Field(NamedTuple):
     is_double: bool
 
     def count_in(self, cursor: Cursor) -> int:
-        """How many of it the message has."""
+        """Number of elements of the field at the cursor."""
         return self.fixed if self.fixed else cursor.count() if self.several else 1
 
 
 @functools.cache
 def _fields(kind: type) -> tuple[_Field, ...]:
-    """The fields of a kind of message, in their order."""
+    """The fields of a class of messages, in order."""
     fields = []
     for name in kind.get_fields_and_field_types().values():
         found = _SEVERAL.fullmatch(name)
@@ -291,7 +291,7 @@ def _fields(kind: type) -> tuple[_Field, ...]:
 
 
 def read_text(data: bytes) -> str:
-    """The text of a std_msgs/String from its bytes.
+    """The text of a serialised std_msgs/String.
 
     Raises:
         StateError: these bytes are no such message, or too many.
@@ -305,18 +305,18 @@ def read_text(data: bytes) -> str:
 
 
 def read_true(data: bytes) -> bool:
-    """Whether a std_msgs/Bool is true, from its bytes.
+    """The value of a serialised std_msgs/Bool.
 
     Raises:
         StateError: these bytes are no such message.
     """
     if len(data) <= _HEAD or len(data) > _HEAD + _PADDING or data[_HEAD] > 1:
-        raise StateError("a message is no truth value")
+        raise StateError("a message is no std_msgs/Bool")
     return data[_HEAD] == 1
 
 
 def read_goal_state(data: bytes) -> int:
-    """Number of the goal state of a lifecycle_msgs/TransitionEvent from its bytes.
+    """Number of the goal state of a serialised lifecycle_msgs/TransitionEvent.
 
     Raises:
         StateError: these bytes are no such message, or too many.
@@ -357,11 +357,12 @@ def _wrench_fields(cursor: Cursor) -> list[tuple[int, int]]:
 
 
 class Packable(NamedTuple):
-    """A kind of message that is read from bytes.
+    """How to read a kind of message from bytes.
 
-    fields: walks through the bytes after the stamp, (offset, count) of each array of doubles.
-    wanted: which of them are; None: all.  values: the same arrays of the ordinary message.
-    most_bytes: larger ones are refused at sight.
+    kind: class of the message.
+    fields: steps over the bytes after the stamp, returns (offset, count) of each array of doubles.
+    wanted: indices of the arrays to return; None: all.  values: the same arrays of the deserialised message.
+    most_bytes: larger messages are refused.
     """
 
     kind: Any
@@ -400,12 +401,14 @@ IMU = Packable(Imu, _imu_fields, (2, 4), _turn_and_felt)
 
 
 def stamped(kind: type, numbers: Sequence[str]) -> Packable:
-    """A message that begins with a header, of which some doubles are wanted.
+    """How to read some doubles of a message that begins with a header.
 
-    Named as ``wrench.force.x``, those of a list as ``effort[2]``, in the message's order.
+    Args:
+        kind: class of the message.
+        numbers: paths of the doubles, in the message's order, as ``wrench.force.x``; in a list ``effort[2]``.
 
     Raises:
-        ConfigurationError: a message without a header, or that lacks these doubles.
+        ConfigurationError: a message without a header, or without these doubles.
     """
     leaves, wanted_of = list(_leaves(kind)), _wanted_of_lists(numbers)
     doubles = [name for path, field in leaves for name in _doubles_of(path, field, wanted_of)]
@@ -413,7 +416,7 @@ def stamped(kind: type, numbers: Sequence[str]) -> Packable:
     if missing or not leaves[0][0].startswith("header.stamp"):
         known = (f"{path}[k]" if each.several else path for path, each in leaves if each.is_double)
         raise ConfigurationError(
-            f"message {kind.__name__} cannot be a sensor's: it begins with no header, or lacks the double "
+            f"message {kind.__name__} cannot be a sensor's: it does not begin with a header, or lacks the double "
             f"{', '.join(missing) or 'nothing'}; it has {choices(known) or 'none'}"
         )
 
@@ -439,13 +442,13 @@ def stamped(kind: type, numbers: Sequence[str]) -> Packable:
 
 
 def _element(name: str) -> tuple[str, int | None]:
-    """Path of a number within a message, and its place where that is a list."""
+    """Path of a number in a message, and its index where that is a list."""
     found = _ELEMENT.fullmatch(name)
     return (found[1], int(found[2])) if found else (name, None)
 
 
 def _wanted_of_lists(numbers: Sequence[str]) -> dict[str, int]:
-    """Path of each list -> how many of it, from its first on, hold the numbers of these names."""
+    """Path of each list -> length up to the last element that is named."""
     found: dict[str, int] = {}
     for path, place in map(_element, numbers):
         if place is not None:
@@ -454,7 +457,7 @@ def _wanted_of_lists(numbers: Sequence[str]) -> dict[str, int]:
 
 
 def _doubles_of(path: str, field: _Field, wanted_of: Mapping[str, int]) -> list[str]:
-    """Names of the doubles of a field, each a place of its own: of a list those wanted, then all others together."""
+    """Names of a field's doubles, one per place: of a list the wanted elements, then the rest together."""
     if not field.is_double:
         return []
     if not field.several:
@@ -464,14 +467,14 @@ def _doubles_of(path: str, field: _Field, wanted_of: Mapping[str, int]) -> list[
 
 
 def _getter(name: str) -> Callable[[Any], float]:
-    """Takes a number out of a message."""
+    """Function that gets a number of a message by its path."""
     path, place = _element(name)
     get = operator.attrgetter(path)
     return get if place is None else lambda message: get(message)[place]
 
 
 def _leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, _Field]]:
-    """Path of each field within a message, those of messages in it instead of these."""
+    """Path and field of each field in a message, with nested messages resolved."""
     for name, field in zip(kind.get_fields_and_field_types(), _fields(kind)):
         if field.part is not None and not field.several:
             yield from _leaves(field.part, f"{prefix}{name}.")
@@ -482,7 +485,7 @@ def _leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, _Field]]:
 def packed_numbers(
     kind: type, numbers: Sequence[str], frame: str
 ) -> tuple[PackedMessage, list[np.ndarray]]:
-    """A stamped message; views (1,) of the doubles of these names, to be written."""
+    """Make a stamped message for sending; return it and writable views (1,) of the named doubles."""
     message, marks = kind(), [markers(1, k) for k in range(len(numbers))]
     message.header.frame_id = frame
     for path, count in _wanted_of_lists(numbers).items():
@@ -501,13 +504,13 @@ def packed_numbers(
 
 
 def _owner(message: Any, path: str) -> tuple[Any, str]:
-    """The message within a message that a field belongs to, and the field's name there."""
+    """The nested message to which the field of a path belongs, and the field's name."""
     *above, last = path.split(".")
     return functools.reduce(getattr, above, message), last
 
 
 def message_class(name: str) -> type:
-    """The class of a message, such as ``sensor_msgs/FluidPressure``.
+    """Import a message class, such as ``sensor_msgs/FluidPressure``.
 
     Raises:
         ConfigurationError: it is not installed.
@@ -521,29 +524,29 @@ def message_class(name: str) -> type:
 
 
 class PackedReader:
-    """Reads one kind of message from bytes; what it does not know goes through the message."""
+    """Reads one kind of message from bytes; those of another layout are deserialised."""
 
     def __init__(self, kind: Packable) -> None:
         self.kind = kind
         self.layout: Layout | None = None
-        """Of the messages, None while it is not known."""
+        """Layout of the sender's messages, None while it is not known."""
 
     @property
     def places(self) -> list[tuple[int, int]] | None:
-        """(offset, count) of each array wanted, of the layout that is known; or None."""
+        """(offset, count) of each wanted array in the known layout; None: not known."""
         return None if self.layout is None else self.layout.places
 
     def forget(self) -> None:
-        """The next bytes go through the message."""
+        """Forget the layout: the next bytes are deserialised."""
         self.layout = None
 
     def arrays(self, data: bytes) -> list[np.ndarray] | None:
-        """The doubles of bytes whose layout is known, or None."""
+        """The wanted doubles of bytes of the known layout; None for others."""
         layout = self.layout
         return layout.arrays(data) if layout is not None and layout.fits(data) else None
 
     def message(self, data: bytes) -> Any:
-        """The ordinary message of bytes, whose layout is known from now on.
+        """Deserialise bytes, and learn their layout.
 
         Raises:
             StateError: these bytes are no such message.
@@ -568,26 +571,26 @@ class PackedReader:
 
 
 def words_of(data: bytes | memoryview) -> np.ndarray:
-    """View of the bytes after the encapsulation as doubles; a double of a message is one of them."""
+    """View of the bytes after the encapsulation as doubles: every aligned double of the message is an element."""
     return np.frombuffer(data, np.float64, (len(data) - _HEAD) // 8, _HEAD)
 
 
 def word(at: int) -> int:
-    """Number among ``words_of`` of what stands at an offset that doubles may have."""
+    """Index in ``words_of`` of the double at offset ``at``."""
     return (at - _HEAD) // 8
 
 
 def with_stamp(data: bytes, time_ns: int) -> bytes:
-    """The bytes of a message whose first field is a header, with another time in it."""
+    """The bytes of a message that begins with a header, with another stamp."""
     return data[:_HEAD] + _STAMP.pack(*stamp_parts(time_ns)) + data[_HEAD + _STAMP.size :]
 
 
 class PackedMessage:
-    """A message that is made once, and sent again and again with other numbers.
+    """A message that is serialised once, and sent again and again with other numbers.
 
     Args:
-        message: with its arrays of doubles filled with numbers that occur nowhere else in it
-            (``MARKERS``), by which they are found in its bytes.
+        message: with each array of doubles filled with numbers that occur nowhere else in it
+            (`markers`), by which it is found in the bytes.
     """
 
     def __init__(self, message: Any) -> None:
@@ -599,9 +602,9 @@ class PackedMessage:
         self._buffer[:] = data
 
     def doubles(self, markers: np.ndarray) -> np.ndarray:
-        """Writable view of the array that was filled with these numbers; zero from now on.
+        """Writable view of the array that was filled with these markers; it is set to zero.
 
-        Raises ValueError where they do not stand in the bytes exactly once.
+        Raises ValueError where they are not in the bytes exactly once.
         """
         at = self.place(np.asarray(markers, dtype=np.float64).tobytes())
         view = np.frombuffer(self._buffer, np.float64, len(markers), at)
@@ -610,11 +613,11 @@ class PackedMessage:
 
     @property
     def words(self) -> np.ndarray:
-        """Writable view of all doubles that stand where the first of a header's message may stand."""
+        """Writable view of the message as doubles, see `words_of`."""
         return words_of(self._buffer)
 
     def place(self, wanted: bytes) -> int:
-        """Where these bytes stand; ValueError where they do not stand there exactly once."""
+        """Offset of these bytes; ValueError where they are not in the message exactly once."""
         data = self._buffer.tobytes()
         at = data.find(wanted)
         if at < 0 or data.count(wanted) != 1:
@@ -622,17 +625,17 @@ class PackedMessage:
         return at
 
     def set_stamp(self, time_ns: int) -> None:
-        """Time of a message whose first field is a header."""
+        """Write the stamp, ns, of a message that begins with a header."""
         _STAMP.pack_into(self._buffer, _HEAD, *stamp_parts(time_ns))
 
     def publish(self, publisher: Any) -> None:
-        """Send it with its present numbers."""
+        """Publish the message with its present numbers."""
         publisher.publish(self._buffer.tobytes())
 
     def send(self, handle: Any, time_ns: int) -> None:
-        """Send it with its present numbers and a time, by the handle of a publisher; its first field is a header.
+        """Publish the message with a stamp, ns, by the handle of a publisher; it begins with a header.
 
-        Without what rclpy looks at first in a message, which takes as long as Fast DDS does.
+        This skips rclpy's check of the message, which takes as long as Fast DDS does.
         """
         _STAMP.pack_into(self._buffer, _HEAD, *stamp_parts(time_ns))
         handle.publish_raw(self._buffer.tobytes())

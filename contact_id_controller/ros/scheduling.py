@@ -1,11 +1,12 @@
-"""How the system runs a node's process: at which priority, on which cores, with its memory kept.
+"""Scheduling of a node's process: priority, processors, locked memory.
 
     controller --rt-priority 80 --cpus 1 --ros-args ...
 
-Priority is set when the node has made all it needs, above all compiled: a process that computes for
-minutes at SCHED_FIFO would stop the machine. It is set for *every* thread of the process: messages come
-through threads of the middleware, and where these keep an ordinary priority a busy machine leaves them
-waiting while the node, at a high one, waits for them. Threads made later inherit it.
+The priority is set when the node has finished compiling: a process that computes for minutes at SCHED_FIFO would stop
+the machine. It is set for *every* thread of the process: messages arrive in threads of the middleware, and if these
+kept
+an ordinary priority a busy machine would delay them while the node, at a high one, waits for them. Later threads
+inherit it.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from contact_id_controller.exceptions import ConfigurationError
 ROS_ARGUMENTS = "--ros-args"
 
 _KEEP_MEMORY = 1 | 2 | 4
-"""MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT of mlockall: what was touched stays, the rest is not fetched."""
+"""MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT of mlockall: pages in use stay in memory, others are not loaded."""
 
 COLLECT_S = 0.25
-"""Time between two searches for garbage while a node is active."""
+"""Time between two garbage collections while a node is active."""
 
 BORNE_S = 0.01
-"""A pause of the kernel up to this is not worth a word: a walk bears twice as long without a command."""
+"""Longest pause by the kernel that is not reported: a walk tolerates twice as long without a command."""
 
 LIMITS = Path("/proc/sys/kernel")
-"""Where Linux states how much of which time real-time threads may take."""
+"""Files in which Linux states the share of time for real-time threads."""
 
 
 def longest_pause_s() -> float:
-    """How long the kernel holds real-time threads that have taken their share of a core; 0: never, or not known."""
+    """Longest time, s, for which the kernel stops real-time threads that have used their share; 0: none, or unknown."""
     try:
         period_us, share_us = (
             int((LIMITS / f"sched_rt_{name}_us").read_text(encoding="ascii"))
@@ -52,21 +53,21 @@ def longest_pause_s() -> float:
 class Scheduling(NamedTuple):
     """Requested scheduling.
 
-    priority: of SCHED_FIFO, 1 to 99; 0: the ordinary one.  cpus: numbers of cores; none: all.
+    priority: of SCHED_FIFO, 1 to 99; 0: the ordinary one.  cpus: numbers of processors; none: all.
     """
 
     priority: int = 0
     cpus: tuple[int, ...] = ()
 
     def words(self) -> list[str]:
-        """The same as words of a node's command line."""
+        """The same as arguments of a node's command line."""
         priority = ["--rt-priority", str(self.priority)] if self.priority else []
         cpus = ["--cpus", ",".join(map(str, self.cpus))] if self.cpus else []
         return priority + cpus
 
 
 def cores(text: str) -> tuple[int, ...]:
-    """Numbers of cores from text such as ``1`` or ``0,2-3``.
+    """Numbers of processors from text such as ``1`` or ``0,2-3``.
 
     Raises:
         ConfigurationError: another text.
@@ -88,7 +89,7 @@ def priority(text: str) -> int:
     """A priority from text.
 
     Raises:
-        ConfigurationError: not within 0 to 99.
+        ConfigurationError: not a whole number within 0 to 99.
     """
     if not (text.isdigit() and int(text) <= 99):
         raise ConfigurationError(f"rt-priority is {text!r}, must be a whole number from 0 to 99")
@@ -96,7 +97,7 @@ def priority(text: str) -> int:
 
 
 def is_allowed(number: int) -> bool:
-    """Whether the system would let this process have a real-time priority."""
+    """Whether the system allows this process a real-time priority."""
     try:
         policy, before = os.sched_getscheduler(0), os.sched_getparam(0)
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(number))
@@ -107,10 +108,10 @@ def is_allowed(number: int) -> bool:
 
 
 def from_command_line(arguments: Sequence[str]) -> tuple[Scheduling, list[str]]:
-    """What a node's command line asks for before its ROS arguments; and all other words.
+    """The scheduling options before the ROS arguments of a command line; and all other arguments.
 
     Raises:
-        ConfigurationError: a value that is none.
+        ConfigurationError: a bad value.
     """
     words = list(arguments)
     at = words.index(ROS_ARGUMENTS) if ROS_ARGUMENTS in words else len(words)
@@ -123,7 +124,7 @@ def from_command_line(arguments: Sequence[str]) -> tuple[Scheduling, list[str]]:
 
 
 class Process:
-    """This process, as the system runs it. What the system refuses is logged, and it goes on.
+    """Scheduling of this process. What the system refuses is logged, and the process continues without it.
 
     Args:
         requested: priority and processors.
@@ -141,9 +142,9 @@ class Process:
             )
 
     def settle(self, warn: Callable[[str], None]) -> None:
-        """All is made that stays: garbage is not looked for in it, its memory kept, priority taken.
+        """After everything permanent is made: exclude it from garbage collection, lock memory, take the priority.
 
-        warn: takes a line for each thing that the system refused.
+        warn: logs a line for each refusal by the system.
         """
         gc.collect()
         gc.freeze()
@@ -157,15 +158,15 @@ class Process:
             if pause_s > BORNE_S and not self._refusals and not self._told:
                 self._told = True
                 warn(
-                    f"the kernel may hold real-time threads for {1e3 * pause_s:.0f} ms at a time, when "
-                    "they want nearly all of a core; docs/real_time.md: how to shorten that"
+                    f"the kernel may stop real-time threads for {1e3 * pause_s:.0f} ms at a time, when "
+                    "they use nearly all of a core; docs/real_time.md: how to shorten that"
                 )
         for line in self._refusals:
             warn(line)
         self._refusals.clear()
 
     def unsettle(self) -> None:
-        """Much is to be made again: at the ordinary priority."""
+        """Undo `settle` before much is made again: ordinary priority."""
         gc.unfreeze()
         if self.requested.priority:
             with contextlib.suppress(OSError, AttributeError):
@@ -181,12 +182,12 @@ class Process:
                 continue  # it has just ended
 
     def _try(self, what: str, action: Callable[[], None]) -> None:
-        """Do what the system may refuse; a refusal becomes a line of ``refusals``."""
+        """Call ``action``; a refusal by the system becomes a line of ``_refusals``."""
         try:
             action()
         except (OSError, AttributeError) as error:  # AttributeError: not Linux
             self._refusals.append(
-                f"{what} is refused by the system ({error}): it goes on without; docs/real_time.md "
+                f"{what} is refused by the system ({error}): continues without it; docs/real_time.md "
                 "lists what to allow"
             )
 
@@ -199,11 +200,11 @@ def _lock_memory() -> None:
 
 
 process = Process(Scheduling())
-"""That of this node; ``take`` replaces it."""
+"""The process of this node; ``take`` replaces it."""
 
 
 def take(requested: Scheduling) -> None:
-    """Let this process be scheduled as requested, as far as that is possible before the node exists."""
+    """Request this scheduling, as far as possible before the node exists."""
     global process
     process = Process(requested)
 
@@ -214,18 +215,18 @@ def unsettle() -> None:
 
 
 def settle(warn: Callable[[str], None]) -> None:
-    """See ``Process.settle``; for nodes, when they have made all they need."""
+    """See ``Process.settle``; nodes call it when everything permanent is made."""
     process.settle(warn)
 
 
 class GarbageBreak:
-    """Collects garbage between steps while a node is active, never in the middle of one.
+    """Collects garbage between steps while a node is active, never during one.
 
-    What configure has made stays: it is searched once, before activation, because that takes
-    longer than a watchdog waits for a command.
+    What configure made is collected once, before activation, and then excluded: that takes longer than a watchdog waits
+    for a command.
 
     Args:
-        configured, active: whether the node is.
+        configured, active: return whether the node is.
         warn: see ``Process.settle``.
     """
 
@@ -240,7 +241,7 @@ class GarbageBreak:
         self._next_s = 0.0
 
     def __call__(self) -> None:
-        """Collect garbage here, between periods, every ``COLLECT_S`` s while active; never within one."""
+        """Collect garbage every ``COLLECT_S`` s while active; call it between periods."""
         configured = self._configured()
         if configured and not self._settled:
             settle(self._warn)

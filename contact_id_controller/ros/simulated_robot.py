@@ -1,9 +1,9 @@
 """ROS node: a simulated robot that publishes its state and applies the commands it receives.
 
-Before the first command the robot is held in its initial posture and simulated time stands still,
-except for one nanosecond with each published state, because stamps must increase. From then on the
-last command is held until the next one, for ever if need be, as ros2_control does. In real time
-the service `~/reset` begins anew: initial posture, time 0, held until the next command.
+Before the first command the robot is held in its initial posture and simulated time stands still, except for one
+nanosecond with each published state, because stamps must increase. From then on the last command is applied until the
+next one, without a timeout, as in ros2_control. In real time the service `~/reset` restarts: initial posture, time 0,
+held until the next command.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ from contact_id_controller.simulation.from_settings import build_robot, build_se
 from contact_id_controller.simulation.recording import FallDetector, SimulationRecorder
 
 HOLD_PERIOD_S = 0.005
-"""Wall time between states while the robot is held; shorter than a controller's patience."""
+"""Wall time between states while the robot is held; shorter than a controller's timeout."""
 
 GROUND_TRUTH = "ground_truth/"
-"""Before the topics that no robot can know, where they are separate."""
+"""Prefix of the topics with the simulator's true values, if they are separate."""
 
 ANNOUNCE_S = 15.0
 QUIET_S, LONGEST_QUIET_S = 0.02, 2.0
-"""No command for so long: each state has had its answer; longer where answers take longer."""
+"""Time without a command after which all states count as answered; longer for a slow controller."""
 ANSWERS = 3
-"""Of the time that an answer takes, after which no other one is to be expected."""
+"""Multiple of the time to answer after which no other answer is expected."""
 PROBES = 2
 LONGEST_DRAIN_S = 10.0
 POLL_S = 3e-5
 COMMAND_TIMEOUT_S = 10.0
 ACKNOWLEDGED_S = 2.0
-"""What was sent last goes with the process that sent it: a recorder that is behind may take so long, wall time."""
+"""Longest wall time to wait at the end for slow subscribers (recorders): unsent messages are lost with the process."""
 HOUSEKEEPING_S = 0.05
 """Wall time between visits to the executor, which cost a fifth of a millisecond each."""
 
@@ -162,11 +162,10 @@ class SimulatedRobot(Node):
         """Simulate until the duration is over, the robot has fallen, or the process is interrupted.
 
         Raises:
-            SimulationError: the simulation diverged, or in lockstep a command or a plan did not
-                come in time.
+            SimulationError: the simulation diverged, or in lockstep a command or a plan did not arrive in time.
         """
         try:
-            # Searching for garbage in what stays would cost a period now and then.
+            # Garbage collection over permanent objects would cost a period now and then.
             scheduling.settle(self.get_logger().warning)
             self._hold()
             if self._lockstep:
@@ -205,9 +204,9 @@ class SimulatedRobot(Node):
             self._settle(count)
 
     def _settle(self, count: int) -> None:
-        """Wait until the answers to all states so far have come: the next one is that to the next state.
+        """Wait until all states so far are answered: then the next command answers the next state.
 
-        A controller that reads a long plan answers nothing meanwhile, and then all at once.
+        A controller that reads a long plan answers nothing meanwhile, and then everything at once.
         """
         quiet_s = QUIET_S
         for probe in range(PROBES):
@@ -226,7 +225,7 @@ class SimulatedRobot(Node):
         return " and ".join(missing)
 
     def _drain(self, quiet_s: float) -> None:
-        """Take commands until none has come for a while."""
+        """Take commands until none has arrived for ``quiet_s``."""
         end = time.monotonic() + LONGEST_DRAIN_S
         quiet_until = time.monotonic() + quiet_s
         while self._going and time.monotonic() < min(quiet_until, end):
@@ -249,7 +248,7 @@ class SimulatedRobot(Node):
             if now < deadline:
                 time.sleep(deadline - now)
             elif now - deadline > period_s:
-                # Time that was lost is not made up for: later states would come in a burst.
+                # Lost time is not caught up: later states would be published in a burst.
                 self.late_periods += int((now - deadline) / period_s)
                 deadline = now
             start = time.perf_counter()
@@ -260,7 +259,7 @@ class SimulatedRobot(Node):
             self._keep_house()
 
     def _begin_anew(self) -> None:
-        """As at the start: initial posture, time 0, held until the next command."""
+        """Restart: initial posture, time 0, held until the next command."""
         self._reset_wanted = False
         self._take_command()  # a command of before is forgotten
         place(self.simulated, self.settings)
@@ -277,7 +276,7 @@ class SimulatedRobot(Node):
         self._hold()
 
     def _run_lockstep(self) -> None:
-        """Step when the command for the last state has come."""
+        """Step when the command for the last state has arrived."""
         while self._going and not self._is_over():
             self._wait_for_plan()
             start = time.perf_counter()
@@ -304,9 +303,9 @@ class SimulatedRobot(Node):
             self._wait_for(is_close_enough, "plan that is new enough", spin=True)
 
     def _wait_for(self, is_there: Callable[[], bool], what: str, spin: bool = False) -> None:
-        """Take commands until a condition holds; error after the time-out.
+        """Take commands until ``is_there``; SimulationError after COMMAND_TIMEOUT_S.
 
-        Polling costs a third of what the executor's wait set does, but serves nothing else.
+        spin: run the executor instead; polling costs a third of that, but serves commands only.
         """
         start = time.monotonic()
         while self._going:
@@ -340,7 +339,7 @@ class SimulatedRobot(Node):
     # One period
 
     def _step(self) -> None:
-        """One period of the simulated robot under the last command; records it and reports a fall."""
+        """Simulate one period under the last command; record it and log a fall."""
         before = self._state
         if self._local is not None:
             self._command = self._local.answer(self.simulated.robot, before)
@@ -380,7 +379,7 @@ class SimulatedRobot(Node):
     # Messages
 
     def _on_command(self, message: bytes) -> None:
-        """Take a command: efforts, or with a local controller its reference."""
+        """Take a command: torques or, with feedback on the robot's side, its set-points."""
         try:
             command = self._read_command(message)
         except StateError as error:
@@ -395,7 +394,7 @@ class SimulatedRobot(Node):
     def _refuse(self, error: StateError) -> None:
         self.simulated.refused_commands += 1
         self.get_logger().warning(
-            f"command refused: {error}; the one before goes on", throttle_duration_sec=1.0
+            f"command refused: {error}; the one before still acts", throttle_duration_sec=1.0
         )
 
     def _on_plan(self, message: bytes) -> None:
@@ -406,7 +405,7 @@ class SimulatedRobot(Node):
             self._note_plan(round(1e9 * (task_goals(message).start_s or 0.0)))
 
     def _note_plan(self, start_ns: int) -> None:
-        """A plan has come; start 0 asks to start at once."""
+        """Note a plan; start 0 means now."""
         planned_ns = start_ns or self._step_count * self._period_ns
         self._newest_plan_ns = max(planned_ns, self._newest_plan_ns or 0)
 
@@ -421,7 +420,7 @@ class SimulatedRobot(Node):
         return response
 
     def _take_command(self) -> bool:
-        """Take a waiting command without the executor; whether there was one."""
+        """Take a waiting command without the executor; return whether there was one."""
         return bool(self._executor.incidents.guarded("command", hand_on_newest, self._commands))
 
     def _spin(self, timeout_s: float) -> None:
@@ -452,7 +451,7 @@ class SimulatedRobot(Node):
             )
 
     def _save(self) -> None:
-        """Save the recording with what is needed to judge it: feet, joints, friction, weight, fall."""
+        """Save the record with what its evaluation needs: feet, joints, friction, weight, fall."""
         fell_time_s = self._fall.fell_time_s
         self._recorder.save(
             foot_names=np.array(self.simulated.contact_names),

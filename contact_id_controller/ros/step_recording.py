@@ -16,18 +16,18 @@ from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.robot import RobotModel
 
 _CHUNK_BYTES = 1 << 20
-"""Memory that is taken at a time, in a fraction of a millisecond. From four megabytes on numpy asks for large pages,
-for which the kernel may search for 10 ms."""
+"""Memory allocated at a time, in a fraction of a millisecond. From four megabytes on numpy requests large pages, which
+may take the kernel 10 ms."""
 
 
 class _Rows:
-    """Rows of numbers, in memory that is taken a piece at a time.
+    """Rows of numbers, in memory that is allocated in chunks.
 
     Args:
-        columns: name -> shape and type of what stands in a row, one after the other.
+        columns: name -> shape and type of each part of a row, in order.
 
     Attributes:
-        spare: the next piece (m, width), None where it has not been taken yet.
+        spare: the next chunk (m, width), None where it is not yet allocated.
     """
 
     def __init__(self, columns: Mapping[str, tuple[tuple[int, ...], type]]) -> None:
@@ -44,19 +44,19 @@ class _Rows:
 
     @property
     def size_bytes(self) -> int:
-        """Of all rows so far."""
+        """Size of all rows so far."""
         return 8 * self._width * len(self)
 
     def prepare(self) -> bool:
-        """Take memory for the next rows, if it is time; whether it was."""
+        """Allocate memory for the next rows, if it is time; return whether it was."""
         if self.spare is not None or self._row <= self._rows // 2:
             return False
-        # Filled, not only reserved: the pages are really there when the first row comes.
+        # Filled, not only reserved, so that the first row causes no page faults.
         self.spare = np.full((self._rows, self._width), 0.0)
         return True
 
     def next(self) -> np.ndarray:
-        """Room (width,) for a row, which `keep` keeps."""
+        """The next row (width,), to be written and confirmed by `keep`."""
         if self._row == self._rows:
             self.prepare()
             self._chunks.append(self.spare)
@@ -64,7 +64,7 @@ class _Rows:
         return self._chunks[-1][self._row]
 
     def keep(self) -> None:
-        """The row that was written is there."""
+        """Count the row of `next` as written."""
         self._row += 1
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -83,11 +83,12 @@ class Recorder:
 
     The file holds, for n steps, na joints and f feet: time_s (n,) stamps of the states; position,
     velocity, torques, reference_position, reference_velocity (n, na); forces (n, f, 3) predicted,
-    world frame, N; contact (n, f); saturated (n, na); solve_time_s, step_time_s, power_loss_w (n,); status (n,) text; joint_names,
-    foot_names; refused_reasons with refused_counts; deadline_misses; not_following_s with its first reason.
+    world frame, N; contact (n, f); saturated (n, na); solve_time_s, step_time_s, power_loss_w (n,); status (n,) text;
+    joint_names, foot_names; refused_reasons with refused_counts; deadline_misses; not_following_s with its first
+    reason.
 
     Args:
-        tell: takes one line as soon as the disk has no room for what has been recorded.
+        tell: called with a line as soon as the disk has no room for the record.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class Recorder:
         return len(self._rows)
 
     def prepare(self) -> None:
-        """Take memory for the next rows where that delays nothing."""
+        """Allocate memory for the next rows; call it where that delays nothing."""
         if self._rows.prepare() and self._tell is not None:
             if words := shortage(self.path, self._rows.size_bytes):
                 self._tell(words)
@@ -175,7 +176,7 @@ class Recorder:
             result.contact,
         )
         if not fits:
-            raise RecordError("a step has not the joints and feet that the record was begun with")
+            raise RecordError("a step has another number of joints or feet than the record")
         self._rows.keep()
 
     def save(
@@ -184,7 +185,7 @@ class Recorder:
         """Write all rows so far; on a full disk the last ones, see `files.write_rows`.
 
         Raises:
-            RecordError: the file cannot be written, or something else is there by now.
+            RecordError: the file cannot be written, or another file is there by now.
         """
         check_record(self.path)
         arrays = self._rows.arrays()
@@ -217,7 +218,7 @@ def _write(
     forces,
     contact,
 ):
-    """A step's numbers, one after the other: one call instead of an assignment for each; whether they fit.
+    """Write a step into ``row``, in one call instead of an assignment for each part; return whether the sizes fit.
 
     numbers: time, time of the solution and of the step, power loss, code of the status.
     """
@@ -245,14 +246,14 @@ def _write(
 
 
 class EstimateRecorder:
-    """Collects the estimates of the dynamics estimator in a run; `save` writes it to a NumPy .npz file.
+    """Collects the estimates of a run; `save` writes them to a NumPy .npz file.
 
     The file holds, for n steps and f feet: time_s (n,); q (n, nq), v (n, nv); forces (n, f, 3) N,
     odometry frame, of the period that ended then, NaN where they were not observable;
     foot_names.
 
     Attributes:
-        next, keep: room for the numbers of a step, which stand one after the other; and that they are there.
+        next, keep: a row to be written, and its confirmation, see `_Rows`.
 
     Raises:
         RecordError: the folder does not exist; in `save`, the file cannot be written.
@@ -275,10 +276,10 @@ class EstimateRecorder:
         self.next, self.keep = self._rows.next, self._rows.keep
 
     def prepare(self) -> None:
-        """Take memory for the next rows where that delays nothing."""
+        """Allocate memory for the next rows; call it where that delays nothing."""
         self._rows.prepare()
 
     def save(self) -> None:
-        """Write what has been collected."""
+        """Write all rows so far."""
         check_record(self.path)
         write_rows(self.path, self._rows.arrays(), {"foot_names": self._foot_names})
