@@ -14,6 +14,7 @@ from contact_id_controller.cli import run
 from contact_id_controller.diagnosis.case import in_order_of
 from contact_id_controller.diagnosis.diagnose import CHECKS, diagnose, merged
 from contact_id_controller.diagnosis.finding import FINE, UNKNOWN, WRONG
+from contact_id_controller.diagnosis.robot_of_log import robot_of
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL, REFUSED
 from contact_id_controller.logs.log import Commands, Imu, Log
 
@@ -213,6 +214,17 @@ def test_a_load_that_commands_do_not_know_is_no_torque_constant(arm):
     assert constants.verdict == UNKNOWN and "a load" in constants.text
 
 
+@pytest.mark.parametrize("share", [0.8, 1.3])
+def test_a_constant_that_all_drives_share_is_told(arm, share):
+    """No load is felt by all joints in the same ratio to what was commanded."""
+    constants = driven(arm, effort=share * arm.effort)[0]
+    assert (
+        constants.verdict == WRONG and f"all 4 joints that follow are {share:.2f}" in constants.text
+    )
+    times = [rule["times"] for rule in constants.fragment["correct"]["effort"].values()]
+    assert times == pytest.approx(4 * [1.0 / share], rel=0.02)
+
+
 def test_what_is_pasted_mends_the_log(arm, urdf):
     """The values are those that were planted, and the corrected log has no fault."""
     from contact_id_controller.logs.column_map import ColumnMap
@@ -364,6 +376,19 @@ def test_efforts_say_which_legs_stand_where_no_sensor_does(without_foot_sensors,
     assert wrong[:1] == ([check] if check else []), found.wrong
     verdicts = {each.check: each.verdict for each in found.findings}
     assert verdicts["zero offsets"] == FINE and verdicts["order of feet"] == UNKNOWN
+
+
+def test_the_parameter_file_says_in_which_frame_the_imu_is(legs, tmp_path):
+    """ANYmal's URDF has an IMU turned about the vertical, which the shipped file does not use."""
+    urdf = "example-robot-data://anymal_c_simple_description/urdf/anymal.urdf"
+    log = dataclasses.replace(legs, joints=tuple(RobotModel.from_urdf(urdf).joint_names))
+    shipped, own = ROOT / "config" / "anymal_c.yaml", tmp_path / "own.yaml"
+    line = "dynamics_estimator:\n  ros__parameters:\n"
+    text = shipped.read_text()
+    assert line in text
+    own.write_text(text.replace(line, f"{line}    imu_frame: LF_HIP\n"))
+    found = [robot_of(log, urdf, config).imu_frame for config in (None, shipped, own)]
+    assert found == ["imu_link", "", "LF_HIP"]
 
 
 def test_a_threshold_above_what_sensors_read_in_the_air_is_fine(legs, tmp_path):

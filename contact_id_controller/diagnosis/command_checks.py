@@ -27,6 +27,9 @@ FEWEST = 3
 SCALE = 0.1
 """Part by which a drive may do more or less than it was commanded."""
 
+EVEN = 0.2
+"""Range of the joints' ratios to their commands, as part of what the middle one is off: a load is not felt by all alike."""
+
 LONGEST_LAG_S = 0.3
 """No loop lags by more: commands were stamped by another clock, or are of another motion."""
 
@@ -154,6 +157,21 @@ def drive_scale(case: Case) -> Finding:
             gain=float(off[k]),
         )
     if abs(math.log(middle)) > math.log(1.0 + SCALE):
+        if len(clear) >= FEWEST and np.ptp(signed[0]) + doubt.max() < EVEN * abs(math.log(middle)):
+            return Finding(
+                name,
+                WRONG,
+                f"{what}s of all {len(clear)} joints that follow are {middle:.2f} of the commanded ones, likely",
+                f"divide the {what}s by {middle:.2f}, or correct the constant that all drives share",
+                {
+                    "correct": {
+                        what: {
+                            joint: {"times": round(1.0 / middle, 4)} for joint in case.log.joints
+                        }
+                    }
+                },
+                gain=abs(math.log(middle)),
+            )
         return unknown(
             name,
             f"{what}s are {middle:.2f} of the commanded ones in the middle joint: a load, or all constants",

@@ -12,7 +12,9 @@ from contact_id_controller.logs.log import Array, Log, common_joints
 from contact_id_controller.new_robot.anatomy import anatomy
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.parameter_file import load_settings
+from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
+
+ESTIMATOR = "dynamics_estimator"
 
 FOOT_WORDS = ("sole", "foot", "toe", "contact", "ankle")
 
@@ -63,7 +65,7 @@ def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfL
         held |= {name: value for name, value in settings.locked.items() if name in held}
     motors = () if settings is None else settings.motor_rows
     robot = RobotModel.from_urdf(where, floating, joints, _within(full, held), motors)
-    frame = _imu_frame(robot, log)
+    frame = _imu_frame(robot, log, config)
     legs = _feet(robot, settings) if floating else ()
     soles = bool(legs) and (
         bool(settings.soles) if settings is not None else anatomy(full.model).walks_on_soles
@@ -106,13 +108,16 @@ def _within(robot: RobotModel, held: dict[str, float]) -> dict[str, float]:
     return {name: float(np.clip(value, *limits[name])) for name, value in held.items()}
 
 
-def _imu_frame(robot: RobotModel, log: Log) -> str:
-    """The IMU's frame: as the log names it, or the frame of the base that is called so."""
+def _imu_frame(robot: RobotModel, log: Log, config: Path | None) -> str:
+    """The IMU's frame: as the log names it, as the parameter file states it to the estimator, or one called imu."""
     names = [frame.name for frame in robot.model.frames]
     if log.imu is None:
         return ""
     if log.imu.frame in names:
         return log.imu.frame
+    file = None if config is None else ParameterFile(config)
+    if file is not None and ESTIMATOR in file:
+        return str(file.section(ESTIMATOR).get("imu_frame", ""))
     on_base = [
         frame.name
         for frame in robot.model.frames
