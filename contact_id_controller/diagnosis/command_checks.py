@@ -27,7 +27,7 @@ FEWEST = 3
 SCALE = 0.1
 """Part by which a drive may do more or less than it was commanded."""
 
-EVEN = 0.2
+EVEN = 0.25
 """Range of the joints' ratios to their commands, as part of what the middle one is off: a load is not felt by all alike."""
 
 LONGEST_LAG_S = 0.3
@@ -157,7 +157,9 @@ def drive_scale(case: Case) -> Finding:
             gain=float(off[k]),
         )
     if abs(math.log(middle)) > math.log(1.0 + SCALE):
-        if len(clear) >= FEWEST and np.ptp(signed[0]) + doubt.max() < EVEN * abs(math.log(middle)):
+        sure = doubt < EVEN * abs(math.log(middle))
+        alike_off = np.abs(signed[1]) < doubt + EVEN * abs(math.log(middle))
+        if np.count_nonzero(sure) >= FEWEST and alike_off.all():
             return Finding(
                 name,
                 WRONG,
