@@ -42,7 +42,7 @@ from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.settings.robot_description import read_description, unreadable
 
 MOST_PROBLEMS = 20
-"""Most lines of an unreadable description that are reported: more do not help."""
+"""Largest number of problems of an unreadable description that are reported."""
 
 POSTURES = (
     ("gait_planner", "posture"),
@@ -52,10 +52,10 @@ POSTURES = (
 
 
 def check_config(path: Path, ros2_control: Path | None = None, distro: str = "") -> list[Finding]:
-    """All findings about a parameter file; later checks are left out where they cannot be done.
+    """All findings about a parameter file; checks that need what an error forbids are left out.
 
-    ros2_control: parameter file of controller_manager and its controllers, which must fit.  distro: the ROS
-    distribution of these; empty: unknown.
+    ros2_control: parameter file of controller_manager and its controllers, to be checked as well.  distro: its ROS
+    distribution; empty: unknown.
 
     Raises:
         ConfigurationError: a file is missing, not YAML, or without section ``controller`` (of the
@@ -74,7 +74,7 @@ def check_config(path: Path, ros2_control: Path | None = None, distro: str = "")
 
 
 def check_file(path: Path) -> list[Finding]:
-    """The findings that need no controller's step: nothing is compiled for them.
+    """The findings that need no step of the controller: nothing is compiled for them.
 
     Raises:
         ConfigurationError: as ``check_config``.
@@ -85,7 +85,7 @@ def check_file(path: Path) -> list[Finding]:
 def _at_the_desk(
     path: Path,
 ) -> tuple[list[Finding], tuple[ControllerSettings, RobotModel, np.ndarray] | None]:
-    """Those findings; settings, robot and posture (na,), None where an error forbids to go on."""
+    """The findings of `check_file`; settings, robot and posture (na,), None after an error."""
     file = ParameterFile(path)
     file.section("controller")  # refused first, and by name
     sections = file.sections()
@@ -113,7 +113,7 @@ def _at_the_desk(
 
 
 def _check_description(settings: ControllerSettings) -> tuple[RobotModel | None, list[Finding]]:
-    """The robot, None when it cannot be built, and what is wrong with its description."""
+    """The robot, None if it cannot be built, and findings about its description."""
     try:
         description = read_description(settings.urdf)
     except ContactIdError as problem:
@@ -149,7 +149,7 @@ def _check_planner(robot: RobotModel, values: Mapping[str, Any] | None) -> list[
 
 
 def _posture(robot: RobotModel, sections: Any) -> tuple[np.ndarray, list[Finding]]:
-    """The standing posture (na,), and what is wrong with the postures in the file."""
+    """The standing posture (na,), and findings about the postures in the file."""
     given = [
         (f"{section}.{name}", sections[section][name])
         for section, name in POSTURES

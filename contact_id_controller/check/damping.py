@@ -1,4 +1,4 @@
-"""Whether joints that are damped come to rest, in any posture."""
+"""Checks that damped joints come to rest, in any posture."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PARAMETER = "damping_nm_s_rad"
 
 
 def check_safe_output(robot: RobotModel, settings: ControllerSettings) -> list[Finding]:
-    """Judge the damping of the controller's own safe output, if it is damping."""
+    """Check the damping of the controller's own safe output, if it is damping."""
     if "damping" not in (settings.safe_output, settings.emergency_stop_output):
         return []
     try:
@@ -33,7 +33,7 @@ def check_safe_output(robot: RobotModel, settings: ControllerSettings) -> list[F
 def check_damping(
     subject: str, name: str, robot: RobotModel, damping: np.ndarray, held_s: float
 ) -> Finding:
-    """Judge the damping D (na,), N·m·s/rad, of what ``name`` says, of torques that are held for a time, s."""
+    """Check the damping D (na,), N·m·s/rad, of the parameter ``name``, for torques held for ``held_s``."""
     W = mobilities(robot)
     share = share_of_stable(W, damping, held_s)
     text = (

@@ -15,7 +15,7 @@ from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.robot_description import body_flaws
 
 PRISMATIC = "JointModelP"
-"""How Pinocchio's names of joints that slide begin."""
+"""Beginning of Pinocchio's names of prismatic joints."""
 
 MOVING = ("revolute", "continuous", "prismatic")
 
@@ -23,7 +23,7 @@ MOVING = ("revolute", "continuous", "prismatic")
 def check_joints(
     description: ElementTree.Element, names: Sequence[str], locked: Sequence[str] = ()
 ) -> list[Finding]:
-    """Whether the named joints are those of the robot; joints that are neither driven nor held."""
+    """Check that the named joints are those of the robot; warn of joints neither driven nor locked."""
     kinds = {joint.get("name"): joint.get("type") for joint in description.findall("joint")}
     moving = [name for name, kind in kinds.items() if kind in MOVING and name not in locked]
     findings = []
@@ -44,7 +44,7 @@ def check_joints(
 
 
 def check_frames(robot: RobotModel, settings: ControllerSettings) -> list[Finding]:
-    """Whether the contact frames exist and move with driven joints."""
+    """Check that the contact frames exist and move with driven joints."""
     model, findings = robot.model, []
     for name in settings.foot_frames:
         if not model.existFrame(name):
@@ -60,7 +60,7 @@ def check_frames(robot: RobotModel, settings: ControllerSettings) -> list[Findin
 
 
 def check_inertias(description: ElementTree.Element, robot: RobotModel) -> list[Finding]:
-    """Whether each link could be made of matter, and what each joint moves; see `body_flaws`."""
+    """Check the inertias of links, and what each joint moves; see `body_flaws`."""
     findings = [
         (error if flaw.fatal else warning)("inertia", flaw.text)
         for flaw in body_flaws(description, robot)
@@ -71,7 +71,7 @@ def check_inertias(description: ElementTree.Element, robot: RobotModel) -> list[
 def check_limits(
     description: ElementTree.Element, robot: RobotModel, settings: ControllerSettings
 ) -> list[Finding]:
-    """Whether effort, velocity and position of the driven joints have finite limits."""
+    """Check that effort, velocity and position of the driven joints have finite limits."""
     findings = []
     efforts = (
         settings.spread("effort_limits_nm", robot.na)
@@ -115,7 +115,7 @@ def _has_range(joint: ElementTree.Element) -> bool:
 
 
 def check_posture(robot: RobotModel, name: str, posture: Sequence[float]) -> list[Finding]:
-    """Whether a posture (na,) has the right size and respects the position limits."""
+    """Check the size of a posture (na,), and its position limits."""
     try:
         values = np.array(posture, dtype=float)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Checks of a parameter file before a robot is built: values, names, sections that agree."""
+"""Checks of a parameter file before a robot is built: values, names, agreement of sections."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAME = {
 
 
 def check_values(values: Mapping[str, Any]) -> tuple[ControllerSettings | None, list[Finding]]:
-    """Check every parameter of the controller; settings only when nothing is wrong."""
+    """Check every parameter of the controller; the settings are None if one is wrong."""
     values = {name: value for name, value in values.items() if not belongs_to_ros(name)}
     rows = {spec.name: spec for spec in TABLE}
     findings = []
@@ -49,7 +49,7 @@ def check_values(values: Mapping[str, Any]) -> tuple[ControllerSettings | None, 
 
 
 def check_model(settings: ControllerSettings) -> list[Finding]:
-    """Whether there is a contact model of this friction and solver, and whether it suits the coefficient."""
+    """Check that the contact model exists, and suits the friction coefficient."""
     try:
         row = row_of(settings.friction, settings.solver)
     except ContactIdError as problem:
@@ -68,7 +68,7 @@ def check_model(settings: ControllerSettings) -> list[Finding]:
 
 
 def check_sections(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
-    """Whether the nodes speak of the same robot, with its joints in the same order."""
+    """Check that the sections agree on the robot, with its joints in the same order."""
     findings, controller = [], sections["controller"]
     for section, pairs in SAME.items():
         for name, other in pairs.items():
@@ -99,7 +99,7 @@ def check_sections(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
 
 
 def _difference(name: str, value: Any, other: Any, expected: Any) -> str:
-    """In words: where two parameters differ."""
+    """Text on how two parameters differ."""
     if isinstance(value, list) and isinstance(expected, list):
         if sorted(map(str, value)) == sorted(map(str, expected)):
             place = next(i for i, pair in enumerate(zip(value, expected)) if pair[0] != pair[1])

@@ -1,11 +1,11 @@
-"""What a check of a robot found: one line each."""
+"""Findings of a robot's check, one line each."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 LONGEST = 500
-"""Characters of a line: of a longer one the middle is left out."""
+"""Longest line, characters: a longer one is cut in the middle."""
 
 ERROR, WARNING, NOTE = "error", "warning", "ok"
 
@@ -14,9 +14,9 @@ class Finding(NamedTuple):
     """One line of the check.
 
     Attributes:
-        level: ``error`` (it must not move), ``warning`` (look at it) or ``ok`` (a figure).
-        subject: what was looked at, one or two words.
-        text: what is wrong, or what was found, with values and units.
+        level: ``error`` (the robot must not move), ``warning`` (to be examined) or ``ok`` (a figure).
+        subject: of the check, one or two words.
+        text: what is wrong, or a figure, with values and units.
     """
 
     level: str
@@ -33,12 +33,12 @@ def error(subject: str, text: object) -> Finding:
 
 
 def warning(subject: str, text: object) -> Finding:
-    """A finding to look at."""
+    """A finding to be examined."""
     return Finding(WARNING, subject, _one_line(text))
 
 
 def note(subject: str, text: object) -> Finding:
-    """A figure that is as it should be."""
+    """A figure without objection."""
     return Finding(NOTE, subject, _one_line(text))
 
 

@@ -1,4 +1,4 @@
-"""Whether the feedback, which acts once a period, can be stable at all."""
+"""Checks that the feedback, which acts once per period, can be stable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contact_id_controller.settings.controller import ControllerSettings
 
 SUBJECT = "gains"
 RESERVE = 0.5
-"""Part of what is stable that leaves room for torques that come a period late."""
+"""Share of the stable gains that allows for torques that act a period late."""
 
 
 def check_gains(robot: RobotModel, settings: ControllerSettings) -> list[Finding]:

@@ -1,7 +1,7 @@
-"""Whether the feedback of the robot's own side is stable beside ours, sampled and held for a period.
+"""Stability of the robot side's feedback together with ours, sampled and held for a period.
 
-Gains are those of single joints, a leg is not: a torque at a light joint moves the others too, and where the
-feet are in the air and the base is free faster by far than the inertia of that joint tells.
+Gains are of single joints, but a leg is coupled: a torque at a light joint moves the others too, and where the feet are
+in the air and the base is free, much faster than the inertia of that joint suggests.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 
 LITTLE, ADVISED = 0.9, 0.75
-"""Parts of what is stable: from the first on little is left, as inertia grows lighter where a leg bends; the second is
-advised."""
+"""Shares of the stable gains: a warning from the first on, as inertia decreases where a leg bends; the second is
+proposed."""
 
 _FACTORS = 64.0
 _PRECISION = 0.005
@@ -33,7 +33,7 @@ def check_held_feedback(
     q: np.ndarray,
     gains: Sequence[np.ndarray],
 ) -> Finding:
-    """Judge gains K, N·m/rad, and D, N·m·s/rad, (na,) of what ``name`` says, in a configuration q (nq,).
+    """Check gains K, N·m/rad, and D, N·m·s/rad, (na,) of the parameter ``name``, in a configuration q (nq,).
 
     A factor of all rates multiplies K and our position gain by its square. Trajectories are a period old, which is
     the most demanding: with older ones our own share fades.
@@ -59,7 +59,7 @@ def check_held_feedback(
 
 
 def _words(values: np.ndarray) -> str:
-    """Gains (na,), one number where they are alike."""
+    """Gains (na,) as text, one number if they are equal."""
     alike = values[:1] if np.ptp(values) == 0.0 else values
     return ", ".join(f"{value:.3g}" for value in alike)
 
@@ -67,13 +67,13 @@ def _words(values: np.ndarray) -> str:
 def largest_factor(
     robot: RobotModel, settings: ControllerSettings, q: np.ndarray, gains: Sequence[np.ndarray]
 ) -> float:
-    """Largest factor of all rates of joints that is stable, between 1 / 64 and 64.
+    """Largest factor on all rates of joints that is stable, between 1 / 64 and 64.
 
         a = -(1 - T / FADE_S) (kp e + kd v)_before + W (K (e_set - e) + D (v_set - v))
         e' = e + T v + T^2 / 2 a,   v' = v + T a
 
-    W is the inverse of the inertia that the actuated joints have while the base is free; e_set, v_set are where the
-    errors of the period before would be by now along its trajectory (``torques_ahead``).
+    W is the inverse of the inertia of the actuated joints while the base is free; e_set, v_set are the errors of the
+    period before, propagated along its trajectory (``torques_ahead``).
 
     Args:
         q: configuration (nq,).
@@ -103,11 +103,12 @@ def largest_factor(
 def _step(
     T: float, own: tuple[np.ndarray, np.ndarray], theirs: tuple[np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """Matrix (4 na, 4 na) of one period of the loop of ``largest_factor``, from (e, v) and those before to the next.
+    """Transition matrix (4 na, 4 na) of the loop of ``largest_factor``, on (e, v) and those of the period before.
 
-    Our trajectory is that of the error under kp, kd, critically damped: e_set = (e (1 + r T) + v T) exp(-r T), r = kd / 2.
+    Our trajectory is that of the error under kp, kd, critically damped: e_set = (e (1 + r T) + v T) exp(-r T), r = kd
+    / 2.
 
-    T: period, s.  own: kp, kd (na,), 1/s2 and 1/s.  theirs: W K, W D (na, na), the same.
+    T: period, s.  own: kp, kd (na,), 1/s2 and 1/s.  theirs: W K, W D (na, na), the same units.
     """
     (kp, kd), (K, D), n = own, theirs, len(own[0])
     rate = 0.5 * kd

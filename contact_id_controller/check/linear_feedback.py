@@ -1,4 +1,4 @@
-"""Whether the section of a linear_feedback_controller hands it the whole state, in the order it reads it."""
+"""Checks of a linear_feedback_controller's section: the complete state, in the order that it reads."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def check_linear_feedback(
     posture: np.ndarray,
     held_s: float,
 ) -> list[Finding]:
-    """What is wrong with base and command interfaces in the section of a controller of this name.
+    """Problems of base and command interfaces in a controller's section.
 
-    Its rows go to ``chainable_controller.command_interfaces`` by number: in the order of the model.
+    Its rows go to ``chainable_controller.command_interfaces`` by index: in the order of the model.
     """
     findings = []
     floats = section.get("robot_has_free_flyer")

@@ -1,4 +1,4 @@
-"""Whether the robot's own side takes what the controller commands, and with gains that fit."""
+"""Checks of the feedback on the robot's side: same command interface, and gains that fit."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from contact_id_controller.settings.shared_rows import LOCAL_GAINS
 
 SUBJECT = "local feedback"
 LARGEST_RATIO = 4.0
-"""Between the robot's gains and ours, either way, that is no reason for a warning."""
+"""Largest ratio between the robot's gains and ours, either way, without a warning."""
 
 
 def check_interfaces(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
-    """Whether all sections speak of the same command interface."""
+    """Check that all sections have the same command interface."""
     wanted = sections["controller"].get("command_interface", DEFAULT)
     findings = []
     for name in ("simulated_robot", "command_watchdog"):

@@ -1,4 +1,4 @@
-"""Whether the section of our own plugin has the gains and limits that our commands are made for."""
+"""Checks of our own plugin's section in ros2_control: gains and limits that fit our commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_robot_side(
     posture: np.ndarray,
     held_s: float,
 ) -> list[Finding]:
-    """What is wrong with the section of a controller of this name, for a posture (na,) and efforts held for a time, s."""
+    """Problems of a controller's section, for a posture (na,) and efforts held for ``held_s``."""
     findings, given = [], {}
     for each in _LISTS:
         values = section.get(each, [])

@@ -1,4 +1,4 @@
-"""Whether a parameter file of ros2_control fits the controller that commands through it."""
+"""Checks of a parameter file of ros2_control against the controller that commands through it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def check_ros2_control(
     posture: np.ndarray,
     distro: str = "",
 ) -> list[Finding]:
-    """Compare the controllers of a file with what is commanded in a posture (na,).
+    """Compare the controllers of a file with the commands in a posture (na,).
 
-    distro: the ROS distribution it is for, in which parameters and controllers differ; empty: unknown,
-    what any of them requires is required.
+    distro: its ROS distribution, in which parameters and controllers differ; empty: unknown: the requirements of all
+    distributions apply.
 
     Raises:
         ConfigurationError: the file is missing, not YAML, or without section ``controller_manager``;
-            a distribution that is none; commands that do not go through ros2_control.
+            an unknown distribution; commands that do not go through ros2_control.
     """
     there = distribution(distro) if distro else None
     file = ParameterFile(path)
@@ -77,7 +77,7 @@ def _has_type(body: Any) -> bool:
 def _check_broadcasters(
     kinds: Mapping[str, str], sections: Mapping[str, Mapping[str, Any]]
 ) -> list[Finding]:
-    """Whether joint_state_broadcasters leave to others what our controller exports."""
+    """Check that joint_state_broadcasters do not claim what our controller exports."""
     return [
         error(
             SUBJECT,
@@ -92,7 +92,7 @@ def _check_broadcasters(
 
 
 def _check_rate(rate: Any, period_s: float) -> list[Finding]:
-    """Whether controller_manager's update_rate, Hz, is a number and fits the controller's period, s."""
+    """Check that controller_manager's update_rate, Hz, is a number and fits the controller's period, s."""
     if not isinstance(rate, int) or isinstance(rate, bool) or rate <= 0:
         return [error(SUBJECT, f"update_rate is {rate!r}, must be a whole number, Hz")]
     if abs(rate * period_s - 1.0) > _RATE_TOLERANCE:
@@ -107,7 +107,7 @@ def _check_rate(rate: Any, period_s: float) -> list[Finding]:
 def _check_section(
     name: str, section: Mapping[str, Any], host: Host, robot: RobotModel, there: Distribution | None
 ) -> list[Finding]:
-    """The joints, in the order that counts where commands do not name them; parameters with one right value."""
+    """Check the joints, in order where commands do not name them, and parameters with one right value."""
     findings = []
     joints, theirs = list(robot.joint_names), list(section.get(host.joints, ()))
     if host.order == MODEL:
@@ -144,7 +144,7 @@ def _check_distribution(
     settings: ControllerSettings,
     there: Distribution,
 ) -> list[Finding]:
-    """What is otherwise in a distribution than in others: one line each."""
+    """What differs in this distribution, one line each."""
     findings = [note(SUBJECT, there.words)]
     for name, kind in kinds.items():
         if kind in there.gone:

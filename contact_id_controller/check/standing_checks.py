@@ -18,14 +18,14 @@ FORCE_TOLERANCE = 0.01
 """Largest deviation of the summed normal force from the weight, as part of it."""
 
 LOW_RESERVE, HIGH_RESERVE = 0.7, 0.01
-"""Part of the effort limit that standing may take; below the second the limits are implausible."""
+"""Largest share of the effort limit that standing may take; below the second the limits are implausible."""
 
 MIDLINE_M = 0.02
-"""A leg whose first joint is nearer than this to the middle of the robot has no side."""
+"""A leg whose first joint is closer to the middle of the robot counts as on neither side."""
 
 BELOW_GROUND_M = 1e-3
 LINK_BELOW_M = 0.01
-"""Of a link's frame, which may lie at the edge of a sole that gives way."""
+"""Largest depth of a link's frame, which may lie at the edge of a compliant sole."""
 
 HOT_W = 1000.0
 """Heat of one motor at its effort limit above which its constants are implausible."""
@@ -34,7 +34,7 @@ STEPS = 300
 
 
 def standing_state(controller: Controller, posture: np.ndarray) -> RobotState:
-    """At rest in a posture (na,), with the lowest foot of a floating-base robot on the ground."""
+    """The state at rest in a posture (na,), with the lowest foot of a floating-base robot on the ground."""
     robot, feet = controller.robot, controller.feet
     base = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0] if robot.floating_base else None
     q = robot.configuration(base, posture)
@@ -48,7 +48,7 @@ def standing_state(controller: Controller, posture: np.ndarray) -> RobotState:
 
 
 def check_feet(controller: Controller, state: RobotState) -> list[Finding]:
-    """Whether the feet are at one height, below all joints, and each on the side of its leg.
+    """Check that the feet are at one height, below all joints, and each on the side of its leg.
 
     Call it after ``standing_state``, which leaves the kinematics of the state.
     """
@@ -81,7 +81,7 @@ def check_feet(controller: Controller, state: RobotState) -> list[Finding]:
 
 
 def _check_depth(controller: Controller) -> list[Finding]:
-    """Joints and links that would be in the ground: then what is named a foot is none."""
+    """Errors for joints and links below the ground: then a named foot is not one."""
     robot, up = controller.robot, controller.feet.up
     model, data = robot.model, robot.data
     pin.updateFramePlacements(model, data)
@@ -112,7 +112,7 @@ def _check_depth(controller: Controller) -> list[Finding]:
 def _wrong_side(
     robot: RobotModel, state: RobotState, frame: str, point: np.ndarray
 ) -> tuple[str, str] | None:
-    """The sides of leg and foot where they differ."""
+    """The sides of leg and foot, if they differ."""
     joint = robot.model.frames[robot.frame_id(frame)].parentJoint
     leg = [j for j in robot.model.supports[joint] if j > 1]
     if not leg:
@@ -126,7 +126,7 @@ def _wrong_side(
 
 
 def check_support(controller: Controller, state: RobotState) -> list[Finding]:
-    """Whether the centre of mass is above the polygon of the feet, and how far from its edge."""
+    """Check that the centre of mass is above the polygon of the feet, and how far from its edge."""
     robot, points = controller.robot, controller.feet.points[:, :2]
     if abs(controller.feet.up[2]) < 0.99:
         return [note("support", "not checked: the ground is inclined")]
@@ -142,7 +142,7 @@ def check_support(controller: Controller, state: RobotState) -> list[Finding]:
 
 
 def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
-    """Whether the controller's own forces at rest carry the weight, every foot pushing."""
+    """Check that the controller's forces at rest carry the weight, and every foot pushes."""
     robot = controller.robot
     up = -robot.model.gravity.linear / np.linalg.norm(robot.model.gravity.linear)
     along = np.einsum("ij,ij->i", result.forces, controller.feet.normals)
@@ -177,10 +177,10 @@ def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
 
 
 def _check_friction(controller: Controller, forces: np.ndarray, along: np.ndarray) -> list[Finding]:
-    """How much of the friction coefficient standing uses, |f_T| / f_N; a warning above .9.
+    """Share of the friction coefficient that standing uses, |f_T| / f_N; a warning above .9.
 
     Args:
-        forces: (n, 3) N, world frame.  along: (n,) N, their parts along the normals.
+        forces: (n, 3) N, world frame.  along: (n,) N, their normal components.
     """
     sideways = np.linalg.norm(forces - along[:, None] * controller.feet.normals, axis=1)
     pushing = along > 0.0
@@ -196,7 +196,7 @@ def _check_friction(controller: Controller, forces: np.ndarray, along: np.ndarra
 
 
 def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
-    """Whether the effort limits bear these torques (na,) at rest, before any limit; motor heat."""
+    """Check effort limits against the torques (na,), N·m, at rest, before any limit; then the motors' heat."""
     robot, limits = controller.robot, controller.effort_limits
     part = np.abs(torques) / np.maximum(limits, 1e-12)
     # The first of joints that need the same, which rounding does not choose among.

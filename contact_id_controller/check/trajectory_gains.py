@@ -1,4 +1,4 @@
-"""Whether the PID of a joint_trajectory_controller is the local feedback of our trajectories."""
+"""Checks of a joint_trajectory_controller's PID as the local feedback of our trajectories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_trajectory_gains(
     posture: np.ndarray,
     held_s: float,
 ) -> list[Finding]:
-    """What is wrong with the gains of a controller of this name, for a posture (na,) and efforts held for a time, s."""
+    """Problems of the gains of a controller's section, for a posture (na,) and efforts held for ``held_s``."""
     gains = section.get("gains", {})
     rows = {joint: gains.get(joint, {}) for joint in robot.joint_names}
     wrong = [

@@ -1,4 +1,4 @@
-"""Whether the command watchdog is a limit at all, which its section must state, and what its damping does."""
+"""Checks of the command watchdog's section: its effort limits and its damping."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""An animation of a recorded walk: the robot with its contact forces, and their course below it.
+"""An animation of a recorded motion: the robot with its contact forces, and their curves below it.
 
-As AVIF, a tenth of the bytes of a GIF, where Pillow can write it; and as a GIF, which every mail and chat shows.
+As AVIF, a tenth of the size of a GIF, if Pillow can write it; and as a GIF, which every mail and chat program shows.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from contact_id_controller.runs.record import RunRecord
 
 FRAMES_PER_SECOND = 20
 LONGEST_S = 12.0
-"""A longer walk is shown in part: its beginning, or the end of one that fell."""
+"""Longest animation: of a longer walk the beginning is shown, or the end if the robot fell."""
 
 WIDTH, HEIGHT, STRIP_HEIGHT = 560, 350, 150
 COLOURS, FEW_COLOURS = 128, 48
 PALETTE_FRAMES, PALETTE_PIXELS = 8, 40_000
 QUALITY, ENCODER_SPEED = 45, 10  # of AVIF
 SMALL = 2
-"""A GIF beside an AVIF: so many times smaller in both directions, and so many times fewer frames, of few colours."""
+"""Factor by which a GIF beside an AVIF is smaller in both directions, and has fewer frames; it has few colours."""
 
 
 def save_animation(

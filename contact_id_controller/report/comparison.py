@@ -1,4 +1,4 @@
-"""Runs of one robot beside each other: a chart of the figures that matter, with their noise."""
+"""A chart of several runs of one robot: the headline figures with their noise."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ROW_IN, BAR_IN, WIDTH_IN = 0.55, 0.3, 9.0
 """Height of a title with its axis, of a bar, and width of the chart, inches."""
 
 LONGEST_NAME = 34
-"""Characters of a run's name beside its bar."""
+"""Longest name of a run beside its bar, characters."""
 
 
 def save_comparison(
     names: Sequence[str], summaries: Sequence[dict[str, Any]], folder: Path
 ) -> list[tuple[str, str]]:
-    """Draw the chart into ``folder``; its file and caption, nothing where runs cannot be compared."""
+    """Draw the chart into ``folder``; return its file and caption, or nothing for runs of several robots."""
     if len({summary["robot"] for summary in summaries}) > 1 or len(summaries) < 2:
         return []
     save_figure(lambda: plot_comparison(names, summaries), folder / CHART)
@@ -39,7 +39,7 @@ def save_comparison(
 
 
 def plot_comparison(names: Sequence[str], summaries: Sequence[dict[str, Any]]) -> Figure:
-    """One row of bars for each figure of the headline."""
+    """Bars of each headline figure, one row per figure."""
     rows = headline(summaries)
     height = len(rows) * (ROW_IN + BAR_IN * len(names))
     figure = Figure(figsize=(WIDTH_IN, height), dpi=DOTS_PER_INCH, layout="constrained")

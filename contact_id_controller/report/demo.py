@@ -1,4 +1,4 @@
-"""Simulated robots walk through real ROS 2 topics, each from its start to its report."""
+"""Runs simulated robots over ROS 2 topics, and writes their reports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from contact_id_controller.runs.setup import (
 )
 
 SideProcesses = Callable[[RunSetup, Path], dict[str, list[str]]]
-"""Of a run and its folder: name -> command line of further processes, see ``ros_run.run_nodes``."""
+"""Function of setup and folder that returns name -> command line of further processes, see ``ros_run.run_nodes``."""
 
 
 def play_all(
@@ -35,7 +35,7 @@ def play_all(
     side_processes: SideProcesses | None = None,
     domain: int | None = None,
 ) -> tuple[list[RunReport], Path]:
-    """Do the runs that ``runs.selection.plan_runs`` gives; their reports, and the page of all.
+    """Do the runs of ``runs.selection.plan_runs``; return their reports, and the page of all.
 
     Raises:
         ContactIdError: a choice that does not exist, a folder that cannot be written to (both
@@ -55,7 +55,7 @@ def play_all(
 
 
 def _tell_errors(config: Path) -> None:
-    """What `contact_id check` would call an error, in a second; the run shows what comes of it."""
+    """Print the errors of `contact_id check` that take no compiling; the run starts nevertheless."""
     for finding in check_file(config):
         if finding.level == ERROR:
             print(f"{config.name}: {finding}", file=sys.stderr)
@@ -67,7 +67,7 @@ def play(
     side_processes: SideProcesses | None = None,
     domain: int | None = None,
 ) -> RunReport:
-    """One run from its start to its report; domain: as for ``ros_run.run_nodes``."""
+    """Do one run, and write its report; domain: as for ``ros_run.run_nodes``."""
     beside = side_processes(setup, folder) if side_processes else None
     wall_time_s = run_nodes(setup, folder, beside, domain)
     with telling("drawing plots and animation ..."):

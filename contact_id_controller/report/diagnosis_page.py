@@ -1,4 +1,4 @@
-"""The page of a diagnosis: each verdict, with the picture that shows it, in one file."""
+"""The page of a diagnosis, in one file: each finding, with its picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TITLES = {WRONG: "Wrong, the likeliest first", FINE: "Fine", UNKNOWN: "What this
 
 
 def write_page(diagnosis: Diagnosis, log: Log, path: Path) -> None:
-    """Write the page; pictures are inside.
+    """Write the page, with pictures embedded.
 
     Raises:
         RecordError: the file cannot be written.
@@ -52,7 +52,7 @@ def write_page(diagnosis: Diagnosis, log: Log, path: Path) -> None:
 
 
 def data_url(picture: Picture) -> str:
-    """A picture as the address of an image that holds it."""
+    """A picture as a data URL."""
     with plot_style():
         figure = Figure(figsize=(7.0, 2.6))
         FigureCanvasAgg(figure)

@@ -1,4 +1,4 @@
-"""What came of a plan that was followed: its record, the CoM's error, the animation."""
+"""The results of a followed plan: record, CoM error, animation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECORD, ANIMATION, ERRORS = "record.npz", "execution.gif", "execution.png"
 def write_execution(
     execution: Execution, settings: ControllerSettings, folder: Path
 ) -> dict[str, str]:
-    """Write record, animation and plot into ``folder``; pictures, file name -> caption."""
+    """Write record, animation and plot into ``folder``; return file name -> caption."""
     execution.record.rounded().save(folder / RECORD)
     caption = save_animation(
         execution.record,

@@ -15,7 +15,7 @@ DOTS_PER_INCH = 110
 
 
 def draw(width: float, height: float, rows: int, columns: int, fill: Callable[..., Any]) -> bytes:
-    """PNG of a figure of so many inches; ``fill(axes)`` draws into its axes (rows, columns)."""
+    """PNG of a figure of this size, inches; ``fill(axes)`` draws into its axes (rows, columns)."""
     with plot_style():
         figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
         fill(figure.subplots(rows, columns, squeeze=False))

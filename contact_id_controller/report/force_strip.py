@@ -17,7 +17,7 @@ FONT_SIZE = 11
 
 
 class ForceStrip:
-    """Draws, for any time of a walk, predicted over simulated normal force, one row for each foot.
+    """Draws predicted over simulated normal force, one row per foot, at any time of a walk.
 
     Args:
         normal: of the ground, unit vector (3,), world frame.
@@ -35,7 +35,7 @@ class ForceStrip:
         self._font = ImageFont.load_default(OVERSAMPLING * FONT_SIZE)
 
     def draw(self, time_s: float) -> Image.Image:
-        """The strip whose right end is at ``time_s``."""
+        """The strip that ends at ``time_s``."""
         width, height = (OVERSAMPLING * length for length in self._size)
         image = Image.new("RGB", (width, height), "white")
         pen = ImageDraw.Draw(image)
@@ -67,7 +67,7 @@ class ForceStrip:
         return image.resize(self._size, Image.Resampling.LANCZOS)
 
     def _draw_legend(self, pen: ImageDraw.ImageDraw, width: int, time_s: float) -> None:
-        """Names of the curves, their scale and the time above the strip, which is ``width`` pixels wide."""
+        """Draw names of the curves, their scale and the time above the strip, which is ``width`` pixels wide."""
         middle = OVERSAMPLING * TOP / 2
         x = OVERSAMPLING * LABEL_WIDTH
         touches = bool(self._walk.foot_names)

@@ -15,20 +15,19 @@ import numpy as np
 from contact_id_controller.runs.record import RunRecord
 
 SETTLING_TIME_S = 1.0
-"""Force errors relative to the weight count from here on: before, the robot is put down and begins
-to walk."""
+"""Force errors relative to the weight are evaluated from here on: before, the robot is put down and starts to walk."""
 
 PATH_SAMPLE_S = 0.5
-"""Distance is measured between samples this far apart, so that sway does not count as travel."""
+"""Distance is measured between samples this far apart, so that sway does not count."""
 
 
 class Measured:
-    """A record with what its figures need besides.
+    """A record with the further data that its figures need.
 
     Args:
         record: of the run.
         weight_n: of the robot, N.
-        normals: of the ground, out of it, world frame: one unit vector (3,), or one for each foot
+        normals: of the ground, outwards, world frame: one unit vector (3,), or one for each foot
             and period (n, f, 3).
     """
 
@@ -38,17 +37,17 @@ class Measured:
 
     @cached_property
     def simulated_normal_n(self) -> np.ndarray:
-        """Simulated normal force of all feet together, (n,)."""
+        """Simulated normal force, sum over feet, (n,) N."""
         return np.einsum("kfi,kfi->k", self.record.simulated_forces, self._normals)
 
     @cached_property
     def predicted_normal_n(self) -> np.ndarray:
-        """Predicted normal force of all feet together, (n,)."""
+        """Predicted normal force, sum over feet, (n,) N."""
         return np.einsum("kfi,kfi->k", self.record.predicted_forces, self._normals)
 
     @cached_property
     def normal_error_n(self) -> np.ndarray:
-        """|predicted - simulated normal force of all feet together|, (n,)."""
+        """|predicted - simulated normal force, sums over feet|, (n,) N."""
         return np.abs(self.predicted_normal_n - self.simulated_normal_n)
 
     @cached_property
@@ -60,15 +59,15 @@ class Measured:
 
     @cached_property
     def unsaturated(self) -> np.ndarray:
-        """Periods in which no limit cut a torque, (n,) bool."""
+        """Periods in which no limit reduced a torque, (n,) bool."""
         return ~np.any(self.record.saturated, axis=1)
 
 
 class Metric(NamedTuple):
-    """One figure: its unit, what it is, in words, and its formula.
+    """One figure: unit, meaning and formula.
 
-    of_prediction: it judges predicted forces, which not every controller has.
-    of_estimate: about an estimated state; shown only of runs that had one.
+    of_prediction: it needs predicted forces, which not every controller has.
+    of_estimate: it needs an estimated state; shown only for runs that had one.
     """
 
     unit: str
@@ -90,7 +89,7 @@ def measure(
 
     Args:
         names: of ``METRICS``; None: those of a report, ``REPORTED``.
-        predicts: the controller predicts forces; otherwise figures about predictions are None.
+        predicts: whether the controller predicts forces; otherwise figures about predictions are None.
     """
     measured = Measured(record, weight_n, np.asarray(normals, dtype=float))
     return {
@@ -377,12 +376,12 @@ HEADLINE = (
     "step_time_median_s",
 )
 HEADLINES = 5
-"""With so many of them, the first that a run has, its page begins."""
+"""Number of figures at the top of a run's page: the first ones of `HEADLINE` that it has."""
 
 AVERAGED = REPORTED[
     REPORTED.index("mean_joint_position_error_rad") : REPORTED.index("deadline_misses")
 ]
-"""Figures of which parts of a run have their own: how far these are apart is their noise."""
+"""Figures that are also computed for parts of a run, whose scatter is their noise."""
 
 PARTS, SHORTEST_PART_S = 8, 0.25
 
@@ -390,9 +389,9 @@ PARTS, SHORTEST_PART_S = 8, 0.25
 def noise(
     record: RunRecord, weight_n: float, normals: np.ndarray, *, predicts: bool = True
 ) -> dict[str, float]:
-    """Standard error of the figures that are means over time, from equal parts of a run.
+    """Standard errors of figures that are means over time, from equal parts of a run.
 
-    The first second is left out, as nothing is settled then; empty for runs that are too short.
+    The first second is left out; empty for runs that are too short.
     """
     rows = np.flatnonzero(Measured(record, weight_n, normals).settled)
     count = min(PARTS, int(len(rows) * record.period_s / SHORTEST_PART_S))
@@ -413,14 +412,14 @@ def noise(
 
 
 def headline(summaries: Sequence[dict[str, Any]]) -> list[str]:
-    """Names of the figures with which a page about these runs begins."""
+    """Names of the figures at the top of a page about these runs."""
     known = shown(summaries)
     there = [n for n in HEADLINE if n in known and any(s[n] is not None for s in summaries)]
     return there[:HEADLINES]
 
 
 def note(name: str, summaries: Sequence[dict[str, Any]]) -> str:
-    """What has to be known of a figure in these runs; empty: nothing but its meaning."""
+    """A remark on a figure of these runs; empty: none."""
     waited = [s for s in summaries if s["mode"] == "lockstep"]
     if name == "deadline_misses" and any(s[name] for s in waited):
         return (
@@ -431,7 +430,7 @@ def note(name: str, summaries: Sequence[dict[str, Any]]) -> str:
 
 
 OF_A_FREE_BASE = ("fell", "distance_travelled_m")
-"""What an arm that is bolted down cannot do."""
+"""Figures that a fixed base does not have."""
 
 
 def shown(summaries: Sequence[dict[str, Any]]) -> dict[str, Metric]:

@@ -1,4 +1,4 @@
-"""The page of a kinodynamic plan: footprints from above, both plans over the passes, forces, time."""
+"""The page of a kinodynamic plan: footprints, centroidal and whole-body plan in each pass, forces, timing."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def write_plan(
     execution: dict[str, Any] | None = None,
     pictures: dict[str, str] | None = None,
 ) -> Path:
-    """Write the plan, its figures and its page into ``folder``; the page's path.
+    """Write the plan, its figures and its page into ``folder``; return the page's path.
 
     Args:
         feet: the contacts, ``frame`` and ``center`` (m, in the frame) each.
-        times: number of intervals and seconds of momentum plans of the same footholds.
+        times: number of intervals and planning time, s, of momentum plans of the same footholds.
         execution: figures of the plan's execution, name -> value.
         pictures: further files in the folder, name -> caption.
     """
@@ -66,7 +66,7 @@ def write_plan(
 
 
 def arrays_of(plan: MotionPlan, robot: RobotModel) -> dict[str, Any]:
-    """What is kept in ``plan.npz``: SI units, world axes; knots and finer points have their own times."""
+    """The arrays of ``plan.npz``: SI units, world frame; knots and finer samples have times of their own."""
     momentum, fine, contacts = plan.momentum, plan.fine, plan.momentum.problem.contacts
     return {
         "joint_names": np.array(robot.joint_names),
@@ -148,7 +148,7 @@ def save_plots(
 
 
 def save_animation(plan: MotionPlan, robot: RobotModel, feet: Sequence[Any], path: Path) -> str:
-    """Write the planned motion as a stick figure with its forces; the caption."""
+    """Write the planned motion as a stick figure with its forces; return the caption."""
     begin_s, duration_s = plan.joints.start_s, plan.contact_plan.duration_s
     joints, base, forces = plan.joints, plan.base, plan.forces
     times = (begin_s or 0.0) + np.arange(0.0, duration_s, 1.0 / FRAMES_PER_SECOND)
@@ -195,7 +195,7 @@ def plot_footprints(plan: MotionPlan) -> Figure:
 
 
 def plot_passes(plan: MotionPlan) -> Figure:
-    """CoM and angular momentum, both plans, a shade darker with each pass."""
+    """CoM and angular momentum of both plans, one colour per pass."""
     figure = Figure(figsize=(9.0, 8.0), layout="constrained")
     axes = figure.subplots(3, 2, sharex=True)
     count = len(plan.passes)
@@ -221,7 +221,7 @@ def plot_passes(plan: MotionPlan) -> Figure:
 
 
 def plot_forces(plan: MotionPlan) -> Figure:
-    """Normal force of each foot, held from knot to knot."""
+    """Normal force of each foot, constant between knots."""
     momentum = plan.momentum
     contacts, soles = momentum.problem.contacts, plan.contact_plan.soles
     normal, times = momentum.local_forces()[..., 2], momentum.times_s
@@ -240,7 +240,7 @@ def plot_forces(plan: MotionPlan) -> Figure:
 
 
 def plot_torques(plan: MotionPlan, robot: RobotModel) -> Figure:
-    """Torques relative to their limits; the five that come closest are named."""
+    """Torques relative to their limits; the five closest to them are named."""
     figure = Figure(figsize=(9.0, 4.0), layout="constrained")
     axis = figure.subplots()
     shares = plan.torques.torques / robot.effort_limits
@@ -257,7 +257,7 @@ def plot_torques(plan: MotionPlan, robot: RobotModel) -> Figure:
 
 
 def plot_times(times: Sequence[tuple[int, float]]) -> Figure:
-    """Milliseconds against the number of intervals, and a line through the largest."""
+    """Planning time, ms, over the number of intervals, and a line through the last point."""
     figure = Figure(figsize=(6.0, 4.0), layout="constrained")
     axis = figure.subplots()
     intervals, seconds = np.array(times, dtype=float).T
@@ -270,7 +270,7 @@ def plot_times(times: Sequence[tuple[int, float]]) -> Figure:
 
 
 def _centres_of_pressure(plan: MotionPlan) -> np.ndarray:
-    """Of all feet together, (T, 3) m; where forces pass through the ground."""
+    """Centre of pressure of all feet together, (T, 3) m; only where forces push on the ground."""
     momentum = plan.momentum
     normal = momentum.local_forces()[..., 2]
     points = momentum.problem.contacts.points

@@ -1,4 +1,4 @@
-"""The plots of one run, as PNG files: what was planned or predicted always beside what happened."""
+"""The plots of one run, as PNG files: planned or predicted values beside measured ones."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from contact_id_controller.report.style import (
 from contact_id_controller.runs.record import RunRecord
 
 ZOOM_S = 1.5
-"""Length of the stretch that is shown in detail; about five steps of a trot."""
+"""Length of the detail view; about five steps of a trot."""
 
 FEET, CONTACTS = ("foot", "feet"), ("contact", "contacts")
-"""What touches: of a robot that stands freely, and of an arm that is bolted down."""
+"""Words for what touches, singular and plural: of a floating base, and of a fixed one."""
 
 DOTS_PER_INCH = 130
 MOST_POINTS = 3000
 SUM_MEAN_S = 0.05
 MEAN_S = 0.1
 MOST_LINES = 8
-"""Joints in one picture: more lines cannot be distinguished."""
+"""Largest number of joints in one plot."""
 
 
 def save_plots(
@@ -46,7 +46,7 @@ def save_plots(
 
     Args:
         weight_n: of the robot, N.  normal: of the ground, unit vector (3,), world frame.
-        waypoints: that were to be visited, (w, 2), m; may be empty.
+        waypoints: of the planner, (w, 2), m; may be empty.
     """
     plots = {}
     one, _ = _touching(walk)
@@ -93,7 +93,7 @@ def save_plots(
 
 
 def save_figure(draw: Callable[[], Figure], path: Path) -> None:
-    """Draw a figure in the style of all and write it as PNG."""
+    """Draw a figure in the package's style, and write it as PNG."""
     with plot_style():
         write_with(path, FigureCanvasAgg(draw()).print_png)
 
@@ -103,7 +103,7 @@ def _touching(walk: RunRecord) -> tuple[str, str]:
 
 
 def plot_normal_forces(walk: RunRecord, weight_n: float, normal: np.ndarray) -> Figure:
-    """Summed normal force over the whole run; it and that of each contact over a stretch."""
+    """Summed normal force over the run; in detail also that of each contact."""
     predicted, simulated = walk.predicted_forces @ normal, walk.simulated_forces @ normal
     feet, all_of_them = len(walk.foot_names), f"All {_touching(walk)[1]} together"
     figure = _figure(9.0, 3.6 + 1.2 * feet)
@@ -187,7 +187,7 @@ def plot_joint_error(walk: RunRecord) -> Figure:
 
 
 def plot_torque(walk: RunRecord) -> Figure:
-    """Mean absolute torque over the whole run, and each joint's torque over a stretch."""
+    """Mean absolute torque over the run, and each joint's torque in detail."""
     joints = len(walk.joint_names)
     per_leg, odd = divmod(joints, max(1, len(walk.foot_names)))
     per_leg = joints if odd or not per_leg else per_leg
@@ -230,7 +230,7 @@ def plot_torque(walk: RunRecord) -> Figure:
 
 
 def plot_power(walk: RunRecord) -> Figure:
-    """Power lost in the motors over the whole run, and period by period over a stretch."""
+    """Power lost in the motors over the run, and period by period in detail."""
     figure = _figure(9.0, 4.4)
     whole, single = figure.subplots(2, 1)
     mean = np.nanmean(walk.power_loss_w)

@@ -1,8 +1,8 @@
-"""Power that heats the motors under three allocations of torque, and what each of them breaks.
+"""Power that heats the motors with three allocations of torque, and which constraints each violates.
 
-An arm pushes on a table, a quadruped stands on level ground and on a slope and walks
-(``power_runs``). In every period ``allocations`` shares the same planned motion of the same state among
-torques and contact forces in three ways. Loss: sum R (tau / Kt)^2 with the motors of the robot's YAML.
+An arm pushes on a table, a quadruped stands on level ground and on a slope and walks (``power_runs``). In every period
+``allocations`` realises the same planned motion of the same state by torques and contact forces in three ways. Loss:
+sum R (tau / Kt)^2 with the motors of the robot's YAML.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ def all_runs(duration_s: float) -> list[Run]:
 def figures(one: Run) -> list[dict[str, Any]]:
     """The rows of one run: shares of its periods, mean power (W) and the excess of (c) over (a).
 
-    power_w: mean over the periods in which every allocation keeps the plan. excess_over_pinv: largest
-    (P_c - P_a) / P_a over the periods in which the plain pseudo-inverse breaks nothing, without any
-    tolerance, and (c) keeps the plan; excess_over_weighted: the same for the weighted one.
+    power_w: mean over the periods in which every allocation realises the plan. excess_over_pinv: largest
+    (P_c - P_a) / P_a over the periods in which the plain pseudo-inverse violates nothing, without any
+    tolerance, and (c) realises the plan; excess_over_weighted: the same for the weighted one.
     """
     common = one.kept.all(axis=1)
     rows = []
@@ -145,7 +145,7 @@ def figures(one: Run) -> list[dict[str, Any]]:
 
 
 def excess(one: Run, base: str) -> float | None:
-    """Largest relative excess of (c)'s power over that of ``base`` where that breaks nothing."""
+    """Largest relative excess of (c)'s power over that of ``base`` where that violates nothing."""
     where = _feasible(one, base)
     if not where.any():
         return None
@@ -158,7 +158,7 @@ def _feasible(one: Run, base: str) -> np.ndarray:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The rows as a table in Markdown that also reads well as text."""
+    """The rows as a Markdown table that also reads well as text."""
     body = [HEAD]
     for row in rows:
         name, tail = "", ""
@@ -198,9 +198,9 @@ def _excess(value: float | None) -> str:
 
 
 def plot(runs: list[Run], path: Path) -> None:
-    """Power over time of each allocation, with gaps where it gives up the plan.
+    """Plot each allocation's power over time, with gaps where it gives up the plan.
 
-    A dot marks a period in which it breaks a cone or a limit.
+    A dot marks a period in which it violates a cone or a limit.
     """
     from contact_id_controller.report.figures import draw
 
@@ -217,7 +217,7 @@ def plot(runs: list[Run], path: Path) -> None:
 
 
 def _plot_run(axis: Axes, one: Run) -> None:
-    """Loss of each allocation over time; points mark periods in which it broke a limit."""
+    """Loss of each allocation over time; points mark periods in which it violated a limit."""
     time = np.arange(len(one.power)) * one.period_s
     for i, name in enumerate(ALLOCATIONS):
         bad = one.broken[:, i].any(axis=1)

@@ -1,4 +1,4 @@
-"""The report of a run: summary.json, plots, animation and a page that ties them together."""
+"""The report of a run: summary.json, plots, animation and a page with links to them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REPORTED_METRICS = {name: METRICS[name] for name in REPORTED}
 
 @dataclass(frozen=True)
 class RunReport:
-    """A finished run: where its report is, and its figures."""
+    """A finished run: title, folder of its report, and its figures."""
 
     title: str
     folder: Path
@@ -44,7 +44,7 @@ class RunReport:
 
 
 def write_report(record: RunRecord, setup: RunSetup, folder: Path, wall_time_s: float) -> RunReport:
-    """Write everything about one run into ``folder``, where its parameters and logs are."""
+    """Write the report of one run into ``folder``, where its parameters and logs are."""
     robot = setup.settings.robot()
     summary = summarise(record, setup, robot, folder, wall_time_s)
     record.rounded().save(folder / RECORD)
@@ -84,7 +84,7 @@ def write_report(record: RunRecord, setup: RunSetup, folder: Path, wall_time_s: 
 def summarise(
     record: RunRecord, setup: RunSetup, robot: RobotModel, folder: Path, wall_time_s: float
 ) -> dict[str, Any]:
-    """What goes into summary.json: the run, its figures, and what they were measured with."""
+    """The content of summary.json: the run, its figures, machine and versions."""
     settings = setup.settings
     return {
         "robot": setup.robot,
@@ -119,11 +119,7 @@ def summarise(
 
 
 def write_index(runs: Sequence[RunReport], folder: Path) -> Path:
-    """Tie several runs together: index.html, and a summary.json with the first run's figures.
-
-    Returns:
-        The page.
-    """
+    """Write the page of several runs, index.html, and a summary.json with the first run's figures; return the page."""
     write_json(
         folder / SUMMARY,
         {
@@ -158,7 +154,7 @@ def write_index(runs: Sequence[RunReport], folder: Path) -> Path:
 
 
 def _sharp_in(folder: Path) -> str:
-    """Name of the animation that is more than a small GIF, where there is one."""
+    """Name of the AVIF animation, if there is one."""
     return SHARP if (folder / SHARP).is_file() else ""
 
 

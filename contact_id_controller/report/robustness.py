@@ -1,4 +1,4 @@
-"""What a robot bears that is not as its controller believes: figures, a table in Markdown, a chart and a page."""
+"""How large modelling errors a robot tolerates: figures, a table in Markdown, a chart and a page."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def judge(
     command: str = "",
     report: Callable[[str], None] = print,
 ) -> bool:
-    """Do the runs, write figures, tables and page into a folder; whether the run without an error fails.
+    """Do the runs, and write figures, tables and page into a folder; return whether the run without an error fails.
 
     Args:
         nominal: the run without an error.
         only: rows of the table, see ``perturbed_runs.chosen``.
-        seeds: runs of each size where something is drawn.
-        jobs: processes.
-        bisected: how much of each error is borne, instead of the table's sizes.
-        report: takes a line for each run as it ends.
+        seeds: number of runs for each size of a random perturbation.
+        jobs: number of processes.
+        bisected: find the tolerated size of each error, instead of using the table's sizes.
+        report: called with a line for each run as it ends.
 
     Raises:
         ConfigurationError: rows that do not exist.
@@ -86,7 +86,7 @@ def judge(
 
 
 def _farthest(cases: Sequence[Case]) -> list[Case]:
-    """Of each row and seed the sizes between which and nothing is bisected."""
+    """Of each row and seed the largest sizes, from which bisection starts."""
     rows = {(case.name, case.seed): case for case in cases}
     return [
         case._replace(size=size) for (name, _), case in rows.items() for size in TABLE[name].far
@@ -94,7 +94,7 @@ def _farthest(cases: Sequence[Case]) -> list[Case]:
 
 
 def in_line(outcome: Outcome) -> str:
-    """An outcome as a line of a terminal."""
+    """An outcome as a line for a terminal."""
     case = outcome.case
     which = f"{case.name} {case.size:g}" if case.name else "nominal"
     seed = f", seed {case.seed}" if case.seed else ""
@@ -113,7 +113,7 @@ def _verdict(outcome: Outcome) -> str:
 
 
 def outcome_rows(outcomes: Sequence[Outcome]) -> Rows:
-    """A table of outcomes, the nominal one first; seeds of one size are one row, by the worst of them."""
+    """Rows of a table of outcomes, the nominal one first; of several seeds the worst is shown."""
     groups: dict[tuple[str, float], list[Outcome]] = {}
     for each in outcomes:
         groups.setdefault((each.case.name, each.case.size), []).append(each)
@@ -161,7 +161,7 @@ def in_markdown(head: Sequence[str], rows: Rows) -> str:
 
 
 def _write(folder: Path, outcomes: list[Outcome], found: list[Borne], command: str) -> None:
-    """Figures, table, chart and page of all runs, the nominal one first."""
+    """Write figures, table, chart and page of all runs, the nominal one first."""
     case = outcomes[0].case
     robot, state = Path(case.config).stem, f"estimated, sensors {case.sensors}"
     state = state if case.sensors else "true"
@@ -216,7 +216,7 @@ def _names(outcomes: Sequence[Outcome], found: Sequence[Borne]) -> list[str]:
 
 
 def _figures(outcome: Outcome) -> dict[str, Any]:
-    """An outcome as it stands in the file of figures."""
+    """An outcome for the file of figures."""
     case = outcome.case
     return {
         "name": case.name,
@@ -231,7 +231,7 @@ def _figures(outcome: Outcome) -> dict[str, Any]:
 
 
 def _chart(outcomes: Sequence[Outcome]) -> bytes:
-    """Joint error of each run over that of the nominal one; red: it fell."""
+    """Bar chart of each run's joint error relative to the nominal run; red: it fell."""
     nominal, rest = outcomes[0].joint_error_rad, outcomes[1:]
 
     def fill(axes: Any) -> None:

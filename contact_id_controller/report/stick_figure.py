@@ -1,4 +1,4 @@
-"""Pictures of a recorded motion where no OpenGL is found: links as lines, forces as arrows."""
+"""Pictures of a recorded motion without OpenGL: links as lines, forces as arrows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from contact_id_controller.robot import RobotModel
 AZIMUTH, ELEVATION = np.radians(125.0), np.radians(20.0)
 LINK, SHADOW, GRID = "#495057", "#ced4da", "#e9ecef"
 ARROW_PER_WEIGHT = 1.5
-"""Length of an arrow as large as the robot's weight, in heights of the robot."""
+"""Length of the arrow of a force of the robot's weight, in heights of the robot."""
 
 DOTS_PER_INCH = 100
 GRID_M = 0.1
@@ -106,7 +106,7 @@ def _size(robot: RobotModel, feet: Sequence[Any], q: np.ndarray) -> float:
 
 
 def _project(points: np.ndarray) -> np.ndarray:
-    """Points (..., 3) on the picture plane, (..., 2), m."""
+    """Project points (..., 3) onto the picture plane, (..., 2), m."""
     right = np.array([np.sin(AZIMUTH), -np.cos(AZIMUTH), 0.0])
     up = np.array(
         [
@@ -119,7 +119,7 @@ def _project(points: np.ndarray) -> np.ndarray:
 
 
 def _grid(centre: np.ndarray, extent: float) -> np.ndarray:
-    """Lines of the ground, z = 0, on multiples of ``GRID_M`` about ``centre``: (s, 2, 3)."""
+    """Grid lines on the ground, z = 0, at multiples of ``GRID_M`` about ``centre``: (s, 2, 3)."""
     first = np.floor((centre[:2] - extent / 2) / GRID_M)
     ticks = GRID_M * (first[:, None] + np.arange(int(extent / GRID_M) + 2))
     (x0, x1), (y0, y1) = ticks[0, [0, -1]], ticks[1, [0, -1]]

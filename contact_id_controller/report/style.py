@@ -1,4 +1,4 @@
-"""How every plot and picture looks, and the colours that mean something."""
+"""The style of all plots and pictures, and the meaning of colours."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ COLOURS = (
     "#5c940d",
     "#862e9c",
 )
-"""Of things that only differ; the cycle of the style file."""
+"""Colours without a meaning; the cycle of the style file."""
 
 
 def plot_style() -> contextlib.AbstractContextManager[Any]:
-    """Within it figures are made and drawn in this style."""
+    """Context in which figures are made and drawn in this style."""
     return matplotlib.rc_context(fname=FILE)

@@ -1,4 +1,4 @@
-"""Figures for people: in words, and as a table on a terminal."""
+"""Figures as text, and as a table on a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contact_id_controller.report.metrics import note, shown
 
 
 def format_value(value: Any, unit: str) -> str:
-    """A figure for people: four digits, times in microseconds, errors in percent."""
+    """A figure as text: four digits, times in microseconds, errors in percent."""
     if value is None or value != value:
         return "unknown"
     if isinstance(value, bool):
@@ -25,12 +25,12 @@ def format_value(value: Any, unit: str) -> str:
 
 
 def scaled(unit: str) -> tuple[float, str]:
-    """Factor and unit in which figures of a unit are drawn."""
+    """Factor and unit in which figures of ``unit`` are drawn."""
     return {"1": (100.0, "%"), "s": (1e6, "µs")}.get(unit, (1.0, unit))
 
 
 def format_noise(noise: float | None, unit: str) -> str:
-    """Noise beside a figure, two digits in the unit of `format_value`; empty where it is not known."""
+    """Noise of a figure as text, two digits in the unit of `format_value`; empty: not known."""
     if noise is None or noise != noise:
         return ""
     factor, _ = scaled(unit)
@@ -38,19 +38,19 @@ def format_noise(noise: float | None, unit: str) -> str:
 
 
 UNITS = ("_rad_s", "_nm_s", "_m_s", "_rad", "_nm", "_s", "_m", "_w", "_n")
-"""Endings of names that only repeat the unit of the value."""
+"""Endings of names that repeat the unit of the value."""
 
 
 def in_words(name: str) -> str:
-    """The name of a figure for people, without its unit: mean joint position error."""
+    """The name of a figure as words, without its unit: mean joint position error."""
     end = next((unit for unit in UNITS if name.endswith(unit)), "")
     return name.removesuffix(end).replace("_", " ")
 
 
 def print_figures(runs: Sequence[tuple[str, dict[str, Any]]], stream: Any = None) -> None:
-    """Print title and figures of one or more runs side by side.
+    """Print titles and figures of one or more runs side by side.
 
-    Plain where the output is no terminal, with the names of summary.json, which programs look for.
+    If the output is no terminal it is plain, with the names of summary.json, for programs.
     """
     from rich import box
     from rich.console import Console

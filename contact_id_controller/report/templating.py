@@ -1,4 +1,4 @@
-"""Pages from the templates beside this module."""
+"""Renders pages from the templates beside this module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 def render(template: str, **values: Any) -> str:
-    """The page that a template makes of these values; in HTML, text is escaped."""
+    """Render a template with these values; in HTML, text is escaped."""
     return _environment().get_template(template).render(values)
 
 
@@ -26,7 +26,7 @@ def _environment() -> jinja2.Environment:
 
 
 def environment(*folders: Path) -> jinja2.Environment:
-    """Where templates of these folders become pages."""
+    """The jinja2 environment of templates in these folders."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(folders),
         autoescape=jinja2.select_autoescape(["html"]),

@@ -1,4 +1,4 @@
-"""What nodes do with the commands of an interface: write, read and pass them on; each interface has its file."""
+"""How nodes write, read and forward the commands of an interface; each interface has its file."""
 
 from __future__ import annotations
 
@@ -19,60 +19,60 @@ if TYPE_CHECKING:
 
 
 class Writer(Protocol):
-    """The controller's message, made once and filled again and again."""
+    """The controller's message, made once and refilled."""
 
     def fill(self, command: Any) -> None:
-        """Take over the numbers of a command: torques (na,), or what the controller's steps make."""
+        """Write a command into the message: torques (na,), or the controller's other kind of command."""
 
     def publish(self, publisher: Publisher) -> None:
-        """Send it with its present numbers."""
+        """Publish the message with its present numbers."""
 
 
 class Forwarder:
-    """The watchdog's: reads commands, sends them on within its limits, and a stop instead of them."""
+    """The watchdog's side: reads commands, forwards them within its limits, and sends stops."""
 
     prepared = True
-    """Whether a stop can be sent; else a good command must be kept first."""
+    """Whether a stop can be sent; else `keep` needs a good command first."""
 
     def read(self, data: bytes) -> np.ndarray:
         """Efforts (p, n), N·m, of a command, at one or more times.
 
         Raises:
-            StateError: no such message, or one that must not be followed.
+            StateError: no such message, or one that must not be forwarded.
         """
         raise NotImplementedError
 
     def keep(self, data: bytes) -> None:
-        """Read a command, so that a stop can be sent; raises as ``read``."""
+        """Keep a command as the template of a stop; raises as ``read``."""
 
     def forward(self, publisher: Publisher, efforts: np.ndarray) -> None:
-        """Send the command that was read last, with efforts (p, n) within the limits."""
+        """Send the command read last, with efforts (p, n), N·m, within the limits."""
         raise NotImplementedError
 
     def stop(self, publisher: Publisher, torques: np.ndarray, position: np.ndarray) -> None:
-        """Send torques (n,), N·m, of a stop.
+        """Send a stop with torques (n,), N·m.
 
-        position: (n,) rad, as measured last; not finite where never.
+        position: (n,) rad, measured last; not finite if never.
         """
         raise NotImplementedError
 
 
 class CommandMessages:
-    """Makes what the nodes need of one interface's message, of class ``kind``."""
+    """Makes the writer, reader and forwarder of one interface's message, of class ``kind``."""
 
     def __init__(self, kind: type[Any]) -> None:
         self.kind = kind
 
     def writer(self, robot: RobotModel, command: Any) -> Writer:
-        """The controller's; command: an example of what is written."""
+        """The controller's writer; command: an example of what it writes."""
         raise NotImplementedError
 
     def reader(self, robot: RobotModel) -> Callable[[bytes], Any]:
-        """The robot's: bytes -> torques, or what its side follows; raises as ``Forwarder.read``."""
+        """The robot's reader: bytes -> torques, or the robot side's command; raises as ``Forwarder.read``."""
         raise NotImplementedError
 
     def forwarder(self, joints: Sequence[str]) -> Forwarder:
-        """The watchdog's; joints: n names, in the order of the torques."""
+        """The watchdog's forwarder; joints: n names, in the order of the torques."""
         raise NotImplementedError
 
 

@@ -42,7 +42,7 @@ class ContactInput:
         ]
 
     def _keep(self, k: int, message: bytes) -> None:
-        """For messages that the executor takes between two steps."""
+        """Keep a message that the executor takes between two steps."""
         self._kept[k] = message
 
     def _newest(self, k: int) -> bytes | None:
@@ -56,12 +56,12 @@ class ContactInput:
         return kept
 
     def destroy(self) -> None:
-        """Take the subscriptions from the node."""
+        """Destroy the subscriptions."""
         for subscription in self.subscriptions:
             self._node.destroy_subscription(subscription)
 
     def _pass_forces(self, guard: Guard) -> None:
-        """Give the newest measured force of each foot, N, to the guard, with which of them have arrived."""
+        """Pass the newest measured force of each foot, N, to the guard, and which of them have arrived."""
         for i in range(len(self._frames)):
             data = self._newest(i)
             self._seen[i] = data is not None

@@ -1,4 +1,4 @@
-"""Figures and words as diagnostic_msgs/DiagnosticArray."""
+"""Text and figures as diagnostic_msgs/DiagnosticArray."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effort trajectories as trajectory_msgs/JointTrajectory, and back, in the bytes they travel in."""
+"""Effort trajectories as serialised trajectory_msgs/JointTrajectory, and back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NANO = 1_000_000_000
 
 
 class EffortMessage:
-    """The message of trajectories of one size, made once and filled again and again."""
+    """The message of trajectories with the same number of points, made once and refilled."""
 
     def __init__(self, joint_names: Sequence[str], points: int) -> None:
         count = len(joint_names)
@@ -54,18 +54,18 @@ class EffortMessage:
         self._durations = np.array([word(at) for at in times])
 
     def fill(self, trajectory: EffortTrajectory) -> None:
-        """Take over the numbers of a trajectory."""
+        """Write a trajectory into the message."""
         self._message.set_stamp(round(trajectory.start_s * _NANO))
         self._words[self._index] = trajectory.values
         self._words[self._durations] = _durations(trajectory.times_s)
 
     def publish(self, publisher: Any) -> None:
-        """Send it with its present numbers."""
+        """Publish the message with its present numbers."""
         self._message.publish(publisher)
 
 
 class _Layout:
-    """Where numbers stand in the bytes of one sender's messages; all else must stay the same."""
+    """Offsets of the numbers in the messages of one sender; all other bytes must stay the same."""
 
     def __init__(self, data: bytes, places: list[tuple[int, int]], order: list[int]) -> None:
         width = len(_PARTS) + 1
@@ -93,10 +93,10 @@ class _Layout:
 
 
 class EffortReader:
-    """Trajectories of some joints out of messages.
+    """Reads effort trajectories from serialised messages.
 
     Args:
-        joint_names: in the order of the trajectories' columns, whatever that of the messages.
+        joint_names: order of the trajectories' columns; the messages may have another one.
     """
 
     def __init__(self, joint_names: Sequence[str]) -> None:
@@ -104,7 +104,7 @@ class EffortReader:
         self._layout: _Layout | None = None
 
     def read(self, data: bytes) -> EffortTrajectory:
-        """The trajectory of a message; its start is 0 where it shall begin at once.
+        """The trajectory of a message; its start is 0 if it starts at once.
 
         Raises:
             StateError: no such message, other joints, points without motion or effort, numbers that
@@ -115,7 +115,7 @@ class EffortReader:
             layout = self._look_at(data)
         words = words_of(data)
         trajectory = EffortTrajectory(len(layout.durations), len(self._names))
-        words.take(layout.index, out=trajectory.values, mode="clip")  # else it goes by a copy
+        words.take(layout.index, out=trajectory.values, mode="clip")  # other modes copy first
         pairs = words.take(layout.durations).view(np.int32)
         times = trajectory.times_s
         times[:] = pairs[0::2] + pairs[1::2] / _NANO
@@ -127,7 +127,7 @@ class EffortReader:
         return trajectory
 
     def _look_at(self, data: bytes) -> _Layout:
-        """The layout of bytes that are a good message; kept for the next ones."""
+        """Find the layout of a message, check it, and keep it for the next ones."""
         self._layout = None
         reader = PackedReader(_JOINT_TRAJECTORY)
         message = reader.message(data)
@@ -145,14 +145,14 @@ class EffortReader:
         return self._layout
 
     def _order(self, names: list[str]) -> list[int]:
-        """Where each joint stands in arrays of these joints."""
+        """Index in the message of each joint of ``joint_names``."""
         if sorted(names) != sorted(self._names):
             raise StateError(f"the trajectory has joints {names}, must have {self._names}")
         return [names.index(name) for name in self._names]
 
 
 class _Forwarder(Forwarder):
-    """Set-points go on as they came, efforts within the limits."""
+    """Forwards set-points unchanged, and efforts within the limits."""
 
     def __init__(self, joints: Sequence[str]) -> None:
         self._joints, self._reader = list(joints), EffortReader(joints)
@@ -172,9 +172,9 @@ class _Forwarder(Forwarder):
         self._publish(publisher, self._forwarded)
 
     def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:
-        """Let the joints rest where they are: the local feedback then only damps them.
+        """Command rest at the measured positions, so that the local feedback only damps.
 
-        Where a joint was never measured, where it was to be last; nothing where that is unknown too.
+        A joint that was never measured rests at its last set-point; if there is none either, nothing is sent.
         """
         if self._forwarded is not None:
             position = np.where(np.isfinite(position), position, self._forwarded.positions[0])
@@ -191,10 +191,10 @@ class _Forwarder(Forwarder):
 
 
 class TrajectoryMessages(CommandMessages):
-    """See there."""
+    """See `CommandMessages`."""
 
     def writer(self, robot: RobotModel, command: EffortTrajectory) -> EffortMessage:
-        """Of trajectories with as many points."""
+        """A message of trajectories with as many points as ``command``."""
         return EffortMessage(robot.joint_names, len(command.times_s))
 
     def reader(self, robot: RobotModel) -> Callable[[bytes], EffortTrajectory]:
@@ -205,16 +205,16 @@ class TrajectoryMessages(CommandMessages):
 
 
 def _index(places: Sequence[int], points: int, order: Sequence[int]) -> np.ndarray:
-    """Numbers (points, 4, joints) of all doubles among the words, from those of each array's first.
+    """Indices (points, 4, joints) of all doubles in the words, from those of each array's first.
 
-    order (joints,): where each joint stands in the arrays.
+    order (joints,): index of each joint in the message's arrays.
     """
     first = np.array(places, dtype=np.int64).reshape(points, len(_PARTS), 1)
     return first + np.array(order)
 
 
 def _durations(times_s: np.ndarray) -> np.ndarray:
-    """Times (p,), s, as the doubles that have the bytes of durations."""
+    """Times (p,), s, as doubles with the bytes of durations."""
     ns = np.rint(times_s * _NANO).astype(np.int64)
     pairs = np.empty((len(ns), 2), dtype=np.int32)
     np.divmod(ns, _NANO, out=(pairs[:, 0], pairs[:, 1]), casting="unsafe")
@@ -222,7 +222,7 @@ def _durations(times_s: np.ndarray) -> np.ndarray:
 
 
 def _fields(cursor: Cursor) -> list[tuple[int, int]]:
-    """Walk over a serialized trajectory to the places (offset, size) of its points' numbers and times."""
+    """Step over a serialised trajectory; return (offset, count) of its points' arrays and times."""
     cursor.text()
     for _ in range(cursor.names()):
         cursor.text()
@@ -234,7 +234,7 @@ def _fields(cursor: Cursor) -> list[tuple[int, int]]:
 
 
 def _values(message: JointTrajectory) -> list[np.ndarray]:
-    """The arrays of the ordinary message; a time from start as the number that has its bytes."""
+    """The arrays of the deserialised message; a time_from_start as the double with its bytes."""
     rows = []
     for point in message.points:
         rows += [np.array(getattr(point, part), dtype=float) for part in _PARTS]

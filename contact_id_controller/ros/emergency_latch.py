@@ -1,4 +1,4 @@
-"""The emergency stop of a node that outlives it, and how it is released."""
+"""The emergency stop of a node that survives its process, and how it is released."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contact_id_controller.safety.latch import EmergencyLatch, robot_name, state
 
 
 def latch_of(node: Node, folder: str, urdf: str) -> EmergencyLatch:
-    """The latch of a node: of its domain, name, robot, and of simulations where its time is simulated.
+    """The latch of a node: of its domain, name and robot, and separate for simulated time.
 
     Args:
         folder, urdf: its parameters ``state_folder`` and ``urdf``.
@@ -22,6 +22,6 @@ def latch_of(node: Node, folder: str, urdf: str) -> EmergencyLatch:
 
 
 def release_call(node: Node) -> str:
-    """The command line that releases the emergency stop of a node that runs."""
+    """The command line that releases the emergency stop of a running node."""
     service = f"{node.get_fully_qualified_name()}/emergency_stop"
     return f'ros2 service call {service} std_srvs/srv/SetBool "{{data: false}}"'

@@ -1,4 +1,4 @@
-"""Publishers of what the dynamics estimator has found."""
+"""Publishers of the dynamics estimator's results."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ except ModuleNotFoundError:  # it comes with a ROS installation, not from PyPI
     TFMessage = None
 
 TF_PERIOD_NS = 20_000_000
-"""Shortest time between two transforms: they are for people and maps, not for the loop."""
+"""Shortest time between two transforms: they are for display and maps, not for the control loop."""
 
 CONTACTS_EVERY = 5
-"""Most estimates from one message of the same contacts to the next. Not a time: that stands still while a simulated
-robot is held."""
+"""Number of estimates after which unchanged contacts are published again. Not a time: stamps stand still while a
+simulated robot is held."""
 
 LISTENERS_EVERY = 100
-"""So many estimates from one look for listeners to the next: the middleware takes a microsecond a topic."""
+"""Number of estimates between two checks for subscribers: a check takes a microsecond per topic."""
 
 EVERYTHING, FORCE = slice(None), slice(3)
 
 
 class EstimatePublisher:
-    """One message of each kind, written again each period; topics without a subscriber are left out.
+    """One message of each kind, refilled each period; topics without a subscriber are skipped.
 
-    Contacts and forces go before the odometry: whoever waits for it has them then. `odometry` and /tf
-    are published only while the odometry may be used.
+    Contacts and forces are published before the odometry, so that they have arrived when it does. `odometry` and /tf
+    are published only while the odometry is valid.
 
     Raises:
-        UnknownJointError: a wrench is wanted of a joint that the robot lacks.
+        UnknownJointError: `joint_wrenches` names a joint that the robot lacks.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class EstimatePublisher:
         return publisher
 
     def _make(self, message: Any, topic: str, frame: str, numbers: np.ndarray) -> tuple[Any, ...]:
-        """Publisher, message and where its numbers are written."""
+        """Publisher, message, and view of its numbers."""
         message.header.frame_id = frame
         packed = PackedMessage(message)
         return self._publisher(type(message), topic), packed, packed.doubles(numbers)
@@ -105,7 +105,7 @@ class EstimatePublisher:
         return self._publisher(WrenchStamped, topic), *packed_wrench(frame)
 
     def destroy(self) -> None:
-        """Take everything from the node."""
+        """Destroy all publishers."""
         for publisher in self._publishers:
             self._node.destroy_publisher(publisher)
 
@@ -115,7 +115,7 @@ class EstimatePublisher:
         self._since_look -= 1
         if self._since_look < 0:
             self._look_for_listeners()
-        # In lockstep always; else when they change, and now and then: a message costs a tenth of the step.
+        # In lockstep always; else on a change or every CONTACTS_EVERY: a message costs a tenth of the step.
         self._since_contacts += 1
         states = estimate.contact.tobytes()
         if self._since_contacts >= self._contacts_every or states != self._last_contacts:
@@ -127,7 +127,7 @@ class EstimatePublisher:
         if self._dynamics_wanted and estimate.forces_known:
             self._publish_dynamics(estimate.dynamics)
         odometry = estimate.odometry
-        if odometry.ready:  # before, which way is up is not known well
+        if odometry.ready:  # before, the attitude is uncertain
             if self._wanted_forces:
                 world_forces = estimate.world_forces
                 for k in self._wanted_forces:
@@ -135,7 +135,7 @@ class EstimatePublisher:
             self._publish_odometry(odometry)
 
     def _look_for_listeners(self) -> None:
-        """Which topics are subscribed to; the others are left out until the next look."""
+        """Find which topics have subscribers; the others are skipped until the next check."""
         self._since_look = self._listeners_every - 1
 
         def subscribed(topic: Any) -> bool:

@@ -1,6 +1,6 @@
-"""The executables of the package: each loads its node, which takes a second, and runs it.
+"""Entry points of the package's executables: each imports its node, which takes a second, and runs it.
 
-An interrupt meanwhile prints no traceback: nothing has begun.
+An interrupt meanwhile ends it without a traceback.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Executors that nothing which arrives can stop.
+"""Executors that continue after any error in a callback or in taking a message.
 
-In rclpy an error in a callback leaves `spin_once`, and with it the loop of the node; one in the taking
-of a message, as of bytes that are none, also leaves the entity marked as being served: it, and all
-others of its callback group, are never served again.
+In rclpy an error in a callback leaves `spin_once`, and with it the loop of the node; one in taking a message, as of
+malformed bytes, also leaves the entity marked as being served: it, and all others of its callback group, are never
+served again.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ ENDS = (
     ShutdownException,
     TimeoutException,
 )
-"""By which rclpy reports that there is nothing, or nothing more, to do."""
+"""Exceptions by which rclpy reports that nothing is ready, or that ROS ends."""
 
 
 def incidents_of(node: Node) -> Incidents:
-    """What catches, counts and logs the errors of one node."""
+    """Catches, counts and logs the errors of one node."""
     return Incidents(node.get_logger().warning, passed_on=ENDS)
 
 
 class GuardedExecutor(SingleThreadedExecutor):
-    """Serves a node; errors of its callbacks, and of the taking of what is for them, are counted.
+    """Serves a node; errors of its callbacks, and in taking messages for them, are counted.
 
     Args:
         node: the node.
-        incidents: catches the errors; None: those of the node's log.
+        incidents: catches the errors; None: logged by the node.
         context: of the node, None: the default one.
     """
 
@@ -57,11 +57,11 @@ class GuardedExecutor(SingleThreadedExecutor):
         self.add_node(node)
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """See rclpy; raises nothing but the end of ROS."""
+        """See rclpy; raises only the end of ROS."""
         self.incidents.guarded("callback", super().spin_once, timeout_sec)
 
     def run_timers(self) -> Iterator[None]:
-        """Call the timers that are due, one at each step, without the work of a turn; their callbacks take nothing."""
+        """Call the timers that are due, one at each iteration, without the work of a turn."""
         for timer in [timer for node in self.get_nodes() for timer in node.timers]:
             with contextlib.suppress(InvalidHandle), timer.handle:
                 if not timer.is_canceled() and timer.is_ready():
@@ -70,10 +70,10 @@ class GuardedExecutor(SingleThreadedExecutor):
                     yield
 
     def asked_for(self, served: Container[Subscription] = ()) -> tuple[list[Subscription], bool]:
-        """Subscriptions where messages wait, and whether more than these do: timers, requests, answers.
+        """Subscriptions where messages wait, and whether anything else is ready: timers, requests, answers.
 
         A quarter of the work of a turn.  served: subscriptions that are served elsewhere. Waitables, such as
-        events of the middleware, are not looked at.
+        events of the middleware, are not checked.
         """
         handle = self._context.handle
         if handle is None:
@@ -111,7 +111,7 @@ class GuardedExecutor(SingleThreadedExecutor):
                 )
         return waiting, others
 
-    # Names of rclpy: called with what is ready, nothing that is returned is nothing to do.
+    # Names of rclpy: called with a ready entity; None means that there is nothing to do.
 
     def _take_subscription(self, sub: Any) -> Any:
         return self._taken(sub.topic_name, super()._take_subscription, sub)

@@ -1,4 +1,4 @@
-"""Footsteps and goals that come by messages."""
+"""Footsteps and goals from messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNIT_TOLERANCE = 1e-2
 
 
 def _step_fields(cursor: Cursor) -> list[tuple[int, int]]:
-    """Walk over a serialized list of footsteps; raises StateError where its sizes do not fit."""
+    """Step over serialised footsteps; StateError where their sizes do not fit."""
     cursor.text()
     for _ in range(cursor.names()):
         cursor.text()
@@ -35,20 +35,21 @@ def _step_fields(cursor: Cursor) -> list[tuple[int, int]]:
 
 
 STEPS = Packable(MultiDOFJointTrajectory, _step_fields, (), lambda message: ())
-"""Footsteps as bytes: their size is looked at first, and whether all is there that they announce."""
+"""Footsteps as bytes: their sizes are checked before they are deserialised."""
 
 
 def steps_of(
     message: MultiDOFJointTrajectory, soles: Iterable[Sole], friction_coefficient: float
 ) -> Steps:
-    """Footsteps: ``joint_names[k]`` steps to ``points[k].transforms[0]``.
+    """Footsteps from a message: ``joint_names[k]`` steps to ``points[k].transforms[0]``.
 
-    A transform is the place of the ground, m, that comes under the origin of the foot's frame, and
-    how the ground is turned there, in the frame of the odometry. ``time_from_start`` is when the
-    foot lands, from the beginning of the plan; 0 everywhere: as the planner's parameters say.
+    A transform is the point of the ground, m, under the origin of the foot's frame, and the orientation of the ground
+    there, in the odometry's frame. ``time_from_start`` is when the foot lands, from the start of the plan; 0
+    everywhere:
+    timed by the planner's parameters.
 
     Raises:
-        ContactPlanError: names and points that are not as many, a foot that the robot lacks, numbers
+        ContactPlanError: different numbers of names and points, an unknown foot, numbers
             that are not finite, a quaternion that is not of unit length, ground too steep to stand on.
     """
     names, points = list(message.joint_names), list(message.points)
@@ -81,7 +82,7 @@ def steps_of(
 
 
 def goal_of(message: PoseStamped) -> Goal:
-    """Where to walk: place and heading of a pose in the frame of the odometry.
+    """Goal from a message: position and heading of a pose in the odometry's frame.
 
     Raises:
         ContactPlanError: numbers that are not finite, a quaternion that is not of unit length.

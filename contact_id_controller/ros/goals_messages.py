@@ -41,7 +41,7 @@ _GIGA = 1_000_000_000
 
 
 def goals_message(goals: TaskGoals, stamp_ns: int) -> bytes:
-    """Goals that start at ``stamp_ns``: a std_msgs/Float64MultiArray."""
+    """Serialise goals that start at ``stamp_ns``, as std_msgs/Float64MultiArray."""
     pressure, divergent, rate, height_m = goals.com
     parts = {
         START: np.array(divmod(stamp_ns, _GIGA), dtype=float),
@@ -68,7 +68,7 @@ def task_goals(message: Any) -> TaskGoals:
     """Goals from a std_msgs/Float64MultiArray or its bytes.
 
     Raises:
-        TrajectoryError: a part that is missing, unknown, twice there or of another size; see ``TaskGoals``.
+        TrajectoryError: a part that is missing, unknown, duplicate or of another size; see ``TaskGoals``.
         StateError: bytes that are no such message.
     """
     if isinstance(message, bytes):
@@ -102,14 +102,14 @@ def task_goals(message: Any) -> TaskGoals:
 
 
 def _start_s(seconds: float, nanoseconds: float) -> float | None:
-    """The start as the other parts of a plan compute theirs, to the last bit: they are found together by it."""
+    """The start, s, computed as for the other parts of a plan, to the last bit: parts are matched by it; None: now."""
     if not (math.isfinite(seconds) and math.isfinite(nanoseconds)):
         raise TrajectoryError(f"the goals start at {seconds:g} s, must be a time")
     return (int(seconds) * _GIGA + int(nanoseconds)) * NANO or None
 
 
 def _parts(message: Any) -> dict[str, np.ndarray]:
-    """The numbers by the labels of their parts."""
+    """The numbers of each part, by its label."""
     data, dimensions = np.array(message.data, dtype=float), message.layout.dim
     if len(dimensions) > MOST_NAMES:
         raise TrajectoryError(
@@ -129,7 +129,7 @@ def _parts(message: Any) -> dict[str, np.ndarray]:
 
 
 def _path(label: str, numbers: np.ndarray) -> FootPath:
-    """The path of a foot in the numbers of its part."""
+    """The path of a foot from the numbers of its part."""
     points, rest = divmod(len(numbers) - 1, POINT)
     if rest or not 1 <= points <= MOST_POINTS:
         raise TrajectoryError(
@@ -141,7 +141,7 @@ def _path(label: str, numbers: np.ndarray) -> FootPath:
 
 
 def _posture(joints: dict[str, np.ndarray]) -> Posture:
-    """The posture in the numbers of its joints."""
+    """The posture from the numbers of its joints."""
     sizes = {len(numbers) for numbers in joints.values()}
     if len(sizes) > 1 or not sizes <= {1, 2}:
         raise TrajectoryError(

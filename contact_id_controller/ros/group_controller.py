@@ -1,4 +1,4 @@
-"""Asks a group controller of ros2_control for the order of its joints, and for what else must fit, or sets it.
+"""Compares the order of joints, and other parameters, with those of a group controller of ros2_control.
 
 Its commands carry numbers without names: a wrong order is not noticed until the robot moves.
 """
@@ -19,8 +19,8 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.command_interfaces import ANY, Host, Required
 
 WAIT_S = 5.0
-"""How long an answer is waited for; in a process just started, on a busy machine, discovery took up
-to 2.4 s. A watchdog loses nothing by it: before discovery its torques reach no subscriber."""
+"""Longest time to wait for an answer; in a process just started, on a busy machine, discovery took up to 2.4 s. A
+watchdog loses nothing by it: before discovery its torques reach no subscriber."""
 
 ENFORCES_WAIT_S = 1.0
 """The same for `enforces_limits`, once the group controller has been found."""
@@ -33,18 +33,19 @@ _POLL_S = 0.02
 def check_joint_order(
     node: Node, group: str, joints: Sequence[str], host: Host, *, exact: bool
 ) -> bool:
-    """Compare `joints` with those that the group controller named `group` has as parameter.
+    """Compare `joints` with the parameter of the group controller named `group`; return whether it answered.
 
-    host: what it must be: its other parameters with one right value are compared, too, as far as the group
-    controller has them; one that may change while it runs is set.  exact: the order counts.
+    Args:
+        host: the kind of controller it must be: its other parameters with one right value are compared, too, if
+            the group controller has them; one that may change while it runs is set.
+        exact: whether the order counts.
 
-    Returns within `WAIT_S`; one line in the log of `node` has the outcome. A group controller
-    that does not answer is a warning. May be called inside a callback of the node. Returns whether
-    it answered.
+    Returns within `WAIT_S`, with one line in the log of `node`. No answer is a warning. May be called inside a callback
+    of the node.
 
     Raises:
-        ConfigurationError: the group controller takes other joints, or in another order, or would make
-            something else of the commands.
+        ConfigurationError: the group controller has other joints, another order, or another interpretation of
+            commands.
     """
     service = f"{group}/get_parameters"
     (theirs,) = _ask(node, service, [host.joints], WAIT_S) or [None]
@@ -67,9 +68,9 @@ def check_joint_order(
     wrong = []
     for each, answer in zip(host.requires, answers or ()):
         found = parameter_value_to_python(answer)
-        if found is not None and found != each.value:  # else its version does not know it
+        if found is not None and found != each.value:  # None: its version has no such parameter
             wrong.append((each, found))
-    # Those that only refuse come first: a group controller that is refused is left as it was.
+    # Those that cannot be set come first: a refused group controller stays unchanged.
     for each, found in sorted(wrong, key=lambda pair: pair[0].live):
         _set_right(node, group, each, found)
     node.get_logger().info(f"group controller '{group}' takes the same joints")
@@ -77,10 +78,10 @@ def check_joint_order(
 
 
 def _set_right(node: Node, group: str, each: Required, found: Any) -> None:
-    """Give a parameter of a group controller its one right value, where it has another one and can be set.
+    """Set a parameter of a group controller to its one right value.
 
     Raises:
-        ConfigurationError: it cannot be set while the group controller runs, or is not.
+        ConfigurationError: it cannot be set while the group controller runs, or setting it fails.
     """
     why = f": {each.why}" * bool(each.why)
     if each.live:
@@ -101,7 +102,7 @@ def _set_right(node: Node, group: str, each: Required, found: Any) -> None:
 def enforces_limits(node: Node, group: str) -> bool:
     """Whether the controller_manager of a group controller reports that it enforces command limits.
 
-    One that does not answer within `ENFORCES_WAIT_S`, or knows no such parameter (Humble), does not.
+    No answer within `ENFORCES_WAIT_S`, or no such parameter (Humble), counts as no.
     """
     manager = f"{group.rpartition('/')[0]}/{_MANAGER}"
     (answer,) = _ask(node, f"{manager}/get_parameters", [_ENFORCES], ENFORCES_WAIT_S) or [None]
@@ -117,7 +118,7 @@ def enforces_limits(node: Node, group: str) -> bool:
 def _ask(
     node: Node, service: str, parameters: Sequence[str], wait_s: float
 ) -> list[ParameterValue] | None:
-    """Parameters behind a service; None without an answer for each."""
+    """Values of parameters of a service's node; None without an answer for each."""
     request = GetParameters.Request(names=list(parameters))
     answer = _call(node, GetParameters, service, request, wait_s)
     values = [] if answer is None else list(answer.values)
@@ -125,9 +126,9 @@ def _ask(
 
 
 def _call(node: Node, kind: type, service: str, request: Any, wait_s: float) -> Any:
-    """The answer of a service of this kind; None where there is none within ``wait_s``."""
-    # A node and executor of its own: those of `node` may be in the middle of a callback. Names on
-    # the command line are meant for `node` alone.
+    """Call a service; return its answer, or None if there is none within ``wait_s``."""
+    # A node and executor of its own: those of `node` may be in a callback. Remappings on the command line
+    # are for `node` alone.
     helper = Node(
         f"{node.get_name()}_asks",
         context=node.context,

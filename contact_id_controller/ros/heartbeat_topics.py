@@ -14,32 +14,34 @@ from contact_id_controller.safety.heartbeat import Heart, Pulse
 from contact_id_controller.safety.incidents import Incidents
 
 _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-_RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)  # for whoever asks for that
+_RELIABLE = QoSProfile(
+    depth=1, reliability=ReliabilityPolicy.RELIABLE
+)  # serves both kinds of subscribers
 
 
 class HeartbeatTopic:
-    """Publishes regularly what this node does."""
+    """Publishes this node's heartbeat."""
 
     def __init__(self, node: Node) -> None:
         self._heart = Heart()
         self._publisher = node.create_publisher(String, "~/heartbeat", _RELIABLE)
 
     def beat(self, state: str) -> None:
-        """Say it, if it is time."""
+        """Publish ``state``, if it is due."""
         if self._heart.is_due(time.monotonic()):
             self._publisher.publish(String(data=self._heart.words(state)))
 
 
 class HeartbeatInput:
-    """Listens to another node's heartbeat.
+    """Subscribes to another node's heartbeat.
 
     Args:
-        node: who listens.
-        name: of the other one.
-        incidents: counts what is no heartbeat.
+        node: owner of the subscription.
+        name: of the other node.
+        incidents: counts malformed beats.
 
     Attributes:
-        pulse: what is known of it.
+        pulse: condition of the other node.
     """
 
     def __init__(self, node: Node, name: str, incidents: Incidents) -> None:
@@ -50,7 +52,7 @@ class HeartbeatInput:
         )
 
     def look(self) -> Pulse:
-        """Take what has come; what is known now."""
+        """Take a waiting beat; return the condition of the other node."""
         self.pulse.look(time.monotonic())
         message = take_newest(self._subscription)
         if message is not None:
@@ -58,7 +60,7 @@ class HeartbeatInput:
         return self.pulse
 
     def destroy(self) -> None:
-        """Take the topic from the node."""
+        """Destroy the subscription."""
         self._node.destroy_subscription(self._subscription)
 
     def _on_beat(self, message: bytes) -> None:

@@ -1,16 +1,16 @@
-"""How late commands are, in words: what a fall in real time may come from."""
+"""How late commands were before a fall in real time, as text for the log."""
 
 from __future__ import annotations
 
 LATELY_S = 1.0
-"""Before a fall, in which what it comes from has happened."""
+"""Time before a fall in which its cause is looked for."""
 
 HARMLESS_S = 0.005
-"""A walk bears torques that are held for so long."""
+"""Longest time without a new command that a walk tolerates."""
 
 
 class Lateness:
-    """How long a robot was without a new command, of late.
+    """How long a robot was recently without a new command.
 
     Args:
         period_s: of the robot, s.
@@ -22,7 +22,7 @@ class Lateness:
         self._longest, self._ended = 0, 0
 
     def period(self, commanded: bool) -> None:
-        """A period begins, with a new command or without."""
+        """Note a period, with a new command or without."""
         self._periods += 1
         self._without = 0 if commanded else self._without + 1
         self._missed += not commanded
@@ -31,7 +31,7 @@ class Lateness:
             self._longest, self._ended = self._without, self._periods
 
     def words(self) -> str:
-        """What a fall of now may come from, and what to do; empty where commands came in time."""
+        """The longest recent time without a command, and what to do; empty if commands were in time."""
         longest_s = self._longest * self._period_s
         if longest_s < HARMLESS_S:
             return ""

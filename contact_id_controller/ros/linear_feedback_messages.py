@@ -32,7 +32,7 @@ _NANO = 1_000_000_000
 
 
 class FeedbackMessage:
-    """The message Control, of class ``kind``, of one robot, made once and filled again and again."""
+    """The message Control, of class ``kind``, of one robot, made once and refilled."""
 
     def __init__(self, robot: RobotModel, kind: type[Any]) -> None:
         self._robot, self._order = robot, robot.model_order
@@ -44,7 +44,7 @@ class FeedbackMessage:
         state.name = [robot.joint_names[place] for place in self._order]
 
     def fill(self, feedback: StateFeedback) -> None:
-        """Take over the numbers of a feedback."""
+        """Write a feedback into the message."""
         message, robot, order = self.message, self._robot, self._order
         self._gain[:] = feedback.gain[order]
         self._effort[:] = feedback.effort[order]
@@ -63,18 +63,18 @@ class FeedbackMessage:
         joints.effort = array.array("d", feedback.effort[order].tolist())
 
     def publish(self, publisher: Any) -> None:
-        """Send it with its present numbers, through the ordinary serialiser."""
+        """Publish the message with its present numbers, through the ordinary serialiser."""
         publisher.publish(self.message)
 
 
 def read_control(message: Any, joint_names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Feed-forward (na,) and gain (na, columns) of a Control, in the order of ``joint_names``.
 
-    The plugin computes with its state, too, also where the gain is zero: a number there that is not finite is
-    a torque that is none.
+    The plugin uses its state even where the gain is zero: a number there that is not finite makes the torque not
+    finite.
 
     Raises:
-        StateError: other joints, another shape, a number that is not finite, a gain that is beyond any sense.
+        StateError: other joints, another shape, a number that is not finite, a gain above GREATEST_LOCAL_GAIN.
     """
     names = list(message.initial_state.joint_state.name)
     if sorted(names) != sorted(joint_names):
@@ -108,7 +108,7 @@ def read_feedback(message: Any, robot: RobotModel) -> StateFeedback:
     """The feedback of a Control for a robot.
 
     Raises:
-        StateError: see ``read_control``; also a state that is none.
+        StateError: see ``read_control``; also a quaternion that is not of unit length.
     """
     effort, gain = read_control(message, robot.joint_names)
     feedback = StateFeedback(robot)
@@ -133,7 +133,7 @@ def read_feedback(message: Any, robot: RobotModel) -> StateFeedback:
 def set_feedback(
     message: Any, joint_names: Sequence[str], effort: np.ndarray, *, keep_gain: bool
 ) -> None:
-    """Give a Control that was read another feed-forward (na,) of these joints, and no gain where it is not kept."""
+    """Replace the feed-forward (na,) of a Control, and zero its gain unless ``keep_gain``."""
     places = _places(joint_names, message.initial_state.joint_state.name)
     message.feedforward.data = array.array("d", effort[places].tolist())
     if not keep_gain:
@@ -141,7 +141,7 @@ def set_feedback(
 
 
 class FeedbackForwarder(Forwarder):
-    """The feedback goes on as it came, torques within the limits."""
+    """Forwards the feedback unchanged, and torques within the limits."""
 
     def __init__(self, joints: Sequence[str], kind: type[Any]) -> None:
         self._joints, self._kind = list(joints), kind
@@ -150,7 +150,7 @@ class FeedbackForwarder(Forwarder):
 
     @property
     def prepared(self) -> bool:
-        """Whether a message is known, and so the size of its gain: only then it can be removed."""
+        """Whether a message is known, and so the size of its gain, which a stop sets to zero."""
         return self._forwarded is not None
 
     def read(self, data: bytes) -> np.ndarray:
@@ -161,7 +161,7 @@ class FeedbackForwarder(Forwarder):
         return efforts[None]
 
     def keep(self, data: bytes) -> None:
-        """Read a message whose gain can be taken away."""
+        """Keep a good message as the template of a stop."""
         self.read(data)
         self._forwarded = self._read
 
@@ -171,14 +171,14 @@ class FeedbackForwarder(Forwarder):
         publisher.publish(self._forwarded)
 
     def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:
-        """Torques without feedback; nothing before the first message."""
+        """Send torques without feedback; nothing before the first message."""
         if self._forwarded is not None:
             set_feedback(self._forwarded, self._joints, torques, keep_gain=False)
             publisher.publish(self._forwarded)
 
 
 class FeedbackMessages(CommandMessages):
-    """See there."""
+    """See `CommandMessages`."""
 
     def writer(self, robot: RobotModel, command: StateFeedback) -> FeedbackMessage:
         return FeedbackMessage(robot, self.kind)
@@ -191,7 +191,7 @@ class FeedbackMessages(CommandMessages):
 
 
 def _matrix(rows: int, columns: int, message: Float64MultiArray) -> np.ndarray:
-    """Lay a message out for a matrix; a view of its numbers, (rows * columns,)."""
+    """Give a message the layout of a matrix; return a view of its numbers, (rows * columns,)."""
     message.layout.data_offset = 0
     message.layout.dim = [
         MultiArrayDimension(label="rows", size=rows, stride=rows * columns),
@@ -202,7 +202,7 @@ def _matrix(rows: int, columns: int, message: Float64MultiArray) -> np.ndarray:
 
 
 def _places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Where each wanted name stands among the names."""
+    """Index of each wanted name among the names."""
     names = list(names)
     return [names.index(name) for name in wanted]
 

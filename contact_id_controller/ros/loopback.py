@@ -16,20 +16,20 @@ from pathlib import Path
 RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 PROFILES = "FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE"
 SET = RANGE, PROFILES[0]
-"""What is set here."""
+"""Environment variables that are set here."""
 PEERS = "ROS_STATIC_PEERS"
 MIDDLEWARE = "RMW_IMPLEMENTATION"
 FAST_DDS_2 = os.environ.get("ROS_DISTRO") in ("humble", "iron", "jazzy")
-"""Whose profiles have other words for the period of heartbeats."""
+"""Whether Fast DDS is of version 2, whose profiles name the period of heartbeats otherwise."""
 
 PROFILE = Path(__file__).with_name("loopback_fast_dds_2.xml" if FAST_DDS_2 else "loopback.xml")
 SOON = Path(__file__).with_name("fastdds.xml")
 
 
 def confine(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Take the profile where the range is LOCALHOST and the user has no profile of their own.
+    """Use our profile where the range is LOCALHOST and the user has no profile of their own.
 
-    To be called before the first participant of the process is made.
+    Call it before the first participant of the process is made.
     """
     theirs = [name for name in (*PROFILES, PEERS) if environment.get(name)]
     fast = environment.get(MIDDLEWARE, "rmw_fastrtps").startswith("rmw_fastrtps")
@@ -39,9 +39,9 @@ def confine(environment: MutableMapping[str, str] = os.environ) -> None:
 
 
 def send_again_soon(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Let writers ask each 20 ms, not each 3 s, for what was lost; who has a profile keeps it.
+    """Let writers ask every 20 ms, not every 3 s, for lost messages, unless the user has a profile.
 
-    What a flood pushes out of a socket is sent again only then: also a call of the emergency stop.
+    A message that a flood pushes out of a socket is sent again only then: also a call of the emergency stop.
     """
     if not FAST_DDS_2 and not any(environment.get(name) for name in PROFILES):
         environment[PROFILES[0]] = str(SOON)

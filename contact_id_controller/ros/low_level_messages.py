@@ -1,4 +1,4 @@
-"""Commands for drives of MIT type as rows of numbers in a Float64MultiArray; the watchdog's part for any message."""
+"""Commands for drives of MIT type as a Float64MultiArray; the watchdog's forwarder for all such drives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class DriveForwarder(Forwarder):
-    """Set-points and gains go on as they came, torques within the limits.
+    """Forwards set-points and gains unchanged, and torques within the limits.
 
     A stop is the drives' own damping, as commanded last; before the first command torques alone.
     """
@@ -38,7 +38,7 @@ class DriveForwarder(Forwarder):
         return self._read.effort[None].copy()
 
     def keep(self, data: bytes) -> None:
-        """Read a message whose damping a stop can have."""
+        """Keep a good message, whose damping a stop uses."""
         self.read(data)
         self._forwarded = self._read
 
@@ -48,7 +48,7 @@ class DriveForwarder(Forwarder):
         self._send(publisher, self._forwarded)
 
     def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:
-        """Damping where the joints are; where one was never measured, where it was to be last."""
+        """Send damping at the measured positions; a joint that was never measured rests at its last set-point."""
         rest = self._forwarded.like()
         known = np.where(np.isfinite(position), position, self._forwarded.position)
         rest.rest(self._forwarded.time_s, known, torques)
@@ -60,7 +60,7 @@ class DriveForwarder(Forwarder):
 
 
 class LowLevelMessages(CommandMessages):
-    """See there."""
+    """See `CommandMessages`."""
 
     def writer(self, robot: RobotModel, command: LowLevelCommand) -> NumbersMessage:
         return _writer(robot.joint_names)

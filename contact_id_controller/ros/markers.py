@@ -10,7 +10,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 ARROW_M_PER_WEIGHT = 0.3
-"""Length of the arrow of a force as large as the robot's weight."""
+"""Length of the arrow of a force of the robot's weight."""
 
 _CONE_HEIGHT_M = 0.05
 _RIM = 24
@@ -36,14 +36,15 @@ def contact_markers(
     contact: np.ndarray,
     metres_per_newton: float,
 ) -> MarkerArray:
-    """An arrow and a cone for each foot in contact; those of the other feet are deleted.
+    """An arrow and a friction cone for each foot in contact; those of the other feet are deleted.
 
-    The cone's colour shows a force at the friction limit. A foot with unbounded
-    friction has no cone.
+    The cone's colour shows a force at the friction limit. A foot with unbounded friction has no cone.
 
     Args:
-        points, normals, forces: (f, 3) m, (f, 3) unit vectors, (f, 3) N, in the frame named `frame`.
+        stamp, frame: of the markers.
+        points, normals, forces: (f, 3) m, (f, 3) unit vectors, (f, 3) N, in ``frame``.
         friction, contact: (f,) coefficients, (f,) bool.
+        metres_per_newton: scale of the arrows.
     """
     markers = []
     for foot, standing in enumerate(contact):
@@ -62,7 +63,7 @@ def contact_markers(
 
 
 def new_marker(stamp: Any, frame: str, namespace: str, number: int, kind: int) -> Marker:
-    """A marker of a kind at the origin of its frame."""
+    """A marker of a kind, at the origin of its frame."""
     marker = Marker(ns=namespace, id=number, type=kind, action=Marker.ADD)
     marker.header.stamp, marker.header.frame_id = stamp, frame
     marker.pose.orientation.w = 1.0
@@ -103,5 +104,5 @@ def _draw_cone(
 
 
 def point_at(p: np.ndarray) -> Point:
-    """A place (3,), m, as message."""
+    """A point (3,), m, as message."""
     return Point(x=float(p[0]), y=float(p[1]), z=float(p[2]))

@@ -1,7 +1,7 @@
 """The parameter services of a node, which answer every request.
 
-Those of rclpy raise for a type that is none, and read a value by its type alone: a request that names
-double and gives a text sets 0.
+Those of rclpy raise for an unknown type, and read a value by its type alone: a request of type double that carries a
+string sets 0.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.safety.incidents import Incidents
 
 MOST_IN_A_REQUEST = 300
-"""Parameters, names or prefixes of one request: no node has more."""
+"""Largest number of parameters, names or prefixes in a request: no node has more."""
 
 LONGEST_S = 0.02
-"""Time that one request may take whose parameters cannot be set together: each is looked at by itself then."""
+"""Longest time for a request whose parameters cannot be set together: each is then checked by itself."""
 
 LONGEST_NAME = 200
-"""Characters of a parameter's name."""
+"""Longest name of a parameter, characters."""
 
 _FIELDS = {
     ParameterType.PARAMETER_BOOL: "bool_value",
@@ -47,7 +47,7 @@ _FIELDS = {
 
 
 def check_value(name: str, value: ParameterValue) -> None:
-    """Refuse a value whose type is none, or that also has another type's value.
+    """Refuse a value of unknown type, or with another type's field set.
 
     Raises:
         ConfigurationError: naming the parameter and its value.
@@ -74,11 +74,11 @@ def check_value(name: str, value: ParameterValue) -> None:
 
 
 class AnsweringParameterService(ParameterService):
-    """rclpy's, with an answer also to what it would raise for.
+    """rclpy's service, which also answers requests for which that one raises.
 
     Args:
         node: the node.
-        incidents: catches what goes wrong nevertheless.
+        incidents: catches remaining errors.
     """
 
     def __init__(self, node: Node, incidents: Incidents) -> None:
@@ -96,7 +96,7 @@ class AnsweringParameterService(ParameterService):
     def _checked(
         self, request: Any, answer: Callable[[list[Any]], list[Any]]
     ) -> list[SetParametersResult]:
-        """``answer`` to a request's parameters, or one refusal of a request with too many of them."""
+        """``answer`` to a request's parameters, or a refusal if they are too many."""
         count = len(request.parameters)
         if count > MOST_IN_A_REQUEST:
             refusal = f"{count} parameters in one request, must be at most {MOST_IN_A_REQUEST}"
@@ -104,20 +104,22 @@ class AnsweringParameterService(ParameterService):
         return answer(request.parameters)
 
     def _one_by_one(self, messages: list[Any]) -> list[SetParametersResult]:
-        """An answer for each; where all are good one look at all of them will do, which takes a millisecond."""
+        """A result for each parameter; if all are good they are set together, which takes a millisecond."""
         if len(messages) > 1 and self._together(messages)[0].successful:
             return [SetParametersResult(successful=True) for _ in messages]
         end_s, results = time.monotonic() + LONGEST_S, []
         for message in messages:
             if time.monotonic() > end_s:
-                refusal = f"{len(messages)} parameters in one request: this one was not looked at"
+                refusal = (
+                    f"{len(messages)} parameters in one request: no time left to check this one"
+                )
                 results.append(SetParametersResult(successful=False, reason=refusal))
             else:
                 results += self._together([message])
         return results
 
     def _together(self, messages: list[Any]) -> list[SetParametersResult]:
-        """One answer for all of them."""
+        """One result for all parameters, which are set together or not at all."""
         try:
             for message in messages:
                 check_value(message.name, message.value)

@@ -1,7 +1,8 @@
-"""Plans and the bytes they travel in: read, sizes first, then all points at once; and written.
+"""Reads and writes serialised plans: sizes are checked first, then all points are copied at once.
 
-As Python objects 10,000 points take a quarter of a second, and nothing else is answered meanwhile.
-Compiled code copies them: a controller reads sixty plans a second between its steps.
+As Python objects 10,000 points take a quarter of a second, in which nothing else is served. Compiled code copies them:
+a
+controller reads sixty plans a second between its steps.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.ros.packed import Cursor, stamp_ns, with_stamp
 
 MOST_BYTES, MOST_POINTS, MOST_NAMES = 16_000_000, 10_000, 1000
-"""Of a plan: more is refused before it is looked at."""
+"""Limits of a plan: larger ones are refused before they are read."""
 
 LONGEST_NAME = 200
-"""Bytes of the name of a joint or frame: what is wrong with it is logged."""
+"""Longest name of a joint or frame, bytes: names appear in log lines."""
 
 LONG_BYTES, LONG_POINTS = 30_000, 100
-"""More takes longer to read than a step may be late."""
+"""Sizes from which on reading a plan takes longer than a step may be late."""
 
 JOINT_FIELDS = (1, 1, 1, 1)
-"""Doubles of each entry of positions, velocities, accelerations, effort."""
+"""Doubles per entry of positions, velocities, accelerations, effort."""
 
 BASE_FIELDS = (7, 6, 6)
 """The same of transforms, velocities, accelerations of trajectory_msgs/MultiDOFJointTrajectoryPoint."""
@@ -36,8 +37,8 @@ NANO = 1e-9
 class Points(NamedTuple):
     """The points of a plan.
 
-    names: of joints or frames.  start_s: stamp of the header; None: 0, now.  times_s (p,): from it.
-    fields: an array (p, n) for each, n = 0 where the points have none.
+    names: of joints or frames.  start_s: stamp of the header, s; None: 0, start now.  times_s (p,): from the start.
+    fields: an array (p, n) each, n = 0 where the points have no such field.
     """
 
     names: list[str]
@@ -47,7 +48,7 @@ class Points(NamedTuple):
 
 
 def warm_up() -> None:
-    """Compile what reads and writes plans."""
+    """Compile the kernels that read and write plans."""
     head = b"\0\1\0\0" + bytes(16)
     read_points(
         write_points(head, JOINT_FIELDS, np.zeros(1), (np.zeros((1, 1)), None, None, None)),
@@ -56,7 +57,7 @@ def warm_up() -> None:
 
 
 def is_long(message: bytes) -> bool:
-    """Whether a plan, as message or as its bytes, takes long to read."""
+    """Whether a plan, serialised or not, takes long to read."""
     if isinstance(message, bytes):
         return LONG_BYTES < len(message) <= MOST_BYTES
     return LONG_POINTS < len(getattr(message, "points", ())) <= MOST_POINTS
@@ -73,8 +74,10 @@ def refuse_count(points: int, names: int = 0) -> None:
 def read_points(data: bytes, widths: Sequence[int]) -> Points:
     """The points of a serialised JointTrajectory or MultiDOFJointTrajectory.
 
+    widths: doubles per entry of each field of a point.
+
     Raises:
-        TrajectoryError: too large, or points that carry different things.
+        TrajectoryError: too large, or points with different fields.
         StateError: bytes that are no such message.
     """
     if len(data) > MOST_BYTES:
@@ -103,7 +106,7 @@ def read_points(data: bytes, widths: Sequence[int]) -> Points:
 def _fields(
     cursor: Cursor, data: bytes, widths: Sequence[int], number: int
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Times (p,) and fields (p, n) of so many points from the cursor on."""
+    """Times (p,), s, and fields (p, n) of ``number`` points from the cursor on."""
     order = "<" if data[1] & 1 else ">"
     # A copy whatever the order: the kernels are compiled for one kind of array.
     words = np.array(np.frombuffer(data, f"{order}u4", len(data) // 4), dtype=np.uint32)
@@ -127,12 +130,12 @@ def _fields(
 
 
 _SHORT, _DIFFERENT = -1, -2
-"""Instead of where points end: the message ends before; they carry different things."""
+"""Results in place of an end: the message ends too early; points have different fields."""
 
 
 @bare_kernel
 def _field(words, at, width):
-    """How many doubles a field has whose count stands at a word, or ``_SHORT``; and where they begin."""
+    """Number of doubles in the field whose count is at word ``at``, or ``_SHORT``; and the word where they begin."""
     if at >= len(words):
         return _SHORT, at
     count = width * np.int64(words[at])
@@ -146,7 +149,7 @@ def _field(words, at, width):
 
 @bare_kernel
 def _walk(words, at, widths, counts):
-    """Where a point ends that begins at a word; counts (n,): doubles of each of its fields."""
+    """Word at which the point ends that begins at ``at``, or ``_SHORT``; counts (n,): doubles of each field, output."""
     for field in range(len(widths)):
         counts[field], at = _field(words, at, widths[field])
         if counts[field] < 0:
@@ -158,7 +161,10 @@ def _walk(words, at, widths, counts):
 
 @bare_kernel
 def _copy_points(words, at, widths, counts, little, times, numbers):
-    """Times (2, p), s and ns, and the bits of the doubles (p, n) of all fields; where the points end."""
+    """Copy the points from word ``at`` on; return the word at which they end, ``_SHORT`` or ``_DIFFERENT``.
+
+    times (2, p): s and ns; numbers (p, n): bits of the doubles of all fields. little: byte order of the message.
+    """
     low, high = (0, 1) if little else (1, 0)
     for k in range(times.shape[1]):
         column = 0
@@ -181,9 +187,9 @@ def _copy_points(words, at, widths, counts, little, times, numbers):
 def write_points(
     head: bytes, widths: Sequence[int], times_s: np.ndarray, fields: Sequence[np.ndarray | None]
 ) -> bytes:
-    """The bytes of a message; None among the fields (p, n): its points have none.
+    """Serialise points; None among the fields (p, n): the points have no such field.
 
-    head: all that stands before the number of points, in little endian, see `head_of`.
+    head: the bytes before the number of points, little-endian, see `head_of`.
     """
     counts = np.array([0 if field is None else field.shape[1] for field in fields])
     present = [field for field in fields if field is not None]
@@ -201,7 +207,7 @@ def write_points(
 
 
 def head_of(data: bytes, stamp_ns: int) -> bytes:
-    """Of a serialised plan what stands before the number of its points, with another time in its header."""
+    """The bytes of a serialised plan before the number of its points, with another stamp."""
     cursor = Cursor(data)
     cursor.text()
     for _ in range(cursor.count()):
@@ -212,7 +218,7 @@ def head_of(data: bytes, stamp_ns: int) -> bytes:
 
 @bare_kernel
 def _fill_points(words, at, widths, counts, times_ns, numbers):
-    """Points behind the others; where they end.  counts (n,): doubles of each field of a point."""
+    """Write points into the words from ``at`` on; return where they end.  counts (n,): doubles of each field."""
     for k in range(len(times_ns)):
         column = 0
         for field in range(len(widths)):

@@ -1,4 +1,4 @@
-"""A whole-body plan to look at before it moves: footholds, forces and the way of the CoM."""
+"""Markers of a whole-body plan, to check it before it moves: footholds, forces and the path of the CoM."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FOOT_COLOURS = (
 
 
 def foothold_markers(plan: MotionPlan, stamp: Any, frame: str) -> MarkerArray:
-    """A box, or a ball for a point foot, at each foothold; one colour a foot."""
+    """A box, or a sphere for a point foot, at each foothold; one colour per foot."""
     markers = [_clear(stamp, frame, "footholds")]
     contact_plan = plan.contact_plan
     for column, sole in enumerate(contact_plan.soles):
@@ -75,7 +75,7 @@ def force_markers(plan: MotionPlan, stamp: Any, frame: str) -> MarkerArray:
 
 
 def com_path(plan: MotionPlan, stamp: Any, frame: str) -> Path:
-    """The way of the CoM."""
+    """The planned path of the CoM."""
     path = Path()
     path.header.stamp, path.header.frame_id = stamp, frame
     for place in plan.fine.com:

@@ -1,4 +1,4 @@
-"""Plans of this package as the bytes of ROS messages: the opposite of what `conversions` reads.
+"""Writes plans as serialised ROS messages: the inverse of `conversions`.
 
 As Python objects a plan of walking takes seven times as long to make and to send, twenty times a second.
 """
@@ -28,17 +28,17 @@ BASE = "base"
 
 
 ALL_JOINTS = ("contacts", "base", "joints")
-"""Parts of the plans of planners that lead all joints. These last, because a simulation may wait for them."""
+"""Parts of plans with joint motion, which is sent last, because a simulation may wait for it."""
 
 
 class PlanSender:
-    """The topics of a planner's plans, for its ``node``.
+    """Publishes a planner's plans, on topics of ``node``.
 
     Args:
-        parts: that its plans have, in the order in which they are sent.
+        parts: of its plans, in the order in which they are sent.
 
     Attributes:
-        sent_s: when they were sent last, time.monotonic.
+        sent_s: when a plan was last sent, time.monotonic.
     """
 
     def __init__(self, node: Node, parts: Sequence[str] = ALL_JOINTS) -> None:
@@ -68,11 +68,11 @@ class PlanSender:
 
     @property
     def unheard(self) -> list[str]:
-        """Topics that nobody listens to, as far as discovery knows."""
+        """Topics without a subscriber, as far as discovery knows."""
         return [each.topic_name for each in self._publishers if not each.get_subscription_count()]
 
     def forget(self) -> None:
-        """There is none any more."""
+        """Drop the last plan, so that it is not repeated."""
         self._messages = ()
 
     @property
@@ -82,7 +82,7 @@ class PlanSender:
 
 
 def joint_message(plan: JointTrajectory, stamp_ns: int) -> bytes:
-    """Planned joint motion that starts at `stamp_ns`: a trajectory_msgs/JointTrajectory."""
+    """Serialise planned joint motion that starts at `stamp_ns`, as trajectory_msgs/JointTrajectory."""
     fields = plan.positions, plan.velocities, plan.accelerations, None
     return write_points(
         head_of(_without_points(plan.names), stamp_ns), JOINT_FIELDS, plan.times_s, fields
@@ -90,7 +90,7 @@ def joint_message(plan: JointTrajectory, stamp_ns: int) -> bytes:
 
 
 def base_message(plan: BaseTrajectory, stamp_ns: int) -> bytes:
-    """Planned base motion, pose and twist in the world frame, that starts at `stamp_ns`.
+    """Serialise planned base motion that starts at `stamp_ns`, pose and twist in the world frame.
 
     A trajectory_msgs/MultiDOFJointTrajectory.
     """
@@ -102,7 +102,7 @@ def base_message(plan: BaseTrajectory, stamp_ns: int) -> bytes:
 
 
 def stance_message(plan: ContactSchedule, stamp_ns: int, loads: np.ndarray | None = None) -> bytes:
-    """Planned contacts that start at `stamp_ns`: positions 1 (stands) or 0 (swings).
+    """Serialise planned contacts that start at `stamp_ns`: positions 1 (stance) or 0 (swing).
 
     loads (p, f): planned normal forces, N, as effort. A trajectory_msgs/JointTrajectory.
     """
@@ -118,7 +118,7 @@ _PARTS: dict[str, tuple[type, str, Callable[..., bytes]]] = {
     "joints": (JointTrajectoryMessage, "joint_trajectory", joint_message),
     "goals": (Float64MultiArray, "task_goals", goals_message),
 }
-"""Message, topic and writer of each part of a plan."""
+"""Part of a plan -> message, topic and writer."""
 
 
 @lru_cache(maxsize=8)

@@ -1,9 +1,9 @@
-"""What the executables have in common: how a process begins, is interrupted, and ends.
+"""Common to all executables: how a process starts, is interrupted, and ends.
 
-A signal must never raise in Python: an exception in the middle of a conversion between Python and
-C++ comes out as any other error, or not at all. So every signal that would end the process sets a
-flag, which the main loops look at every few milliseconds, and rclpy installs no handlers, which would
-close the context before the last messages are out.
+A signal must never raise in Python: an exception in the middle of a conversion between Python and C++ appears as
+another
+error, or not at all. So every signal that would end the process sets a flag, which the main loops check every few
+milliseconds, and rclpy installs no handlers, which would close the context before the last messages are sent.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from contact_id_controller.ros.signals import ENDING, keep_running
 
 
 class Interrupt:
-    """Whether this process was interrupted, since `listen`."""
+    """Whether this process was interrupted since `listen`."""
 
     def __init__(self) -> None:
         self.requested = False
         self._node: Any = None
 
     def listen(self) -> Interrupt:
-        """Take all signals that would end the process from now on, see `signals.ENDING`.
+        """Handle all signals that would end the process from now on, see `signals.ENDING`.
 
-        Also where the parent had them ignored, but for SIGHUP: ``nohup`` means that.
+        Also if the parent had them ignored, except SIGHUP, as with ``nohup``.
         """
         for number in ENDING:
             if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
@@ -45,10 +45,10 @@ class Interrupt:
 
     @contextlib.contextmanager
     def leaving_at_once(self, node: Node) -> Iterator[None]:
-        """While inside, a signal ends the process on the spot with code 0, after destroying `node`.
+        """While inside, a signal ends the process at once with code 0, after destroying `node`.
 
-        For long work that makes no ROS calls, compiling above all, of a node that has not
-        commanded anything. What is compiled is logged.
+        For long work without ROS calls, mainly compiling, in a node that has not commanded anything. Compiling is
+        logged.
         """
         from contact_id_controller.kernels.compile_progress import (
             Compiling,  # a watchdog compiles nothing
@@ -69,7 +69,7 @@ class Interrupt:
             self._leave()
 
     def _leave(self) -> None:
-        # Without the node's goodbye its peers would count on it for another 20 s.
+        # Else its peers would take the node for alive for another 20 s.
         self._node.destroy_node()
         rclpy.try_shutdown()
         output.finish()
@@ -82,10 +82,10 @@ def run_node(
     serve: Callable[[Node, Interrupt], int],
     arguments: list[str] | None = None,
 ) -> int:
-    """Run a node's process; its exit code.
+    """Run a node's process; return its exit code.
 
     Args:
-        name: begins the one line that is printed after a ContactIdError, which gives code 1.
+        name: begins the line that is printed after a ContactIdError, which gives code 1.
         make: makes the node.
         serve: runs it until it has ended or `Interrupt.requested` is set; returns the exit code.
         arguments: command line, None for that of the process; may begin with ``--rt-priority`` and
@@ -96,7 +96,7 @@ def run_node(
 
 
 def run_by_itself(name: str, kind: Callable[..., Any], arguments: list[str] | None = None) -> int:
-    """Run the process of a node of class ``kind`` whose ``run`` is its main loop; its exit code as `run_node`."""
+    """Run the process of a node of class ``kind`` whose ``run`` is its main loop; return its exit code."""
 
     def serve(node: Any, interrupt: Interrupt) -> int:
         node.run()
@@ -111,7 +111,7 @@ def _run_node(
     serve: Callable[[Node, Interrupt], int],
     arguments: list[str] | None,
 ) -> int:
-    """Start ROS, make and serve the node, shut down; 1 after an error, which is one line."""
+    """Start ROS, make and serve the node, shut down; print one line and return 1 after an error."""
     interrupt = Interrupt().listen()
     try:
         words = sys.argv[1:] if arguments is None else arguments
@@ -140,9 +140,9 @@ def _run_node(
 
 
 def serve_lifecycle(node: LifecycleNode, interrupt: Interrupt, turn: Callable[[], None]) -> int:
-    """Take turns until the node is shut down, by a signal or a lifecycle manager; its exit code.
+    """Call ``turn`` until the node is shut down, by a signal or a lifecycle manager; return its exit code.
 
-    It ends shut down also when a turn raises: the last torque must not be held for ever.
+    The node is shut down also when a turn raises, as motors would hold the last torque.
     """
     try:
         while not (interrupt.requested or node.finalized):

@@ -29,10 +29,10 @@ CONFIG_VARIABLE = "CONTACT_ID_CONFIG"
 
 
 class ControllerImpl(ControllerImplBase):
-    """What the plugin calls; the work is done by `InProcessController`."""
+    """Called by the plugin; `InProcessController` does the work."""
 
     def setup(self, **init_msgs: Any) -> None:
-        """Load the parameter file, compile; messages that are given are not needed.
+        """Load the parameter file and compile; the given messages are not used.
 
         Raises:
             ConfigurationError: the variable is not set, or the file has a mistake: configure then
@@ -53,7 +53,7 @@ class ControllerImpl(ControllerImplBase):
             # Force of the ground on one frame: geometry_msgs/WrenchStamped.
             take = functools.partial(self.inner.guarded, "contact", self._take_ground_reaction, k)
             setattr(self, f"ground_reaction_{frame}_cb", take)
-        # What exists now will stay: the garbage collector need not look at it again.
+        # All objects that exist now are permanent: exclude them from garbage collection.
         gc.collect()
         gc.freeze()
 
@@ -62,7 +62,7 @@ class ControllerImpl(ControllerImplBase):
         return self.inner.update(state)
 
     def on_post_update(self) -> None:
-        """Log what was refused."""
+        """Log refusals and errors."""
         self.inner.post_update()
 
     def odometry_cb(self, message: Any) -> None:
@@ -91,7 +91,7 @@ class ControllerImpl(ControllerImplBase):
         )
 
     def contact_schedule_cb(self, message: Any) -> None:
-        """Plan of which feet stand: trajectory_msgs/JointTrajectory, see `conversions`."""
+        """Planned contacts: trajectory_msgs/JointTrajectory, see `conversions`."""
         self.inner.follow(
             lambda: Plan(contacts=conversions.contact_schedule(message)),
             "contact_schedule",
@@ -99,7 +99,7 @@ class ControllerImpl(ControllerImplBase):
         )
 
     def emergency_stop_cb(self, message: Any) -> None:
-        """Stop (true) or release the stop (false): std_msgs/Bool."""
+        """Engage (true) or release (false) the emergency stop: std_msgs/Bool."""
         self.inner.guarded("emergency_stop", lambda: self.inner.emergency_stop(message.data))
 
     def resume_cb(self, message: Any) -> None:

@@ -1,4 +1,4 @@
-"""What shows a robot whose whole state is known: its description, and where its links are."""
+"""Publishes a simulated robot for display: its description, and the poses of its links."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ except ModuleNotFoundError:  # it comes with a ROS installation, not from PyPI
 
 WORLD = "world"
 PERIOD_NS = 20_000_000
-"""Between two messages, in the time of the states: as often as eyes can see."""
+"""Time between two messages, by the stamps: enough for display."""
 
 
 class RobotPublisher:
-    """Publishes `/robot_description` once, and links on `/tf`, each from the world, where tf2_msgs is there.
+    """Publishes `/robot_description` once, and links on `/tf` in the world frame, if tf2_msgs is installed.
 
     Args:
-        node: whose topics they are.
-        robot: the robot.  urdf: what it was made from, as in the parameter ``urdf``.
+        node: owner of the topics.
+        robot: the robot.  urdf: its description, as in the parameter ``urdf``.
     """
 
     def __init__(self, node: Node, robot: RobotModel, urdf: str | Path) -> None:
@@ -58,7 +58,7 @@ class RobotPublisher:
         self._message = TFMessage(transforms=links)
 
     def publish(self, stamp_ns: int, q: np.ndarray) -> None:
-        """Publish the links' places in configuration q (nq,), if there is a subscriber and a message is due."""
+        """Publish the links' poses in configuration q (nq,), if there is a subscriber and a message is due."""
         if stamp_ns < self._next_ns or self._tf is None or not self._tf.get_subscription_count():
             return
         self._next_ns = stamp_ns + PERIOD_NS
@@ -72,5 +72,5 @@ class RobotPublisher:
         self._tf.publish(self._message)
 
     def begin_anew(self) -> None:
-        """The time of the states goes back to 0."""
+        """Restart at stamp 0."""
         self._next_ns = 0

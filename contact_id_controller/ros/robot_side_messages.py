@@ -1,4 +1,4 @@
-"""Commands for the plugin contact_id_ros2_control: rows of numbers in a Float64MultiArray, and back."""
+"""Commands for the plugin contact_id_ros2_control as numbers in a Float64MultiArray, and back."""
 
 from __future__ import annotations
 
@@ -29,30 +29,31 @@ if TYPE_CHECKING:
 
 
 def new_session() -> int:
-    """A number that no sender before had: microseconds of the clock, which a double holds."""
+    """A session number that no earlier sender had: microseconds of the clock, exact as a double."""
     return time.time_ns() // 1000
 
 
 class NumbersMessage:
-    """The message of commands that ``pack`` turns into numbers."""
+    """A Float64MultiArray of commands; ``pack`` turns a command into numbers."""
 
     def __init__(self, pack: Callable[[Any], np.ndarray]) -> None:
         self._pack, self.message = pack, Float64MultiArray()
 
     def fill(self, command: Any) -> None:
-        """Take over the numbers of a command."""
+        """Write a command into the message."""
         self.message.data = array.array("d", self._pack(command).tobytes())
 
     def publish(self, publisher: Any) -> None:
-        """Send it with its present numbers."""
+        """Publish the message with its present numbers."""
         publisher.publish(self.message)
 
 
 class NumbersForwarder(Forwarder):
-    """Commands go on as they came, efforts within the limits.
+    """Forwards commands unchanged, except that efforts are limited.
 
-    A stop is a rest where the joints are, as for any trajectory; of a feedback the last one without gain, and nothing
-    before the first.
+    A stop of trajectories is rest at the measured positions; of feedback the last command without gain, nothing before
+    the
+    first.
     """
 
     def __init__(self, joints: Sequence[str], kind: type[Any], rests: bool) -> None:
@@ -70,7 +71,7 @@ class NumbersForwarder(Forwarder):
         return efforts.copy()
 
     def keep(self, data: bytes) -> None:
-        """Read a message whose gain can be taken away."""
+        """Keep a good message as the template of a stop."""
         self.read(data)
         self._forwarded, self.prepared = self._read, True
 
@@ -80,7 +81,7 @@ class NumbersForwarder(Forwarder):
         send_numbers(publisher, self._forwarded)
 
     def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:
-        """Send a rest with torques that fade, or torques without gain; nothing where there is none to make it of."""
+        """Send rest with torques that fade, or torques without gain; nothing if there is no position or template."""
         if self._rests:
             if np.isfinite(position).all():
                 rest = EffortTrajectory(2, len(self._joints))
@@ -94,7 +95,7 @@ class NumbersForwarder(Forwarder):
 
 
 class RobotSideTrajectories(CommandMessages):
-    """See there."""
+    """See `CommandMessages`."""
 
     def writer(self, robot: RobotModel, command: EffortTrajectory) -> NumbersMessage:
         session, names = new_session(), robot.joint_names
@@ -109,7 +110,7 @@ class RobotSideTrajectories(CommandMessages):
 
 
 class RobotSideFeedbacks(CommandMessages):
-    """See there."""
+    """See `CommandMessages`."""
 
     def writer(self, robot: RobotModel, command: StateFeedback) -> NumbersMessage:
         session = new_session()
@@ -123,7 +124,7 @@ class RobotSideFeedbacks(CommandMessages):
 
 
 def send_numbers(publisher: Any, numbers: np.ndarray) -> None:
-    """Publish a row of numbers."""
+    """Publish numbers as a Float64MultiArray."""
     message = Float64MultiArray()
     message.data = array.array("d", numbers.tobytes())
     publisher.publish(message)

@@ -1,8 +1,7 @@
-"""The numbers of messages that come each millisecond, taken from their bytes by compiled code.
+"""Copies the numbers of messages at 1 kHz from their bytes, by compiled code.
 
-What may be taken so is known from ``packed``, whose layouts are those of whole messages; here one call
-compares a message with its layout and copies the numbers that are needed. Apart from it because whoever
-reads a message now and then needs no compiler.
+Layouts are those of ``packed``; one call compares a message with its layout and copies the wanted numbers. Apart from
+it because occasional readers of messages need no compiler.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from contact_id_controller.ros.packed import (
 
 NO_WORDS, _NO_NUMBERS = np.zeros(0, dtype=np.int64), np.zeros(0)
 _ANOTHER = -(2**63)
-"""Instead of a time: these bytes are another message."""
+"""In place of a stamp: the bytes are of another layout."""
 
 _ALL = slice(None)
 
 
 class KnownMessage(Struct):
-    """A message whose layout is known, and what is wanted of it.
+    """A message of known layout, and the numbers wanted of it.
 
     Attributes:
-        numbers, bits (w,): one memory of doubles: the encapsulation, the stamp, all else; what remains is zero.
-        same (k,), their (k,): words that are the same in each message, and what they are.
-        index (m,), out (m,): words that are wanted, and where to.
+        numbers, bits (w,): the message as words, in one memory: encapsulation, stamp, all else, then zeros.
+        same (k,), their (k,): indices of words that are the same in each message, and their values.
+        index (m,), out (m,): indices of the wanted words, and the array they are copied to.
     """
 
     numbers: NDArray[np.float64]
@@ -63,7 +62,7 @@ KnownMessage.packed = staticmethod(_packed)
 
 
 class NumbersReader(PackedReader):
-    """Reads chosen numbers of one kind of message; what it does not know goes through the message."""
+    """Reads chosen numbers of one kind of message; messages of another layout are deserialised."""
 
     def __init__(self, kind: Packable) -> None:
         super().__init__(kind)
@@ -72,12 +71,12 @@ class NumbersReader(PackedReader):
         self._known = None
 
     def forget(self) -> None:
-        """The next bytes go through the message."""
+        """Forget the layout: the next bytes are deserialised."""
         super().forget()
         self._known = None
 
     def take(self, data: bytes) -> int | None:
-        """Time, ns, of bytes of the layout that is known, whose numbers are where ``take_into`` has them; or None."""
+        """Stamp, ns, of bytes of the known layout, after the copy set by ``take_into``; None: another layout."""
         if self._known is None:
             return None
         try:
@@ -88,24 +87,24 @@ class NumbersReader(PackedReader):
         return None if time_ns == _ANOTHER else time_ns
 
     def take_into(self, index: np.ndarray, out: np.ndarray) -> None:
-        """From now on words (m,) of messages of the layout that is known, if there is one, go into ``out`` (m,)."""
+        """Copy words ``index`` (m,) of later messages of the known layout into ``out`` (m,)."""
         if self.layout is not None:
             self._look_at(self.layout.data, self.layout.all_places, index, out)
 
     def message(self, data: bytes) -> object:
-        """See ``PackedReader``; nothing is taken before the next ``take_into``."""
+        """See ``PackedReader``; ``take`` returns None until the next ``take_into``."""
         self._known = None
         return super().message(data)
 
     def index(self) -> np.ndarray:
-        """The words (m,) of all arrays wanted, of the layout that is known."""
+        """Indices (m,) of the words of all wanted arrays in the known layout."""
         words = [word(at) + np.arange(count) for at, count in self.places or ()]
         return np.concatenate([NO_WORDS, *words])
 
     def _look_at(
         self, data: bytes, places: list[tuple[int, int]], index: np.ndarray, out: np.ndarray
     ) -> None:
-        """Which words of a message must be the same as in the first one: all but stamp and numbers."""
+        """Note which words of a message must be the same as in the first one: all but stamp and doubles."""
         head = 8 - len(ENCAPSULATION)  # so that doubles lie where doubles may
         bits = np.zeros(-(-(head + len(data)) // 8), dtype=np.uint64)
         self._room = memoryview(bits.view(np.uint8))[head : head + len(data)]
@@ -121,10 +120,10 @@ class NumbersReader(PackedReader):
 
 
 class SampleReader:
-    """The numbers of one sender's stamped messages, always as many.
+    """Reads the numbers of one sender's stamped messages, always the same number of them.
 
     Args:
-        kind: of the messages; all arrays of doubles that it wants, one after the other.
+        kind: of the messages; all its wanted arrays are concatenated.
     """
 
     def __init__(self, kind: Packable) -> None:
@@ -132,7 +131,7 @@ class SampleReader:
         self._room = _NO_NUMBERS
 
     def read(self, data: bytes) -> tuple[int, np.ndarray]:
-        """Time, ns, and numbers (m,).
+        """Stamp, ns, and numbers (m,).
 
         Raises:
             StateError: these bytes are no such message.
@@ -149,7 +148,7 @@ class SampleReader:
 
 @kernel
 def _read(known):
-    """Time, ns, of a message whose words ``same`` are as they should be; its words ``index`` go into ``out``."""
+    """Stamp, ns, of a message whose words ``same`` match, after copying ``index`` to ``out``; else ``_ANOTHER``."""
     bits, same, their = known.bits, known.same, known.their
     for k in range(same.shape[0]):
         if bits[same[k]] != their[k]:

@@ -1,6 +1,6 @@
 """Errors where security of ROS 2 is enabled and not available (docs/security.md).
 
-Whatever is not secured although ``ROS_SECURITY_ENABLE`` is true reports that in one line, or does not run.
+If ``ROS_SECURITY_ENABLE`` is true and a node is not secured, it reports that in one line, or does not run.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def is_asked_for() -> bool:
 
 @contextlib.contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Around the beginning of ROS in a process, and the making of its node.
+    """Context for starting ROS and making a node: errors of security become one line.
 
     Args:
-        name: begins the line that is printed where nothing enforces security.
+        name: begins the line that is printed where security is not enforced.
 
     Raises:
-        ConfigurationError: security is enabled and this ROS does not provide it; one line.
+        ConfigurationError: security is enabled and this ROS does not provide it.
     """
     if is_asked_for() and os.environ.get(STRATEGY) != "Enforce":
         print(

@@ -1,7 +1,7 @@
-"""Who sends on a topic: by discovery, and by the identity that each message brings.
+"""Publishers of a topic: by discovery, and by the identity that each message carries.
 
-Discovery alone does not say who is alive: a process that was killed stays known for up to 20 s. A
-message does. rclpy knows a message's sender from Kilted on; before, only discovery is left.
+Discovery alone does not tell who is alive: a killed process stays known for up to 20 s. Messages do; rclpy reports a
+message's publisher from Kilted on, before it only discovery is available.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from contact_id_controller.ros.direct_loop import Polled
 
 LOOK_PERIOD_S = 1.0
-"""Time between two looks at who is known by discovery: 15 microseconds a topic with one publisher,
-0.15 ms for the names of several."""
+"""Time between two checks of discovery: 15 microseconds for a topic with one publisher, 0.15 ms for the names of
+several."""
 
 RECENT_S = 0.5
-"""A sender counts as sending until this long, s, after its last message."""
+"""Time, s, after its last message for which a sender counts as sending."""
 
 LISTEN_S = 0.1
-"""How long a publisher that was just found is listened to before commanding, s."""
+"""Time, s, for which a newly found publisher is observed before commanding."""
 
 _HEARD = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def identity_of(info: Mapping[str, Any]) -> bytes | None:
-    """Who sent a message, by the information that was taken with it; None where it is unknown."""
+    """Identity of a message's publisher, from the information taken with it; None: unknown."""
     identity = info.get("publisher_gid")
     return None if identity is None else bytes(identity["data"])
 
 
 _UNKNOWN = "/_NODE_NAME_UNKNOWN_"
-"""ROS's name of a publisher whose node it does not know, or not yet."""
+"""ROS's name of a node that it does not know, or not yet."""
 
 
 MOST_PUBLISHERS = 100
-"""Of a topic: to look at so many takes 3 ms, and whoever makes thousands of them would be waited for."""
+"""Largest number of publishers of a topic that is examined, in 3 ms: thousands would delay the loop."""
 
 
 def publishers_of(node: Node, topic: str) -> dict[bytes, str] | None:
-    """Publishers of a topic that are known: identity -> full name of the node.
+    """Known publishers of a topic: identity -> full name of the node.
 
-    None where they are more than `MOST_PUBLISHERS`: they are not examined.
+    None if they are more than `MOST_PUBLISHERS`: they are not examined.
     """
     if node.count_publishers(topic) > MOST_PUBLISHERS:
         return None
@@ -56,7 +56,7 @@ def publishers_of(node: Node, topic: str) -> dict[bytes, str] | None:
 
 
 def known_publishers_of(node: Node, topic: str) -> dict[bytes, str] | None:
-    """The same without those whose node discovery does not know yet."""
+    """As `publishers_of`, without those whose node discovery does not know yet."""
     found = publishers_of(node, topic)
     if found is None:
         return None
@@ -64,20 +64,22 @@ def known_publishers_of(node: Node, topic: str) -> dict[bytes, str] | None:
 
 
 def full_name(name: str, namespace: str) -> str:
-    """Of a node."""
+    """Full name of a node."""
     return f"{namespace.rstrip('/')}/{name}"
 
 
 class OtherSenders:
-    """Who else sends on a topic that a node sends on itself.
+    """Detects other senders on a topic on which a node publishes.
 
-    It listens on the topic only while another node has a publisher there. Make it before the node's
-    own publisher, and call `know_own` after. Among more than `MOST_PUBLISHERS` everybody who sends is
-    another one but itself and those that were known before to be allowed.
+    It subscribes to the topic only while another node has a publisher there. Make it before the node's own publisher,
+    and
+    call `know_own` after. If the publishers are more than `MOST_PUBLISHERS`, every sender counts as another one,
+    except this
+    node and those that were known before to be allowed.
 
     Args:
-        node: whose topic it is.  topic, kind: name and type of message.
-        allowed: full names of the nodes that may.
+        node: publishes on the topic.  topic, kind: name and type of message.
+        allowed: full names of nodes that may send, too.
     """
 
     def __init__(self, node: Node, topic: str, kind: type, allowed: Sequence[str] = ()) -> None:
@@ -95,7 +97,7 @@ class OtherSenders:
         self._last: dict[str, float] = {}  # name -> when it sent last, s
 
     def know_own(self) -> None:
-        """The node's publisher has been made: it is the one that was not there before."""
+        """Find the node's own publisher, just made: the one that was not there before."""
         mine = full_name(self._node.get_name(), self._node.get_namespace())
         found = publishers_of(self._node, self.topic) or {}
         self._own = frozenset(
@@ -103,7 +105,7 @@ class OtherSenders:
         )
 
     def look(self, now_s: float) -> str:
-        """Names of the others that have sent in the last `RECENT_S`, empty where none has."""
+        """Names of others that have sent in the last `RECENT_S`; empty: none."""
         if now_s >= self._next_look_s:
             self._next_look_s = now_s + LOOK_PERIOD_S
             self._find()
@@ -114,13 +116,13 @@ class OtherSenders:
         )
 
     def listen_first(self) -> None:
-        """Listen for `LISTEN_S` before a first command, if another node could send and has not been received yet."""
+        """Listen for `LISTEN_S` before a first command, if another node has a publisher not yet observed that long."""
         self.look(time.monotonic())
         while self._heard is not None and time.monotonic() - self._since_s < LISTEN_S:
             time.sleep(0.01)
 
     def destroy(self) -> None:
-        """Take what was made from the node."""
+        """Destroy the subscription."""
         self._suspects, self._crowd = {}, 0
         self._attend()
 
@@ -143,7 +145,7 @@ class OtherSenders:
         self._attend()
 
     def _attend(self) -> None:
-        """Subscribe to the topic while there are suspects, to see whether they send; else do not."""
+        """Subscribe to the topic while there are suspects, to see whether they send."""
         attends = bool(self._suspects or self._crowd)
         if attends and self._heard is None:
             self._heard = self._node.create_subscription(
@@ -161,7 +163,7 @@ class OtherSenders:
             self._last.clear()
 
     def _listen(self, now_s: float) -> None:
-        """Take what has arrived and note by sender when a suspect sent last, s."""
+        """Take the messages that have arrived; note when a suspect sent last, s."""
         for _ in range(_HEARD.depth):
             with self._heard.handle:
                 taken = self._heard.handle.take_message(self._kind, True)
@@ -176,10 +178,10 @@ class OtherSenders:
 
 
 class Sources:
-    """Whether each of a node's inputs has one publisher, and the node a name of its own.
+    """Checks that each input of a node has one publisher, and the node a unique name.
 
     Args:
-        node: who listens.  topics: names of its inputs.
+        node: has the inputs.  topics: their names.
         in_reserve: whether a second node of its name may stand by.
     """
 
@@ -189,10 +191,10 @@ class Sources:
         self._next_look_s = 0.0
         self._namesakes = 0
         self.several: dict[str, str] = {}
-        """Topic -> names of its publishers, where they are more than one."""
+        """Topic -> names of its publishers, if there are several."""
 
     def look(self, now_s: float) -> list[str]:
-        """Lines for the log about what is new, at most once in `LOOK_PERIOD_S`."""
+        """Lines for the log about new findings, at most once in `LOOK_PERIOD_S`."""
         if now_s < self._next_look_s:
             return []
         self._next_look_s = now_s + LOOK_PERIOD_S
@@ -211,8 +213,8 @@ class Sources:
         namesakes = node.get_node_names_and_namespaces().count(mine)
         if namesakes > max(self._namesakes, 1):
             lines.append(
-                f"{namesakes} nodes are named {full_name(*mine)}, or were until 20 s ago: services "
-                "of that name are answered by any of them"
+                f"{namesakes} nodes are named {full_name(*mine)}, or were until 20 s ago: any of them "
+                "may answer its services"
             )
         self._namesakes = namesakes
         return lines
@@ -224,7 +226,7 @@ class Sources:
         )
 
     def figures(self) -> dict[str, str]:
-        """Names and values for the diagnostics: only what is not as it should be."""
+        """Names and values for the diagnostics: only inputs with several publishers, and nodes of the same name."""
         figures = {f"publishers of {topic}": names for topic, names in self.several.items()}
         if self._namesakes > 1:
             figures["nodes of this name"] = str(self._namesakes)

@@ -1,4 +1,4 @@
-"""Readings of mounted sensors, each kept with its stamp until the joints of that stamp are there."""
+"""Readings of mounted sensors, each kept with its stamp until the joint state of that stamp arrives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUEUE = 20
 
 
 class Source(NamedTuple):
-    """A sensor's topic, how its messages are read, and how many numbers come from each."""
+    """A sensor's topic, how its messages are read, and how many numbers each has."""
 
     topic: str
     kind: Packable
@@ -30,7 +30,7 @@ class Source(NamedTuple):
 
     @classmethod
     def mounted(cls, sensor: Mounted) -> Source:
-        """Of a mounted sensor.
+        """The source of a mounted sensor.
 
         Raises:
             ConfigurationError: its message cannot be read.
@@ -40,16 +40,16 @@ class Source(NamedTuple):
 
 
 class SensorInput:
-    """Subscriptions to what sensors read.
+    """Subscriptions to mounted sensors.
 
     Args:
         node, qos: owner of the subscriptions, and their quality of service.
-        sources: of the sensors, n.
-        timeout_s: age above which a reading counts as none.
+        sources: of n sensors.
+        timeout_s: age above which a reading counts as missing.
         arrived: called after each message.
 
     Attributes:
-        sources, subscriptions: one a sensor.  heard_s: (n,) monotonic time of the last message of each.
+        sources, subscriptions: one per sensor.  heard_s: (n,) monotonic time of each one's last message.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class SensorInput:
         self.begin()
 
     def begin(self) -> None:
-        """Forget all readings."""
+        """Drop all readings."""
         count = len(self.subscriptions)
         self._kept: list[deque[Any]] = [deque(maxlen=QUEUE) for _ in range(count)]
         self._given_up = np.zeros(count, dtype=bool)
@@ -89,7 +89,7 @@ class SensorInput:
         try:
             reading = self._readers[k].read(message)
         except StateError:
-            return  # no wrench: the one before grows old
+            return  # the reading before stays, until it is too old
         if not self._stamps[k].accepts(1e-9 * reading[0]):
             return
         if self._stamps[k].moved:
@@ -106,12 +106,12 @@ class SensorInput:
         )
 
     def give_up(self, stamp_ns: int) -> None:
-        """Wait no more for sensors that have not published this stamp, until they publish again."""
+        """Do not wait for sensors that have not published this stamp, until they publish again."""
         for k, kept in enumerate(self._kept):
             self._given_up[k] |= not (kept and kept[-1][0] >= stamp_ns)
 
     def at(self, stamp_ns: int) -> np.ndarray:
-        """Numbers of all sensors, one after the other, of this stamp or the newest before; NaN where too old."""
+        """Numbers of all sensors, concatenated, of this stamp or the newest before; NaN where too old."""
         for values, kept in zip(self._values, self._kept):
             while len(kept) > 1 and kept[1][0] <= stamp_ns:
                 kept.popleft()

@@ -1,7 +1,6 @@
-"""Signals that end a process, for executables. Imports nothing but Python's own.
+"""Signals that end a process, for executables. Imports only Python's standard library.
 
-`leave_at_once` is for the time before there is anything to end in order: an interrupt while Python
-imports would otherwise be a traceback.
+`leave_at_once` is for the time of Python's imports, in which an interrupt would print a traceback.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ _NAMES = [
 ]
 
 ENDING = tuple(getattr(signal, f"SIG{name}") for name in _NAMES if hasattr(signal, f"SIG{name}"))
-"""Signals from outside that end a process that does not take them: a closed terminal, a lost
-connection, a limit of the system. Those of errors of the process itself are not among them."""
+"""Signals from outside that end a process by default: a closed terminal, a lost connection, a limit of the system.
+Those of errors of the process itself are not among them."""
 
 SUSPENDING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
-"""Signals of the terminal that stop a process, which then neither commands nor damps."""
+"""Signals of the terminal that suspend a process, which then neither commands nor damps."""
 
 
 def keep_running() -> None:
-    """Let no terminal suspend this process."""
+    """Ignore the terminal's signals that suspend a process."""
     for number in SUSPENDING:
         signal.signal(number, signal.SIG_IGN)
 
 
 def leave_at_once() -> None:
-    """End the process without a word, with code 0, at any of these signals from now on."""
+    """End the process silently, with code 0, at any of these signals from now on."""
     for number in ENDING:
         if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda *_: os._exit(0))

@@ -1,4 +1,4 @@
-"""How far a simulation is, and how the robot fared, in words for who started it."""
+"""Progress and outcome of a simulation, as text for the log."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ INTERVAL_S = 5.0
 
 
 class SimulationProgress:
-    """Words about a simulation while it runs, and at its end.
+    """Text about a simulation while it runs, and at its end.
 
     Args:
         duration_s: simulated time after which it ends; 0: never.
-        base_m: (3,) where a floating base begins, m; None: it is bolted down.
+        base_m: (3,) initial position of a floating base, m; None: the base is fixed.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class SimulationProgress:
         self._last: tuple[float, float] | None = None
 
     def line(self, simulated_s: float) -> str:
-        """How far it is, every ``INTERVAL_S``; empty between."""
+        """A line about the progress, every ``INTERVAL_S``; empty in between."""
         now_s = self._clock()
         if self._last is None:
             self._last = now_s, simulated_s
@@ -45,7 +45,7 @@ class SimulationProgress:
         return f"simulated {simulated_s:.1f}{whole} s, {pace:.2f} x real time{left}"
 
     def outcome(self, base_m: np.ndarray, fell_s: float | None) -> str:
-        """How the robot fared, with a base at (3,) m now; empty of one that is bolted down."""
+        """Whether the robot fell, or how far its base, (3,) m, has moved; empty for a fixed base."""
         if self._begin_m is None:
             return ""
         if fell_s is not None:

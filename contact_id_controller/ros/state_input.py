@@ -1,4 +1,4 @@
-"""JointState and Odometry as measured numbers, handed to the checks of `safety.states`."""
+"""Reads JointState and Odometry, and passes them to the checks of `safety.states`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contact_id_controller.safety.states import JointReading, Refusal, StateChec
 from contact_id_controller.state import RobotState
 
 JUMP_NS = 1_000_000_000
-"""By more than this stamps go on only where time jumps."""
+"""Largest increase of the stamps between two states; a larger one is a jump of time."""
 
 
 class StampWatch:
     """Distinguishes a jump of the robot's time from a wrong stamp: the state after a jump confirms it.
 
     Args:
-        back_ns: by so much stamps may go back without a jump.
+        back_ns: largest decrease of the stamps without a jump.
     """
 
     def __init__(self, back_ns: int) -> None:
@@ -25,7 +25,7 @@ class StampWatch:
         self._jumped_ns: int | None = None
 
     def believes(self, stamp_ns: int) -> bool:
-        """Whether the stamp of the state that has come is the robot's time."""
+        """Whether this stamp follows the last one, or confirms a jump."""
         last_ns, jumped_ns = self._last_ns, self._jumped_ns
         goes_on = last_ns is None or -self._back_ns <= stamp_ns - last_ns <= JUMP_NS
         confirms = jumped_ns is not None and 0 <= stamp_ns - jumped_ns <= JUMP_NS
@@ -40,8 +40,8 @@ class StateInput:
     """Reads the messages of one robot's state.
 
     Args:
-        joint_names: the joints that are looked for in each message.
-        checks: judges what was read.
+        joint_names: the joints that are read from each message.
+        checks: checks what was read.
     """
 
     def __init__(self, joint_names: Sequence[str], checks: StateChecks) -> None:
@@ -53,7 +53,7 @@ class StateInput:
         self.checks.take_base(*self.odometry.read(message))
 
     def read(self, message: bytes) -> JointReading | Refusal:
-        """The joints of a JointState, or why it has not all of ours."""
+        """The joints of a JointState, or why it lacks some."""
         return self.joints.read(message)
 
     def take_joint_state(self, message: bytes, now_ns: int | None) -> RobotState | Refusal:

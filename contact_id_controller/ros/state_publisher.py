@@ -35,17 +35,16 @@ JOINT_FIELDS = "position", "velocity", "effort"
 
 
 class StatePublisher:
-    """Publishers of `/clock`, `imu`, `joint_states`, of mounted sensors, and of what is true.
+    """Publishers of `/clock`, `imu`, `joint_states`, mounted sensors, and of the simulator's true values.
 
-    The truth is `odometry`, `ground_reaction/<frame>` (force on the robot, world frame), and with a
-    prefix `contact_states` (1: touches) too. One state is published as odometry first, then IMU and
-    mounted sensors, then joint states, with the same stamp; all but odometry and joint states while
-    someone listens.
+    The true values are `odometry`, `ground_reaction/<frame>` (force on the robot, world frame), and with a prefix also
+    `contact_states` (1: contact). For each state odometry is published first, then IMU and mounted sensors, then joint
+    states, with the same stamp; all but odometry and joint states only while there is a subscriber.
 
     Args:
-        mounted: its sensors beside IMU, encoders and motors.
+        mounted: sensors beside IMU, encoders and motors.
         imu_frame: of the IMU; None: there is none.
-        truth: prefix of the topics of the truth.
+        truth: prefix of the topics of the true values.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class StatePublisher:
         return node.create_publisher(WrenchStamped, topic, qos), *packed_wrench(frame)
 
     def wait_until_received(self, longest_s: float) -> None:
-        """Until joint states and odometry have reached all who asked for reliable ones, or this time is over, s."""
+        """Wait until joint states and odometry are acknowledged by reliable subscribers, for at most ``longest_s``."""
         ends_s = time.monotonic() + longest_s
         for publisher in filter(None, (self._joints_publisher, self._odometry_publisher)):
             publisher.wait_for_all_acked(Duration(seconds=max(0.0, ends_s - time.monotonic())))
@@ -127,9 +126,9 @@ class StatePublisher:
         readings: Readings,
         contact_forces: np.ndarray | None = None,
     ) -> None:
-        """Publish a state and the readings of it; forces on the feet (f, 3) of the period before.
+        """Publish a state with its sensor readings.
 
-        contact_forces: None: no subscriber.
+        contact_forces: (f, 3) N, world frame, on the feet in the period before; None: no subscriber.
         """
         self._stamp.sec, self._stamp.nanosec = divmod(stamp_ns, 1_000_000_000)
         if stamp_ns >= self._next_clock_ns:
@@ -160,7 +159,7 @@ class StatePublisher:
         self._joints.publish(self._joints_publisher)
 
     def begin_anew(self) -> None:
-        """The next state may have any stamp."""
+        """Accept any stamp next."""
         self._next_clock_ns = 0
 
     def repeat_clock(self) -> None:
@@ -182,13 +181,13 @@ class StatePublisher:
 
 
 def fill_wrench(message: WrenchStamped, values: np.ndarray) -> None:
-    """Force then moment (6,) into a message."""
+    """Write force and moment (6,) into a message."""
     force, torque = message.wrench.force, message.wrench.torque
     force.x, force.y, force.z, torque.x, torque.y, torque.z = values.tolist()
 
 
 def _packed_imu(frame: str) -> tuple[PackedMessage, list[np.ndarray]]:
-    """An IMU without orientation; angular velocity and acceleration (3,) to be written."""
+    """An IMU message without orientation; views (3,) of its angular velocity and acceleration, to be written."""
     message = Imu()
     message.header.frame_id = frame
     message.orientation_covariance[0] = -1.0
@@ -200,7 +199,7 @@ def _packed_imu(frame: str) -> tuple[PackedMessage, list[np.ndarray]]:
 
 
 def packed_wrench(frame: str) -> tuple[PackedMessage, np.ndarray]:
-    """A WrenchStamped; force and moment (6,) to be written."""
+    """A WrenchStamped; view (6,) of its force and moment, to be written."""
     message, numbers = WrenchStamped(), markers(6, 0)
     message.header.frame_id = frame
     fill_wrench(message, numbers)
@@ -209,14 +208,14 @@ def packed_wrench(frame: str) -> tuple[PackedMessage, np.ndarray]:
 
 
 def _parts_of(numbers: np.ndarray) -> list[np.ndarray]:
-    """Views of pose (7,), its covariance (36,), twist (6,) and its covariance among those of an odometry (85,)."""
+    """Views of an odometry's numbers (85,): pose (7,), covariance (36,), twist (6,), covariance (36,)."""
     return np.split(numbers, np.cumsum(ODOMETRY_COUNTS)[:-1])
 
 
 def packed_odometry(frame: str, child: str) -> tuple[PackedMessage, np.ndarray]:
-    """Odometry of the child in a frame; its numbers (85,), to be written.
+    """An Odometry message; view of its numbers (85,), to be written.
 
-    Pose (7,), its covariance (36,), twist (6,) and its covariance, one after the other: ``BaseEstimate.report``.
+    Pose (7,), its covariance (36,), twist (6,) and its covariance (36,): ``BaseEstimate.report``.
     """
     message, row = Odometry(child_frame_id=child), markers(sum(ODOMETRY_COUNTS), 0)
     message.header.frame_id = frame

@@ -1,4 +1,4 @@
-"""Asks what efforts a robot description states, without loading what reads it."""
+"""Reads the effort limits of a robot description in another process, as reading needs large libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 class StatedLimits:
-    """A question to a process of its own; it takes a second.
+    """A process that reads the limits; it takes a second.
 
     Args:
         urdf: as parameter ``urdf`` of the controller.  joints: in the order of the answer, n.
@@ -37,10 +37,10 @@ class StatedLimits:
         )
 
     def answer(self) -> np.ndarray | None:
-        """Largest efforts (n,), infinite where none is stated; None: not yet.
+        """Effort limits (n,), N·m, infinite where none is stated; None: not yet read.
 
         Raises:
-            ConfigurationError: there are none, and why.
+            ConfigurationError: they cannot be read, and why.
         """
         if self._process.poll() is None:
             return None
@@ -58,7 +58,7 @@ class StatedLimits:
         return efforts
 
     def end(self) -> None:
-        """The answer is not waited for any more."""
+        """End the process."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.communicate()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TorqueMessage:
-    """The message of some joints, made once and filled again and again."""
+    """The message of some joints' torques, made once and refilled."""
 
     def __init__(self, joints: int) -> None:
         data = markers(joints, 0)
@@ -25,11 +25,11 @@ class TorqueMessage:
         self._torques = self._message.doubles(data)
 
     def fill(self, torques: np.ndarray) -> None:
-        """Take over torques (n,), N·m."""
+        """Write torques (n,), N·m, into the message."""
         self._torques[:] = torques
 
     def publish(self, publisher: Any) -> None:
-        """Send it with its present numbers."""
+        """Publish the message with its present numbers."""
         self._message.publish(publisher)
 
 
@@ -38,11 +38,11 @@ class _Forwarder(Forwarder):
         self._message = TorqueMessage(len(joints))
 
     def read(self, data: bytes) -> np.ndarray:
-        """The torques (1, k) of a message; whether k is right, the watchdog looks itself."""
+        """The torques (1, k) of a message; the watchdog checks k."""
         return read_numbers(data)[None]
 
     def forward(self, publisher: Any, efforts: np.ndarray) -> None:
-        """Torques are all that a command is."""
+        """Publish torques (1, n); a command has nothing else."""
         self.stop(publisher, efforts[0], efforts[0])
 
     def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:
@@ -51,13 +51,13 @@ class _Forwarder(Forwarder):
 
 
 class TorqueMessages(CommandMessages):
-    """See there."""
+    """See `CommandMessages`."""
 
     def writer(self, robot: RobotModel, command: Any) -> TorqueMessage:
         return TorqueMessage(robot.na)
 
     def reader(self, robot: RobotModel) -> Callable[[bytes], np.ndarray]:
-        """The torques of a message, of any number."""
+        """Reader of the torques of a message, of any number."""
         return read_numbers
 
     def forwarder(self, joints: Sequence[str]) -> Forwarder:

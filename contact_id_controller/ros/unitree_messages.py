@@ -41,7 +41,7 @@ def check_sum(message: Any) -> int:
 
 
 def crc_of(data: bytes) -> int:
-    """CRC-32/MPEG-2: most significant bit first, from all ones, not inverted."""
+    """CRC-32/MPEG-2: most significant bit first, initial value all ones, not inverted."""
     value = 0xFFFFFFFF
     for byte in data:
         value = (value << 8 & 0xFFFFFFFF) ^ _TABLE[value >> 24 ^ byte]
@@ -49,7 +49,7 @@ def crc_of(data: bytes) -> int:
 
 
 def _words(message: Any) -> tuple[int, ...]:
-    """A LowCmd without its check sum, as words."""
+    """A LowCmd without its check sum, as 32-bit words."""
     head = (*message.head, message.level_flag, message.frame_reserve)
     numbers: list[Any] = [*head, *message.sn, *message.version, message.bandwidth]
     for motor in message.motor_cmd:
@@ -65,7 +65,7 @@ def _plain(number: Any) -> Any:
 
 
 def _table() -> list[int]:
-    """What each byte does to the check sum."""
+    """CRC of each byte."""
     out = []
     for byte in range(256):
         value = byte << 24
@@ -80,7 +80,7 @@ _TABLE = _table()
 
 
 class UnitreeMessage:
-    """The message LowCmd, of class ``kind``, of n motors, made once and filled again and again."""
+    """The message LowCmd, of class ``kind``, of n motors, made once and refilled."""
 
     def __init__(self, kind: type[Any], joints: int) -> None:
         if joints > MOTORS:
@@ -93,22 +93,22 @@ class UnitreeMessage:
             motor.mode = ON
 
     def fill(self, command: LowLevelCommand) -> None:
-        """Take over the numbers of a command."""
+        """Write a command into the message, with its check sum."""
         for motor, numbers in zip(self._motors, command.values.T.tolist()):
             for field, number in zip(_FIELDS, numbers):
                 setattr(motor, field, number)
         self.message.crc = check_sum(self.message)
 
     def publish(self, publisher: Any) -> None:
-        """Send it with its present numbers."""
+        """Publish the message with its present numbers."""
         publisher.publish(self.message)
 
 
 def read_low_command(message: Any, joints: int) -> LowLevelCommand:
-    """The command of a LowCmd to n motors.
+    """The command to n motors in a LowCmd.
 
     Raises:
-        StateError: another check sum, motors that are off, or what must not be followed.
+        StateError: another check sum, motors that are off, or a command that `require_good` refuses.
     """
     if message.crc != check_sum(message):
         raise StateError(f"the check sum is {message.crc}, must be {check_sum(message)}")
@@ -123,7 +123,7 @@ def read_low_command(message: Any, joints: int) -> LowLevelCommand:
 
 
 class UnitreeMessages(CommandMessages):
-    """See there."""
+    """See `CommandMessages`."""
 
     def writer(self, robot: RobotModel, command: LowLevelCommand) -> UnitreeMessage:
         return UnitreeMessage(self.kind, robot.na)

@@ -1,7 +1,7 @@
-"""Which worker of a node is at work on this machine, for the workers of another keeper.
+"""A lock that marks which worker process of a node works on this machine, for workers of another keeper.
 
-A worker that outlives its keeper goes on. A process started in the keeper's place connects first, and
-then takes over from it. A lock marks the process at work: the kernel releases it with its holder.
+A worker that outlives its keeper continues. A process started in the keeper's place connects first, and then takes over
+from it. The kernel releases the lock when its holder ends.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _PARENT = 1
 """Field of /proc/PID/stat behind the name."""
 
 _CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""A folder may be shared: nothing in it may keep who looks waiting, or lead elsewhere."""
+"""The folder may be shared: no file in it may block the reader, or be a link."""
 
 _LOOK_S, _GONE_S = 0.001, 1.0
-"""Between two looks whether a process that was killed has let go; longest wait for that."""
+"""Time between two checks whether a killed process has released the lock; longest wait for that."""
 
 
 class WorkerLock:
-    """The place of one node's worker: a locked file, one line for people.
+    """The lock of a node's worker: a locked file with one line of text.
 
     Args:
-        folder: where the file is; made when it is needed.
-        name: of the node, full, namespace and all.
+        folder: of the file; made when it is needed.
+        name: full name of the node, with namespace.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -40,10 +40,10 @@ class WorkerLock:
         self._handle: int | None = None
 
     def claim(self, keeper: int) -> bool:
-        """Take the lock that marks this process as the worker at work; whether it holds the lock now.
+        """Take the lock for this process; return whether it holds the lock now.
 
         Args:
-            keeper: number of the process whose worker this is; written into the file.
+            keeper: process number of its keeper; written into the file.
         """
         if self._handle is not None:
             return True
@@ -68,7 +68,7 @@ class WorkerLock:
         return True
 
     def orphan(self) -> int | None:
-        """Number of the process at work if its keeper is gone; None: no process is at work, or one with a keeper."""
+        """Process number of the working process if its keeper is gone; None: there is none, or its keeper lives."""
         try:
             handle = os.open(self.path, os.O_RDONLY | _CAREFULLY)
         except OSError:
@@ -86,7 +86,7 @@ class WorkerLock:
         return None if fields is None or fields[_PARENT] == words[2] else int(words[0])
 
     def take_over(self) -> bool:
-        """End a worker that has lost its keeper, without a last word; whether none is left."""
+        """Kill a worker that has lost its keeper; return whether none is left."""
         pid = self.orphan()
         if pid is None:
             return True
@@ -104,13 +104,13 @@ class WorkerLock:
 
 
 def _is_own_file(handle: int) -> bool:
-    """Whether it is a file that this user made."""
+    """Whether it is a regular file of this user."""
     found = os.fstat(handle)
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
 
 
 def _held(handle: int) -> bool:
-    """Whether a process holds the lock of a file."""
+    """Whether a process holds the lock of the file."""
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

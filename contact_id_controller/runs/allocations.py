@@ -1,4 +1,4 @@
-"""Three ways to share one motion among torques and contact forces, and what each of them breaks.
+"""Three ways to allocate contact forces and torques for one motion, and which constraints each violates.
 
 All three realise the same planned motion of the same state; they differ in the contact forces f,
 of which the torques are an affine function u = offset + F f:
@@ -29,9 +29,9 @@ RANK = 1e-9  # singular values below this share of the largest count as zero
 
 
 class Allocation(NamedTuple):
-    """One allocation: what it asks for, and whether the motion is still the planned one (``kept``).
+    """Torques (na,), N·m, and forces (n, 3), N, of one allocation; kept: whether the motion is the planned one.
 
-    torques (na,) N·m; forces (n, 3) N, normal, tangent 1, tangent 2 of each contact, on the robot.
+    Forces: normal, tangent 1, tangent 2 of each contact, on the robot.
     """
 
     torques: np.ndarray
@@ -40,7 +40,7 @@ class Allocation(NamedTuple):
 
 
 class Breach(NamedTuple):
-    """What an allocation breaks: an exact friction cone, f_N >= 0, a torque limit."""
+    """Violated constraints: exact friction cone, f_N >= 0, torque limit."""
 
     cone: bool
     pull: bool
@@ -50,9 +50,9 @@ class Breach(NamedTuple):
 def breach(
     allocation: Allocation, friction: Any, limits: np.ndarray, tolerance: float = TOLERANCE
 ) -> Breach:
-    """Which laws are broken; friction (n,), limits (na,) N·m.
+    """Constraints that an allocation violates; friction (n,), limits (na,) N·m.
 
-    cone: |f_T| > mu max(f_N, 0). A force that pulls straight counts as pulling only.
+    cone: |f_T| > mu max(f_N, 0). A purely normal pull counts as pull only.
     """
     f = allocation.forces
     room = tolerance * max(np.linalg.norm(f, axis=1).max(initial=0.0), 1e-9)
@@ -67,10 +67,10 @@ def breach(
 def pseudo_inverse(
     offset: np.ndarray, F: np.ndarray, E: np.ndarray, e: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Torques and forces of least sum weights u^2, u = offset + F f, E f = e, by least squares alone.
+    """Torques u and forces f that minimise sum weights u², with u = offset + F f and E f = e; returns (u, f).
 
-    offset (na,), F (na, k), E (m, k), e (m,), weights (na,). E may have any rank: e is met as far as
-    it can be. Of forces with the same torques, the smallest. Returns (u, f).
+    offset (na,), F (na, k), E (m, k), e (m,), weights (na,). E may have any rank: E f = e is met in the least-squares
+    sense. Of forces with the same torques, the smallest are taken.
     """
     left, values, right = np.linalg.svd(E)
     rank = int((values > RANK * values.max(initial=0.0)).sum())
@@ -86,7 +86,7 @@ def pseudo_inverse(
 
 
 def _held(solution: Solution) -> np.ndarray:
-    """Contacts (n,) that touch and that the motion of a solution neither parts nor slides."""
+    """Contacts (n,) bool that touch and that a solution's motion neither separates nor slides."""
     problem = solution.problem
     motion = np.abs(solution.contact_velocity).max(axis=1, initial=0.0)
     scale = max(np.abs(problem.c).max(initial=0.0), np.abs(problem.speed).max(initial=0.0))
@@ -98,8 +98,8 @@ def allocate_reduced(
 ) -> tuple[Any, ...]:
     """All four allocations of a reduced problem: (name -> Allocation, friction (n,), solution of cones).
 
-    The planned motion is that of ``coulomb/qcqp`` without its disturbance: contacts that touch move at
-    the velocity that ``Problem`` asks for. previous: the solution of the period before, for its warm start.
+    The planned motion is that of ``coulomb/qcqp`` without its disturbance: touching contacts move at
+    the velocity that ``Problem`` prescribes. previous: the solution of the period before, for its warm start.
     """
     exact = solve(
         problem, "coulomb", "qcqp", warm_start=previous, torque_limits=limits, weights=weights
@@ -137,7 +137,7 @@ def allocate_push(
     limits: Any,
     previous: Any = None,
 ) -> tuple[Any, ...]:
-    """All four allocations of one contact that must push with at least ``push`` (N) and bear ``load`` (N).
+    """All four allocations of one contact that must push with at least ``push``, N, and bear ``load``, N.
 
     make_program(weights, lower, upper, friction): the ``QcqpProgram`` of motion and contact. load: force
     of the surface along tangent 1. Free: tangent 2, and the normal force above ``push``, which the

@@ -1,4 +1,4 @@
-"""The machine and the software a figure was measured with."""
+"""The computer and software versions of a measurement."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def describe_machine() -> dict[str, str | int]:
 
 
 def installed_versions() -> dict[str, str]:
-    """Versions of Python and of the packages that matter, as far as pip knows them."""
+    """Versions of Python and of the packages in `PACKAGES` that are installed."""
     versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:

@@ -10,20 +10,20 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]
 LENGTH = 12
 NOT_IN_RUNS = ("report", "commands", "view")
-"""Rooms that no run calls: with other words in a report its runs are the same."""
+"""Folders that no run uses: a changed report does not change the runs."""
 
 MEASURING = ("report/metrics.py",)
-"""What runs do call in these rooms."""
+"""Files in these folders that runs do use."""
 
 
 @lru_cache(maxsize=1)
 def code_fingerprint() -> str:
-    """Changes with every change of the package's sources and robots, those that only report apart."""
+    """Fingerprint of the package's sources and robots, except those that only report."""
     return fingerprint(package_sources())
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """Of files of the checkout, their names in it and their contents."""
+    """Hash of files of the checkout: names and contents."""
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(file.relative_to(PACKAGE.parent).as_posix().encode())

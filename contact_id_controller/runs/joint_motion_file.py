@@ -1,4 +1,4 @@
-"""A joint motion written down in a parameter file: what a robot does that does not walk."""
+"""A joint motion in a parameter file, for a robot that does not walk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("times_s", "positions")
 def joint_motion(values: Mapping[str, Any], joint_names: Sequence[str]) -> JointTrajectory:
     """The trajectory of a section ``joint_motion``: from rest through all points to rest.
 
-    Each joint turns only towards a point: between two points it never leaves their range.
+    Joints reverse only at points: between two points they stay within their range.
     Accelerations are continuous, and zero at the points.
 
     Args:
@@ -38,7 +38,7 @@ def joint_motion(values: Mapping[str, Any], joint_names: Sequence[str]) -> Joint
     try:
         times, positions = (np.array(values[name], dtype=float) for name in NAMES)
     except (TypeError, ValueError) as error:
-        raise ConfigurationError(f"section '{SECTION}' holds what is no number") from error
+        raise ConfigurationError(f"section '{SECTION}' has a value that is no number") from error
     if times.ndim != 1 or positions.shape != (times.size * len(joint_names),):
         raise ConfigurationError(
             f"'positions' of section '{SECTION}' has {positions.size} values, must have "
@@ -51,7 +51,7 @@ def joint_motion(values: Mapping[str, Any], joint_names: Sequence[str]) -> Joint
 
 
 def _velocities(times: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Harmonic mean of the slopes on both sides, (p, j); zero where a joint turns, and at the ends.
+    """Harmonic mean of the slopes on both sides, (p, j); zero where a joint reverses, and at the ends.
 
     At most twice the smaller slope: a quintic between zero accelerations is then monotonic.
     """

@@ -44,17 +44,17 @@ if TYPE_CHECKING:
 
 CONFIG = "package://contact_id_controller/config"
 TOUCHES = 0.02
-"""Share of the weight from which on the gait planner takes a foot as touching the ground."""
+"""Load, as a share of the weight, from which on the gait planner takes a foot as in contact."""
 AT_ORIGIN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 
 
 class Period(NamedTuple):
-    """One control period: the state it began with, what was decided, what happened, where it ended.
+    """One control period: its state, the controller's result, and the state at its end.
 
     forces: of the ground on the feet over the period, (n_feet, 3) N, world frame.
     plan: made at its start, or None.
     believed: the state that planner and controller received.
-    estimated_forces: (n_feet, 3) N, of the period; None where they received the truth.
+    estimated_forces: (n_feet, 3) N, of the period; None where they received the true ones.
     """
 
     before: RobotState
@@ -67,7 +67,7 @@ class Period(NamedTuple):
 
 
 def section(name: str, node: str, **changes: Any) -> dict[str, Any]:
-    """A node's parameters in a configuration file (its name in the package, or a path), changed."""
+    """A node's parameters in a configuration file (its name in the package, or a path), with changes."""
     return {**_file(name).section(node), **changes}
 
 
@@ -79,7 +79,7 @@ def _file(name: str) -> ParameterFile:
 def controller_settings(
     name: str, experimental: Mapping[str, Any] | None = None, **changes: Any
 ) -> ControllerSettings:
-    """The controller's settings of a robot, with changes, and with fields that are no parameters."""
+    """The controller's settings of a robot, with changes, and with fields that are not parameters."""
     mapping = section(name, "controller", **changes)
     return ControllerSettings.from_mapping(mapping, **(experimental or {}))
 
@@ -87,7 +87,7 @@ def controller_settings(
 def gait_planner(
     name: str, robot: RobotModel, surface: HeightField | None = None, **changes: Any
 ) -> GaitPlanner | WalkingPlanner:
-    """The gait planner of a robot, with changes of its settings; surface: of the ground it sees."""
+    """The gait planner of a robot, with changes of its settings; surface: its map of the ground."""
     settings = GaitPlannerSettings.from_mapping(section(name, "gait_planner", **changes))
     return velocity_planner(robot, settings, settings.terrain if surface is None else surface)
 
@@ -95,7 +95,7 @@ def gait_planner(
 def estimated_state(
     name: str, world: Any, noise: str, seed: int = 0, *, true_forces: bool = False, **changes: Any
 ) -> EstimatedState:
-    """An estimator of the state, for a controller that knows only the sensors.
+    """Make an estimator of the state, for a controller that gets sensor readings only.
 
     Args:
         name: of the robot's configuration, whose section ``dynamics_estimator`` is used, if there is one.
@@ -113,12 +113,12 @@ def estimated_state(
 
 
 def feet_of(settings: ControllerSettings) -> list[SphereFoot]:
-    """The contacts that the settings name: round feet, then corners of flat ones."""
+    """The contacts of the settings: round feet, then corners of soles."""
     return list(settings.feet)
 
 
 def mujoco_robot(settings: ControllerSettings, friction: float, **options: Any) -> MujocoRobot:
-    """The robot of a controller's settings in MuJoCo; ``options`` as ``MujocoRobot`` has them."""
+    """Make the robot of a controller's settings in MuJoCo; ``options``: of ``MujocoRobot``."""
     from contact_id_controller.simulation.mujoco_robot import MujocoRobot  # an extra
 
     options.setdefault("terrain", settings.terrain)
@@ -135,9 +135,9 @@ def mujoco_robot(settings: ControllerSettings, friction: float, **options: Any) 
 
 
 def follow(controller: Controller, plan: Plan, now_s: float) -> bool:
-    """Hand a gait planner's plan over; False where it is refused and the one before is followed.
+    """Follow a gait planner's plan; False if it is refused, and the one before is followed.
 
-    A robot that has fallen gets plans that begin anywhere.
+    The plan of a robot that has fallen may start far from its state.
     """
     try:
         controller.follow(plan, now_s)
@@ -155,22 +155,22 @@ class InProcessRun:
         world: a simulated robot (``MujocoRobot``, ``RigidRobot``), which is put on its ground in
             the posture of the configuration; on uneven ground with all feet down.
         planner: changes of the gait planner's settings.
-        feet: as for ``Controller``, where the ground is not level.
+        feet: as for ``Controller``, if the ground is not level.
         plan: called with controller and state before each step, instead of the gait planner.
-        start: (nq,) of the robot at first; None: the posture of the configuration, on the ground.
-        estimator: makes the state that planner and controller get from the sensors; None: they
+        start: (nq,) initial configuration; None: the posture of the configuration, on the ground.
+        estimator: estimates the state for planner and controller from the sensors; None: they
             get the true one.
-        surface: the ground as the gait planner sees it, where its setting ground is ``map``.
-        late: called with the time of each state, s, whether the computer is late at it: then nothing is
-            planned or solved. With command_interface effort the robot keeps its last torques, with
-            joint_trajectory its local feedback goes on along the last trajectory, with
-            linear_feedback around the last state that was solved.
+        surface: the gait planner's map of the ground, where its setting ground is ``map``.
+        late: called with the time of each state, s; returns whether the computer is late at it: then nothing is
+            planned or solved. With command_interface effort the last torques act, with joint_trajectory the
+            local feedback continues along the last trajectory, with linear_feedback around the last state
+            that was solved.
 
     Attributes:
-        ahead: torques that are solved ahead, None where the settings ask for none.
-        local: the robot's own feedback, with other command interfaces than effort.
+        ahead: torques solved ahead, None if the settings do not require them.
+        local: the feedback on the robot's side, with other command interfaces than effort.
         following: whether the robot does what is planned.
-        error: why the simulation broke down, None where it did not.
+        error: why the simulation diverged; None: it did not.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class InProcessRun:
                 np.flatnonzero(frames == foot) for foot in self.planner.settings.foot_frames
             ]
             self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
-        # At first what is to stand does, for the controller's estimate of contact too.
+        # Initially all planned contacts touch, for the controller's contact estimate, too.
         self._contact = self.controller.felt_contacts
         if self._contact is not None:
             self._contact[:] = True
@@ -224,7 +224,7 @@ class InProcessRun:
             self.local = side.of(self.robot, self.controller.effort_limits, gains)
 
     def advance(self) -> Period:
-        """One period.
+        """Simulate one period.
 
         Raises:
             SimulationError: the simulation diverged.
@@ -261,7 +261,7 @@ class InProcessRun:
         return Period(before, result, forces, self.state, plan, believed, estimated)
 
     def _make_plan(self, believed: RobotState) -> Plan | None:
-        """A new plan, where it is time for one, followed from now on."""
+        """Make and follow a new plan, if it is due."""
         if self._plan is not None:
             self._plan(self.controller, believed)
             return None
@@ -277,7 +277,7 @@ class InProcessRun:
         return plan
 
     def _step(self, believed: RobotState) -> StepResult:
-        """The controller's torques; through the robot's own feedback where it has one."""
+        """Step the controller; return its result, with the torques of the feedback on the robot's side, if any."""
         if self.ahead is None:
             return self.controller.step(believed)
         result = self.ahead.step(believed)
@@ -288,17 +288,17 @@ class InProcessRun:
         return result
 
     def given(self, believed: RobotState, result: StepResult) -> StepResult:
-        """What the robot is given after a step; experiments change it."""
+        """The result whose torques act on the robot; experiments override it."""
         return result
 
     def said(
         self, believed: RobotState, result: StepResult
     ) -> EffortTrajectory | StateFeedback | LowLevelCommand:
-        """The command for the robot's side after a step; experiments change it."""
+        """The command for the robot's side; experiments override it."""
         return self.ahead.command
 
     def _coast(self, believed: RobotState) -> StepResult:
-        """What the robot does without the controller."""
+        """Result of a period without the controller: the last torques, or those of the local feedback."""
         result = self._last._replace(
             reference=self.controller.reference_at(believed.time_s),
             solve_time_s=0.0,
@@ -316,15 +316,15 @@ class InProcessRun:
         ground_height_m: float = 0.0,
         ground: HeightField | HalfSpace | None = None,
     ) -> RunRecord:
-        """Go on for so long, or until the robot falls or the simulation breaks down.
+        """Run for ``duration_s``, or until the robot falls or the simulation diverges.
 
         Args:
             each: called with every period.
-            ground_height_m: mean height of the ground, above which the base's height counts.
-            ground: which is there, where it is not that of the settings.
+            ground_height_m: mean height of the ground, from which the base's height is measured.
+            ground: the true ground, if it is not that of the settings.
 
         Raises:
-            RecordError: not even the first period came to its end.
+            RecordError: not even the first period was completed.
         """
         settings = self.settings
         builder = RecordBuilder(
@@ -354,7 +354,7 @@ class InProcessRun:
 
 
 def row_of(period: Period, robot: RobotModel) -> dict[str, Any]:
-    """A period as the row of a record."""
+    """The row of a record for a period."""
     state, result, believed = period.before, period.result, period.believed
     return {
         "time_s": state.time_s,

@@ -1,4 +1,4 @@
-"""Runs in one process of a robot that is not as its controller believes, and how much of each error it bears."""
+"""Runs, in one process, of a robot that differs from its model, and how large an error it tolerates."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from contact_id_controller.simulation.perturbations import TABLE, Changes, pertu
 from contact_id_controller.state import RobotState
 
 SECONDS = 4.0
-"""Of a walk that has no end; a plan or a joint motion is followed to its end."""
+"""Duration of a walk, which has no end; a plan or a joint motion is followed to its end."""
 SETTLE_S = 0.5
-"""How long a robot stands before and after these."""
+"""Time for which a robot stands before and after a plan."""
 TOUCH_S = 4.0
-"""How long an arm has after its motion: it comes down on a surface slowly, and a centimetre farther than planned."""
+"""Time for an arm after its motion: it comes down on a surface slowly, and a centimetre farther than planned."""
 
 HALVINGS = 5
-"""Of a bisection: the answer is within 3 % of the range."""
+"""Number of bisections: the result is within 3 % of the range."""
 
 BEFORE_FALL_S = 0.3
 LOADED, SLIDES = 0.02, 0.98
-"""Share of the weight from which on a foot carries, and of friction from which on it slides."""
+"""Share of the weight from which on a foot is loaded, and of the friction limit from which on it slides."""
 
 NOMINAL = ""
 """Name of the run without an error."""
@@ -60,9 +60,9 @@ class Case(NamedTuple):
     Attributes:
         config: parameter file of the robot.
         name, size: of the perturbation; ``NOMINAL``: none.
-        seed: of what is drawn, and of the sensors' noise.
-        seconds: of simulated time; None: ``SECONDS``, or to the end of what is planned.
-        sensors: preset by which the state is estimated; empty: planner and controller have the true one.
+        seed: of random perturbations and of the sensors' noise.
+        seconds: of simulated time; None: ``SECONDS``, or to the end of the plan.
+        sensors: preset from which the state is estimated; empty: planner and controller get the true one.
         changes: of the controller's parameters, NAME=VALUE each.
     """
 
@@ -76,15 +76,16 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a case.
+    """Outcome of a case.
 
     Attributes:
         failed_s: when it fell, or an arm stopped following its plan, s; None: neither.
-        why: of an error, or of an arm.
+        why: message of an error, or why the arm did not follow.
         joint_error_rad: mean distance of a joint from its plan.  speed_m_s: of the base, mean.
-        limits: shares, over the whole run or the last .3 s before a fall: ``friction`` of loaded feet slide,
-            ``torque`` of periods have a joint at its limit, ``contact lost`` of feet that the controller takes to stand
-            carry nothing, ``contact unseen`` of loaded feet are taken to be in the air.
+        limits: shares, over the whole run or the last .3 s before a fall: ``friction``: of loaded feet, those that
+            slide;
+            ``torque``: of periods, those with a joint at its limit; ``contact lost``: of feet that the controller
+            takes to stand, those without load; ``contact unseen``: of loaded feet, those taken to be in the air.
     """
 
     case: Case
@@ -96,14 +97,14 @@ class Outcome(NamedTuple):
 
     @property
     def limit(self) -> str:
-        """What limits most, in words; empty where nothing does in more than 2 % of the time."""
+        """The largest of ``limits``, as text; empty where all are below 2 %."""
         worst = max(self.limits, key=self.limits.__getitem__, default="")
         share = self.limits.get(worst, 0.0)
         return f"{worst} {100.0 * share:.0f} %" if share > LOADED else ""
 
 
 class Borne(NamedTuple):
-    """How much of an error is borne: the largest size without a failure, and the smallest with one (None: none)."""
+    """Tolerated size of an error: the largest without a failure, and the smallest with one (None: none)."""
 
     case: Case
     borne: float
@@ -112,7 +113,7 @@ class Borne(NamedTuple):
 
 
 def config_of(robot: str) -> Path:
-    """The parameter file of a robot of this package, also of one that moves by plans.
+    """The parameter file of a robot of this package, of all kinds.
 
     Raises:
         ConfigurationError: no robot of that name.
@@ -123,7 +124,7 @@ def config_of(robot: str) -> Path:
 
 
 def chosen(only: Sequence[str]) -> list[tuple[str, float]]:
-    """Names and sizes of the table's rows, of all or of these: ``NAME`` or ``NAME=SIZE,SIZE``.
+    """Names and sizes of the table's rows: all, or those of ``only``, ``NAME`` or ``NAME=SIZE,SIZE`` each.
 
     Raises:
         ConfigurationError: a name that does not exist, or a size that is no number.
@@ -141,12 +142,12 @@ def chosen(only: Sequence[str]) -> list[tuple[str, float]]:
 
 
 def seeds_of(name: str, seeds: int) -> range:
-    """The seeds of a row's runs: one where nothing is drawn."""
+    """The seeds of a row's runs: a single one if nothing is random."""
     return range(seeds if TABLE[name].drawn else 1)
 
 
 def run(case: Case) -> Outcome:
-    """Do one run."""
+    """Run one case."""
     try:
         return _run(case)
     except SimulationError as error:
@@ -154,13 +155,13 @@ def run(case: Case) -> Outcome:
 
 
 def run_all(cases: Sequence[Case], jobs: int) -> Iterator[Outcome]:
-    """Do runs in parallel processes; outcomes in any order."""
+    """Run cases in parallel processes; outcomes in any order."""
     for case, outcome in in_processes(run, cases, jobs):
         yield Outcome(case, 0.0, str(outcome)) if isinstance(outcome, Exception) else outcome
 
 
 def bisect(case: Case) -> Borne:
-    """How much of a case's error is borne, between nothing and the case's size."""
+    """Find the tolerated size of a case's error by bisection, between none and the case's size."""
     row = perturbation(case.name)
     good, bad = row.none, case.size
     outcome = run(case)
@@ -177,7 +178,7 @@ def bisect(case: Case) -> Borne:
 
 
 def bisect_all(cases: Sequence[Case], jobs: int) -> Iterator[Borne]:
-    """Bisect in parallel processes; in any order."""
+    """Bisect cases in parallel processes; results in any order."""
     for case, borne in in_processes(bisect, cases, jobs):
         if isinstance(borne, Exception):
             borne = Borne(case, math.nan, None, Outcome(case, 0.0, str(borne)))
@@ -185,7 +186,7 @@ def bisect_all(cases: Sequence[Case], jobs: int) -> Iterator[Borne]:
 
 
 def _run(case: Case) -> Outcome:
-    """A run as ``run``; raises SimulationError where an estimate does not begin."""
+    """Run a case; raises SimulationError where the estimate does not begin."""
     by_file, row = controller_settings(case.config), TABLE.get(case.name)
     robot = by_file.robot()
     changes = Changes(case.seed, joint_limits(robot, by_file).effort)
@@ -243,7 +244,7 @@ def _once(plan: Plan) -> Any:
 
 
 class _Motion(NamedTuple):
-    """What a robot does: from where, along which plan (None: the gait planner's), how long, over which ground."""
+    """Motion of a robot: initial configuration, plan (None: the gait planner's), duration, ground."""
 
     start: np.ndarray | None
     plan: Plan | None
@@ -253,7 +254,7 @@ class _Motion(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _motion(config: str) -> _Motion:
-    """What the robot of a parameter file does: its joint motion, a plan over its footsteps, or as a gait planner says."""
+    """The motion of a parameter file: its joint motion, a plan over its footsteps, or walking by the gait planner."""
     file = ParameterFile(config)
     if MOTION in file:
         robot = controller_settings(config).robot()
@@ -279,7 +280,7 @@ def _motion(config: str) -> _Motion:
 def _outcome(
     case: Case, record: RunRecord, walk: InProcessRun, normal: np.ndarray, friction: Any
 ) -> Outcome:
-    """What a record says of a case; normal (3,) and friction: of the ground that is there."""
+    """Evaluate the record of a case; normal (3,) and friction: of the true ground."""
     failed, why = record.fell_time_s, walk.error or ""
     if failed is None and not walk.settings.floating_base and record.not_following:
         failed, why = float(record.time_s[-1]), record.not_following
@@ -304,9 +305,9 @@ def _outcome(
 def _of_feet(
     forces: np.ndarray, stands: np.ndarray, normal: np.ndarray, friction: Any, weight: float
 ) -> dict[str, float]:
-    """Shares of loaded feet that slide or are taken to be in the air, of standing ones without load.
+    """Shares of loaded feet that slide or are taken to be in the air, and of standing feet without load.
 
-    forces: (t, f, 3) N.  stands: (t, f) as the controller believes.
+    forces: (t, f, 3) N, world frame.  stands: (t, f) bool, by the controller.  normal (3,); weight, N.
     """
     pressure = forces @ normal
     along = np.linalg.norm(forces - pressure[..., None] * normal, axis=2)

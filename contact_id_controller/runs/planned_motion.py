@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 GROUND = "ground.yaml"
 SETTLE_S = 1.0
-"""How long the robot stands after the plan's end."""
+"""Time for which the robot stands after the plan's end."""
 
 
 class Execution(NamedTuple):
@@ -31,9 +31,9 @@ class Execution(NamedTuple):
 
     Attributes:
         record: of every period.
-        com_errors: (periods, 3) m, the CoM's way from where the plan has it.
-        force_errors: (periods,) part of the weight by which predicted normal forces of the feet are
-            off, summed over the feet.
+        com_errors: (periods, 3) m, measured minus planned CoM.
+        force_errors: (periods,) error of the feet's predicted normal forces, summed over the feet, as a share of
+            the weight.
     """
 
     record: RunRecord
@@ -64,7 +64,7 @@ def write_ground(plan: MotionPlan, folder: Path) -> dict[str, str]:
 
 
 def write_stones(plan: ContactPlan, folder: Path) -> dict[str, str]:
-    """Write the stones below the footholds into ``folder``; parameters of who stands on them."""
+    """Write the stones below the footholds into ``folder``; return the parameters for nodes that use them."""
     stones = stones_below(plan)
     if not stones:
         return {}
@@ -83,14 +83,14 @@ def follow_motion(
     pushes: Sequence[Push] = (),
     push_body: str = "",
 ) -> Execution:
-    """Follow a plan in MuJoCo, from its first configuration on.
+    """Follow a plan in MuJoCo, starting from its first configuration.
 
     Args:
         config: of the robot.
-        plan: which begins after 0 s, so that the robot stands at first.
+        plan: starts after 0 s, so that the robot stands at first.
         settings: of the controller, with the ground.
         friction: coefficient of the ground.
-        delay_periods: by which torques act late.
+        delay_periods: delay of the torques.
         pushes: on the link ``push_body``; empty: the base.
     """
     from contact_id_controller.simulation.disturbed_robot import DisturbedRobot  # an extra

@@ -1,4 +1,4 @@
-"""The runs of ``contact_id power``: in each period all allocations of the same state and plan.
+"""The runs of ``contact_id power``: in each period all force allocations for the same state and plan.
 
 An arm pushes on a table while its joints sway and a load pulls along the table; a quadruped stands on
 level ground and on a slope, swaying, and walks, simulated in MuJoCo.
@@ -44,7 +44,7 @@ class Run(NamedTuple):
     """One run, arrays over its T periods and the four allocations in the order of ``ALLOCATIONS``.
 
     power (T, 4) W; broken (T, 4, 3) bool: cone, pull, torque; strict (T, 4) bool: nothing broken, without
-    tolerance; kept (T, 4) bool: the planned motion; peak (T, 4) N·m: largest torque of a joint.
+    tolerance; kept (T, 4) bool: the planned motion is realised; peak (T, 4) N·m: largest torque of a joint.
     """
 
     name: str
@@ -96,7 +96,7 @@ def configuration(name: str) -> Path:
 def arm_push(path: Path, name: str, duration_s: float, limit_nm: float | None = None) -> Run:
     """A fixed-base arm whose hand sticks to a table, pushing with at least push_n along -z.
 
-    The contact point does not move, the joints sway within what that leaves (``track``), and a
+    The contact point does not move, the joints sway as far as that allows (``track``), and a
     load of load_n sin(2 pi t / T) acts along tangent 1. The state follows the plan exactly.
     limit_nm: of all torques, None: the URDF's.
     """
@@ -206,7 +206,7 @@ def _weights(settings: Any, robot: RobotModel) -> np.ndarray:
 
 
 def _set_up(path: Any, changes: Any, slope_deg: float) -> tuple[Any, ...]:
-    """Controller, simulated robot, planner and first state, gravity turned for all of them."""
+    """Controller, simulated robot, planner and first state, with gravity turned for all of them."""
     settings = load_settings(path)
     settings = type(settings).from_mapping(ParameterFile(path).section("controller") | changes)
     robot = RobotModel.from_urdf(settings.urdf, settings.floating_base, list(settings.joints))
@@ -230,7 +230,7 @@ def _set_up(path: Any, changes: Any, slope_deg: float) -> tuple[Any, ...]:
 
 
 def _sway(q: np.ndarray, duration_s: float, amplitude: Any) -> BaseTrajectory:
-    """The base moves on an ellipse over its feet and back, beginning at rest."""
+    """Base motion on an ellipse over the feet and back, starting at rest."""
     times = np.arange(0.0, duration_s + 2 * KNOT_S, KNOT_S)
     rate = 2.0 * np.pi / SWAY_PERIOD_S
     ways = np.column_stack([np.sin(rate * times) ** 2, 0.5 * (1 - np.cos(rate * times)), 0 * times])

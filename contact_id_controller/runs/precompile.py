@@ -1,4 +1,4 @@
-"""Compiles what the nodes of a parameter file need, so that none of them does when a robot waits."""
+"""Compiles the kernels of the nodes of a parameter file, so that none compiles while a robot waits."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from contact_id_controller.settings.parameter_file import ParameterFile
 
 
 def compile_for(file: Path, tell: Callable[[str], object]) -> int:
-    """Compile for every node that a file describes; how many kernels were not in the cache.
+    """Compile for every node that a file describes; return the number of kernels that were not in the cache.
 
-    tell: takes lines on the way.
+    tell: called with lines on the way.
 
     Raises:
-        ContactIdError: the file, or what a node makes of it, is refused.
+        ContactIdError: a node refuses the file.
     """
     sections = ParameterFile(file).sections()
     wanted = [name for name in sections if name in _NODES]
@@ -45,7 +45,7 @@ def compile_for(file: Path, tell: Callable[[str], object]) -> int:
 
 
 def _controller(values: Mapping[str, Any]) -> None:
-    """Compile a controller's kernels by warming one up, with ROS's conversions where ROS is installed."""
+    """Compile a controller's kernels by warming one up, with ROS's conversions if ROS is installed."""
     settings = ControllerSettings.from_mapping(values)
     controller = Controller(settings.robot(), settings)
     if importlib.util.find_spec("rclpy") is None:
@@ -73,7 +73,7 @@ def _dynamics_estimator(values: Mapping[str, Any]) -> None:
 
 
 def _silent(line: str) -> None:
-    """A log that drops its lines: the loop only warms up."""
+    """A log that drops its lines."""
 
 
 _NODES: dict[str, Callable[[Mapping[str, Any]], None]] = {

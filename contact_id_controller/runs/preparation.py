@@ -1,4 +1,4 @@
-"""What is done before runs begin: extras that are missing, and signals that end them in order."""
+"""Checks before runs begin: missing extras, and signals that end runs in order."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contact_id_controller.exceptions import MissingExtraError
 
 
 def check_extras(modules: Sequence[tuple[str, str]], who: str) -> None:
-    """Refuse to start without the modules that are needed.
+    """Refuse to start without the required modules.
 
     Args:
-        modules: each with the extra of the installation that brings it.
-        who: subject and verb of the complaint, such as "a run needs".
+        modules: each with the extra of the installation that has it.
+        who: subject and verb of the message, such as "a run needs".
 
     Raises:
         MissingExtraError: names the extras to install.
@@ -31,7 +31,7 @@ def check_extras(modules: Sequence[tuple[str, str]], who: str) -> None:
 def end_on_signals() -> None:
     """Let SIGTERM end the processes of a run in order, as Ctrl-C does.
 
-    Also where the parent had signals ignored, as for a job in the background.
+    Also if the parent had signals ignored, as for a background job.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""The nodes of a run as separate processes that never outlive it."""
+"""The nodes of a run as separate processes that end with it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ HIGHEST_DOMAIN = 101
 """On Linux the ports of higher ROS domains overlap with those that the system hands out."""
 
 PARTICIPANTS = 16
-"""Whose ports are looked at: a run has fewer."""
+"""Number of participants whose ports are checked: a run has fewer."""
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file that no other user reads: the link of a page may stand in it."""
+    """Open a file that other users cannot read: it may hold the secret link of a page."""
     return os.open(path, flags, 0o600)
 
 
 class NodeProcess:
-    """One process with its output in a log file, or where else it is to go."""
+    """A process with its output in a log file, or in another file descriptor."""
 
     def __init__(
         self,
@@ -49,9 +49,8 @@ class NodeProcess:
     ):
         self._log = log
         if not append:
-            log.unlink(missing_ok=True)  # an old one may be everybody's
-        # In a session of its own, Ctrl-C reaches this process only, which then ends the nodes
-        # in order.
+            log.unlink(missing_ok=True)  # an old one may be readable by all
+        # In sessions of their own: Ctrl-C reaches only this process, which then ends the nodes in order.
         with open(log, "ab" if append else "wb", opener=_private) as output:
             self._process = subprocess.Popen(
                 command,
@@ -74,11 +73,11 @@ class NodeProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Code the process ended with (negative: the signal); None while it runs."""
+        """Exit code (negative: the signal); None while it runs."""
         return self._process.poll()
 
     def send(self, number: int) -> None:
-        """Send a signal; one that stops or kills acts at once."""
+        """Send a signal."""
         self._process.send_signal(number)
 
     def output(self) -> str:
@@ -91,19 +90,19 @@ class NodeProcess:
         return "\n".join(lines[-LAST_LINES:]) or "(no output)"
 
     def interrupt(self) -> None:
-        """Ask it to end, as Ctrl-C does."""
+        """Send SIGINT, as Ctrl-C does."""
         if self.running:
             self._process.send_signal(signal.SIGINT)
 
     def end(self) -> None:
-        """Make sure that it has ended: ask, then insist, then kill; what one that was killed left, too."""
+        """End the process: SIGINT, then SIGTERM, then SIGKILL, also to what a killed one leaves."""
         self._end()
         if self.exit_code == -signal.SIGKILL:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
     def _end(self) -> None:
-        """End the process: SIGINT, then SIGTERM, then SIGKILL, each with its patience, s."""
+        """End the process: SIGINT, then SIGTERM, then SIGKILL, each with its timeout."""
         for number, patience_s in (
             (signal.SIGINT, INTERRUPT_S),
             (signal.SIGTERM, TERMINATE_S),
@@ -118,7 +117,7 @@ class NodeProcess:
                 continue
 
     def wait(self, patience_s: float) -> bool:
-        """Wait for its end; False when it still runs after ``patience_s``."""
+        """Wait for its end; False if it still runs after ``patience_s``."""
         try:
             self._process.wait(patience_s)
         except subprocess.TimeoutExpired:
@@ -127,12 +126,12 @@ class NodeProcess:
 
 
 class NodeGroup:
-    """The nodes of one run; leaving the ``with`` block ends whatever still runs.
+    """The nodes of one run; leaving the ``with`` block ends all that still run.
 
     Args:
         commands: name of the node -> its command line.
         logs: folder for their output, ``<name>.log``.
-        variables: of the environment, on top of those of this process.
+        variables: of the environment, in addition to this process' own.
     """
 
     def __init__(
@@ -166,12 +165,12 @@ class NodeGroup:
         return self._nodes[name]
 
     def start(self, name: str, command: Sequence[str]) -> None:
-        """Start one more node, which ends with the others."""
+        """Start another node, which ends with the others."""
         self._commands[name] = command
         self._nodes[name] = NodeProcess(command, self._logs / f"{name}.log", self._environment)
 
     def restart(self, name: str, output: int | None = None) -> None:
-        """Start a node again that has ended; its output goes on in the same file.
+        """Restart a node that has ended; its output is appended to the same file.
 
         output: a file descriptor for it instead.
         """
@@ -194,7 +193,7 @@ class NodeGroup:
             raise RunError(f"node {name!r} {_how(code)}; its last lines:\n{node.last_lines()}")
 
     def end(self) -> None:
-        """Ask all nodes to end, then see to each."""
+        """Interrupt all nodes, then end each."""
         for node in self._nodes.values():
             node.interrupt()
         for node in self._nodes.values():
@@ -204,14 +203,14 @@ class NodeGroup:
 def node_command(name: str, parameters: Path, options: Sequence[str] = ()) -> list[str]:
     """Command line of a node of this package with a ROS parameter file.
 
-    options: words before the ROS arguments, see ``ros.scheduling``.
+    options: arguments before the ROS arguments, see ``ros.scheduling``.
     """
     module = "-m", f"contact_id_controller.ros.{name}"
     return [sys.executable, *module, *options, *_ros_arguments(parameters)]
 
 
 def script_command(script: Path, parameters: Path) -> list[str]:
-    """Command line of a node of the user's own, a Python script, with the same file."""
+    """Command line of the user's own node, a Python script, with a ROS parameter file."""
     return [sys.executable, str(script.resolve()), *_ros_arguments(parameters)]
 
 
@@ -220,9 +219,9 @@ def _ros_arguments(parameters: Path) -> tuple[str, ...]:
 
 
 def ros_environment(domain: int, logs: Path) -> dict[str, str]:
-    """Environment of a run that is isolated from any other ROS system.
+    """Environment of a run that is isolated from other ROS systems.
 
-    Its state folder is its own: an emergency stop of an earlier run in the same folder is gone.
+    It has its own state folder, from which emergency stops of earlier runs are removed.
     """
     state = logs.resolve() / "state"  # a relative one would be ignored
     for stop in state.glob(f"*/*{SUFFIX}"):
@@ -233,7 +232,7 @@ def ros_environment(domain: int, logs: Path) -> dict[str, str]:
         "ROS_LOG_DIR": str(logs / "ros"),
         "XDG_STATE_HOME": str(state),
     }
-    # So that no observer in another process waits for a lock that a killed one holds.
+    # Without shared memory, in which a killed process may leave a lock that others wait for.
     confined = {**os.environ, **environment}
     loopback.confine(confined)
     loopback.send_again_soon(confined)
@@ -241,14 +240,14 @@ def ros_environment(domain: int, logs: Path) -> dict[str, str]:
 
 
 _reserved: collections.deque[socket.socket] = collections.deque(maxlen=8)
-"""Names of the domains that this process was given last: by then participants are in those before."""
+"""Reservations of the domains taken last; earlier ones have participants by now."""
 
 
 def free_domain() -> int:
-    """An unused ROS domain of this machine, which no other run gets meanwhile.
+    """Reserve an unused ROS domain of this machine.
 
     Raises:
-        RunError: none is left.
+        RunError: none is free.
     """
     candidates = np.random.default_rng(time.time_ns()).permutation(HIGHEST_DOMAIN) + 1
     for domain in candidates.tolist():
@@ -258,10 +257,9 @@ def free_domain() -> int:
 
 
 def _is_taken(domain: int) -> bool:
-    """Whether a participant is in a domain.
+    """Whether a domain has a participant.
 
-    Each of domain d listens on UDP port 7410 + 250 d + 2 k, k its number there; who looks for others by
-    multicast, on 7400 + 250 d, too.
+    In domain d participant k has UDP port 7410 + 250 d + 2 k; discovery by multicast uses 7400 + 250 d, too.
     """
     first = 7400 + 250 * domain
     return any(map(_listens, (first, *range(first + 10, first + 10 + 2 * PARTICIPANTS, 2))))
@@ -278,12 +276,12 @@ def _listens(port: int) -> bool:
 
 
 def _reserve(domain: int) -> bool:
-    """Keep a domain for this process, whose participants come later; whether it was free."""
+    """Reserve a domain for this process, whose participants start later; return whether it was free."""
     if sys.platform != "linux":
         return True
     place = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        # No file: the kernel forgets the name with the process.
+        # An abstract name: the kernel removes it with the process.
         place.bind(f"\0contact_id.domain.{domain}")
     except OSError:
         place.close()
@@ -302,7 +300,7 @@ def _how(code: int) -> str:
 
 
 def _begin_child() -> None:
-    """In the child: hear SIGHUP, also under nohup; on Linux, be killed when the parent dies, even by SIGKILL."""
+    """In the child: default SIGHUP, also under nohup; on Linux, die with the parent, even if that is killed."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if sys.platform == "linux":
         pr_set_pdeathsig = 1

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, where rich is there to draw it; elsewhere a line now and then."""
+"""A progress bar on a terminal, if rich is installed; otherwise lines at intervals."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 
 REFRESH_S = 0.1
 QUIET_STEP, QUIET_S = 0.25, 8.0
-"""Where output is not a terminal, a line is written after this part of the whole, and after this time."""
+"""If output is not a terminal, a line is written after this part of the total, or after this time."""
 
 
 class ProgressBar:
-    """Shows how far a run is, in simulated time, or how many runs are done.
+    """Shows the progress of a run, in simulated time, or the number of runs done.
 
     Args:
         title: in front of the bar.
         total_s: simulated time of the whole run, or number of runs.
         unit: ``s``, or what is counted.
-        stream: where to; standard error by default.
+        stream: output; standard error by default.
     """
 
     def __init__(self, title: str, total_s: float, stream: Any = None, unit: str = "s") -> None:
@@ -36,7 +36,7 @@ class ProgressBar:
         self._written_at = time.monotonic()
 
     def say(self, state: str) -> None:
-        """Show a state that has no time yet, such as compiling."""
+        """Show a state without time, such as compiling."""
         if self._bar is not None:
             self._draw(0.0 if self._begun is None else None, state)
         elif state != self._state:
@@ -44,7 +44,7 @@ class ProgressBar:
         self._state = state
 
     def tell(self, line: str) -> None:
-        """Write a line that stays."""
+        """Write a permanent line."""
         if self._bar is not None:
             self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
         else:
@@ -52,7 +52,7 @@ class ProgressBar:
             self._stream.flush()
 
     def show(self, now_s: float) -> None:
-        """Show the simulated time."""
+        """Show the simulated time, s."""
         wall = time.monotonic()
         if self._begun is None and now_s > 0.0:
             self._begun = (wall, now_s)
@@ -94,7 +94,7 @@ class ProgressBar:
 
 @contextlib.contextmanager
 def telling(text: str, stream: Any = None) -> Iterator[None]:
-    """While inside, tell every ``QUIET_S`` that something goes on that does not say how far it is."""
+    """While inside, print ``text`` and the time passed every ``QUIET_S``: for work without known progress."""
     stream = sys.stderr if stream is None else stream
     over, begun_s = threading.Event(), time.monotonic()
 
@@ -113,7 +113,7 @@ def telling(text: str, stream: Any = None) -> Iterator[None]:
 
 
 def _rich_bar(stream: Any, title: str, total: float) -> Any:
-    """Title, bar and a text that is cut at the edge of the terminal; drawn on demand."""
+    """A bar with title and text, cut at the edge of the terminal; drawn on demand."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.table import Column

@@ -1,7 +1,7 @@
-"""The record of a run: what the controller commanded and predicted, beside what really happened.
+"""The record of a run: commands and predictions of the controller, with the simulator's true values.
 
-One schema for all runs: over ROS (merged from what two nodes wrote), in one process, of a walk or an
-arm. Figures are computed from it by ``report.metrics``; ``save`` and ``load`` keep it in one file.
+One schema for all runs: over ROS (merged from two nodes' records), in one process, of a walk or an arm. Figures are
+computed from it by ``report.metrics``; ``save`` and ``load`` keep it in one file.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from contact_id_controller.geometry import feet_of_contacts
 
 
 class Column(NamedTuple):
-    """One array of a record, a row for each period: shape of a row, unit, and what it is.
+    """An array of a record, with a row for each period: shape of a row, unit and meaning.
 
     In ``shape`` q, v, j and f stand for the sizes of configuration and velocity, joints and feet.
-    Units of joints are those of a revolute one; a prismatic one has m, m/s and N. ``digits``: binary ones
-    after the point that a report's file keeps, far more than can be measured; None: all.
+    Units of joints are those of a revolute one; a prismatic one has m, m/s and N. ``digits``: number of binary places
+    that a report's file keeps, far more than can be measured; None: all.
     """
 
     shape: tuple[str | int, ...]
@@ -33,7 +33,7 @@ class Column(NamedTuple):
     digits: int | None = None
 
     def rounded(self, values: np.ndarray) -> np.ndarray:
-        """The values with so many digits: files are as small as what is in them."""
+        """The values rounded to ``digits``, so that files compress well."""
         if self.digits is None:
             return values
         return np.ldexp(np.rint(np.ldexp(values, self.digits)), -self.digits)
@@ -94,7 +94,7 @@ ESTIMATED = {
     ),
     "foot": Column(("f",), "", "number of the foot that each contact is part of", int),
 }
-"""The columns of a run that knew its state from sensors only; in a file with ``estimated_`` before."""
+"""Columns of a run on a state estimated from sensors; in a file with the prefix ``estimated_``."""
 
 FACTS = (
     "period_s",
@@ -109,9 +109,9 @@ FACTS = (
     "not_following",
 )
 FOLLOWED = FACTS[-2:]
-"""Facts that records of version 0.2 lack."""
+"""Facts missing in records of version 0.2."""
 REASONS, COUNTS = "refused_reasons", "refused_counts"
-"""How ``refused_inputs`` stands in a file."""
+"""Arrays of a file that hold ``refused_inputs``."""
 
 CONTROLLER_FIELDS = (
     "time_s",
@@ -145,7 +145,7 @@ ROBOT_FIELDS = (
     "foot_names",
     "late_periods",
 )
-"""What the nodes write, each about its own side."""
+"""Arrays in the records of the controller and of the simulated robot."""
 
 
 class Estimated(NamedTuple):
@@ -166,14 +166,14 @@ class RunRecord:
     Attributes:
         period_s: control period, s.
         joint_names: in the order of the command.  foot_names: in the order of the forces.
-        fell_time_s: when the robot had fallen, s; None: it stayed on its feet.
-        deadline_misses: periods that the controller counted as missed.
-        unanswered_states: states of the simulated robot that the controller made no step for.
-        simulation_late_periods: by which the simulation fell behind the wall clock.
+        fell_time_s: when the robot fell, s; None: it did not.
+        deadline_misses: number of periods that the controller counted as missed.
+        unanswered_states: number of simulated states for which the controller made no step.
+        simulation_late_periods: periods by which the simulation fell behind the wall clock.
         refused_inputs: reason -> number of messages that the controller refused.
-        not_following_s: for how long the robot was elsewhere than planned, by the controller's own
+        not_following_s: time for which the robot was not where planned, by the controller's own
             judgement (``control.following``).  not_following: the first reason; empty: it followed.
-        estimated: what planner and controller received instead of the truth; None: the truth.
+        estimated: what planner and controller received instead of the true state; None: the true state.
     """
 
     period_s: float
@@ -214,21 +214,21 @@ class RunRecord:
 
     @property
     def fell(self) -> bool:
-        """The robot did not stay on its feet."""
+        """Whether the robot fell."""
         return self.fell_time_s is not None
 
     @property
     def knows_ground_forces(self) -> bool:
-        """Whether it was recorded what the ground really exerted; else those rows are not numbers."""
+        """Whether the ground's true forces were recorded; else they are NaN."""
         return bool(np.isfinite(self.simulated_forces).all())
 
     @property
     def floating_base(self) -> bool:
-        """Whether a base moves freely: it has six freedoms more than the joints."""
+        """Whether the base floats: there are six velocities more than joints."""
         return self.v.shape[1] >= len(self.joint_names) + 6
 
     def part(self, rows: slice) -> RunRecord:
-        """The record of some of the periods."""
+        """The record of these rows (periods)."""
         estimated = self.estimated
         cut = None if estimated is None else Estimated(*(values[rows] for values in estimated))
         return dataclasses.replace(
@@ -236,7 +236,7 @@ class RunRecord:
         )
 
     def rounded(self) -> RunRecord:
-        """The record with the digits that `Column` keeps: its file is a third of the size."""
+        """The record rounded to the digits of each `Column`: its file is a third of the size."""
         estimated = self.estimated
         cut = None
         if estimated is not None:
@@ -253,7 +253,7 @@ class RunRecord:
         Raises:
             RecordError: the file cannot be written.
         """
-        # Time series one after the other, each like itself: a tenth smaller, and in half of the time.
+        # Column by column, whose values are similar: a tenth smaller, and in half of the time.
         rows = {name: np.asfortranarray(getattr(self, name)) for name in COLUMNS}
         content = {name: getattr(self, name) for name in FACTS}
         refused = content.pop("refused_inputs")
@@ -266,10 +266,10 @@ class RunRecord:
 
     @classmethod
     def load(cls, path: Path) -> RunRecord:
-        """Read what ``save`` wrote.
+        """Read a file written by ``save``.
 
         Raises:
-            RecordError: there is no record at this place, or it lacks something.
+            RecordError: there is no record, or it lacks an array.
         """
         facts = [name for name in FACTS if name != "refused_inputs"]
         content = _load(path, (*COLUMNS, *facts, REASONS, COUNTS), "run")
@@ -309,16 +309,16 @@ class RecordBuilder:
         return len(self._rows["time_s"])
 
     def add(self, **row: Any) -> None:
-        """Add a period: a value, which is copied, for each of ``COLUMNS``."""
+        """Add a period: a value for each of ``COLUMNS``, copied."""
         for name, values in self._rows.items():
             values.append(row[name] if COLUMNS[name].dtype is str else np.array(row[name]))
 
     def add_estimate(self, estimated: Estimated) -> None:
-        """Add what was estimated of the period just added."""
+        """Add the estimates of the period just added."""
         self._estimated.append(Estimated(*(np.array(values) for values in estimated)))
 
     def record(self, **facts: Any) -> RunRecord:
-        """What has been collected; ``facts`` as for ``RunRecord``.
+        """The record of all periods added; ``facts`` as for ``RunRecord``.
 
         Raises:
             RecordError: not even one period.
@@ -339,13 +339,13 @@ def merge_records(
     period_s: float,
     estimator_record: Path | None = None,
 ) -> RunRecord:
-    """One record from those of controller and simulated robot.
+    """Merge the records of controller and simulated robot.
 
-    Rows are paired by stamp, in whole periods; those that only one side has (a state that the
-    controller never saw, a command after the end) are left out, and of the states that the robot
-    repeats while it is held at the start, the last one counts. The record of the simulated robot
-    gives for each state the torque and the contact forces of the period that *begins* there, which
-    is the period that the controller's prediction for this state is about.
+    Rows are paired by stamp, in whole periods; rows that only one side has (a state that the
+    controller never received, a command after the end) are dropped, and of the states that the robot
+    repeats while it is held at the start, the last one is kept. The record of the simulated robot
+    has for each state the torque and the contact forces of the period that *begins* there, which
+    is the period of the controller's prediction for this state.
 
     Raises:
         RecordError: a record is missing, lacks a field, or the two have no state in common.
@@ -402,9 +402,9 @@ def merge_records(
 def _estimated(
     path: Path, time_s: np.ndarray, contacts: Sequence[str], period_s: float
 ) -> tuple[Estimated, np.ndarray]:
-    """An estimator's record in the periods that begin at ``time_s``, and which of them it has.
+    """An estimator's record in the periods that begin at ``time_s``; and the indices of those that it has.
 
-    Its forces at a stamp are those of the period that ended there, on whole feet.
+    Its forces at a stamp are those of the period that ended there, on whole feet; they are split evenly over contacts.
     """
     content = _load(path, ("time_s", "q", "v", "forces", "foot_names"), "dynamics estimator")
     foot = feet_of_contacts(contacts, _names(content["foot_names"]))
@@ -423,7 +423,7 @@ def _estimated(
 
 
 def _load(path: Path, fields: tuple[str, ...], source: str) -> dict[str, np.ndarray]:
-    """The arrays of a record's file; RecordError where it is broken or lacks a field."""
+    """The arrays of a record's file; RecordError where it is damaged or lacks a field."""
     try:
         with np.load(path, allow_pickle=False) as record:
             content = {name: record[name] for name in record.files}
@@ -462,18 +462,18 @@ def _followed(content: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 def _periods(time_s: np.ndarray, period_s: float) -> np.ndarray:
-    """Stamps as whole numbers of periods, which can be compared exactly."""
+    """Stamps as integer numbers of periods, for exact comparison."""
     return np.rint(time_s / period_s).astype(np.int64)
 
 
 def _last_of_each(periods: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct values, sorted, and the last place of each."""
+    """Distinct values, sorted, and the last index of each."""
     values, places = np.unique(periods[::-1], return_index=True)
     return values, len(periods) - 1 - places
 
 
 def _columns(wanted: tuple[str, ...], present: np.ndarray, kind: str) -> list[int]:
-    """Columns of the wanted names among the present ones; RecordError names one that lacks."""
+    """Indices of the wanted names among the present ones; RecordError for a missing one."""
     names = [str(name) for name in present]
     missing = [name for name in wanted if name not in names]
     if missing:

@@ -1,4 +1,4 @@
-"""Plays one run: its nodes as processes, from their start to their records."""
+"""Runs one simulation over ROS: its nodes as processes, from their start to their records."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from contact_id_controller.runs.setup import (
 from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
 
 APPEAR_S, CONFIGURE_S = 60.0, 600.0
-"""Patience; configuring compiles the kernels the first time."""
+"""Timeouts for nodes to appear and to be configured; configuring compiles the kernels the first time."""
 
 MOTION_S = 30.0
-"""Patience until the controller listens to a joint motion."""
+"""Timeout for the controller to subscribe to a joint motion."""
 
 STALL_S = 60.0
-"""A run whose clock stands still for this long (wall time) has failed."""
+"""Wall time without progress of the simulated clock after which a run has failed."""
 
 RECORD_S = 30.0
 LOOK_S = 1.0
-"""Between looks into the nodes' logs for what they compile."""
+"""Time between checks of the nodes' logs for compiling."""
 
 PARAMETERS, LOGS = "parameters.yaml", "log"
 READY = "ready"
-"""The line of output with which a side process reports that the run may begin."""
+"""The line that a side process prints when the run may begin."""
 
 LINK = "page: "
-"""Begins the line in which a side process prints the secret link of its page."""
+"""Beginning of the line in which a side process prints the secret link of its page."""
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder of a run; records that a run before left there are gone afterwards.
+    """Make the folder of a run, and remove the records of an earlier run.
 
     Raises:
         RecordError: the folder, or a file in it, cannot be written.
@@ -66,7 +66,7 @@ def run_nodes(
     side_processes: Mapping[str, Sequence[str]] | None = None,
     domain: int | None = None,
 ) -> float:
-    """Run to the end; the records are in ``folder`` then. Returns the wall time of the walk, s.
+    """Run to the end, with the records in ``folder``; return the wall time of the motion, s.
 
     Args:
         side_processes: name -> command line of further processes in the ROS domain of the run; each
@@ -138,7 +138,7 @@ def run_nodes(
 
 
 class _Watch:
-    """Checks the nodes while something is waited for, and shows what they compile."""
+    """Checks the nodes during a wait, and shows what they compile."""
 
     def __init__(self, nodes: NodeGroup, names: Sequence[str], bar: ProgressBar) -> None:
         self._nodes, self._names, self._bar = nodes, names, bar
@@ -146,7 +146,7 @@ class _Watch:
         self._look_s = 0.0
 
     def __call__(self) -> None:
-        """Raise where a node has ended; show a node's newest line about compiling."""
+        """Raise if a node has ended; show a node's newest line about compiling."""
         self._nodes.check()
         if time.monotonic() < self._look_s:
             return
@@ -165,7 +165,7 @@ def _refused(nodes: NodeGroup, what: str) -> RunError:
 
 
 def _follow(supervisor: Supervisor, nodes: NodeGroup, bar: ProgressBar) -> None:
-    """Show the time until the simulated robot has ended."""
+    """Show the progress until the simulated robot has ended."""
     moved_at, last_s = time.monotonic(), supervisor.time_s
     robot = nodes["simulated_robot"]
     while robot.running:

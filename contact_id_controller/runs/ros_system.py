@@ -1,4 +1,4 @@
-"""A node of this process beside the processes of a run, in the ROS system that these make."""
+"""A node of this process in the ROS system of a run's processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RosSystem:
     Args:
         name: of the node.
         environment: variables that choose the ROS system, `ROS_DOMAIN_ID` among them; set in this
-            process, too, and put back by `close`.
+            process, too, and restored by `close`.
     """
 
     def __init__(self, name: str, environment: Mapping[str, str]) -> None:
@@ -31,13 +31,13 @@ class RosSystem:
         self.node = rclpy.create_node(name, context=self.context)
 
     def executor(self) -> SingleThreadedExecutor:
-        """A new one that serves the node; whoever made it shuts it down before `close`."""
+        """Make an executor that serves the node; shut it down before `close`."""
         executor = SingleThreadedExecutor(context=self.context)
         executor.add_node(self.node)
         return executor
 
     def close(self) -> None:
-        """Take the node out of the system."""
+        """Destroy the node, and restore the environment."""
         self.node.destroy_node()
         self.context.try_shutdown()
         for variable, value in self._before.items():

@@ -1,4 +1,4 @@
-"""Which walks a demonstration consists of: one, one for each value of a parameter, or three."""
+"""The walks of a demonstration: one, one for each value of a parameter, or three."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def plan_runs(
     sweep: str | None = None,
     **given: Any,
 ) -> list[tuple[Path, dict[str, Any]]]:
-    """Folder and choices, keywords of ``make_setup``, of each requested run.
+    """Folder and keywords of ``make_setup`` for each requested run.
 
     Args:
         output: folder of one run, or of those of several.
         robot: name of a configuration, or ``config``: its file; neither: the showcase.
         sweep: ``NAME=V1,V2,...``, one run for each value.
-        given: further choices; None: not chosen.
+        given: further keywords; None: not given.
 
     Raises:
         ConfigurationError: choices that do not fit each other.
@@ -50,7 +50,7 @@ def plan_runs(
 
 
 def _sweep(text: str, choice: dict[str, Any], output: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """``NAME=V1,V2`` as a run for each value, with a folder of its own; ConfigurationError at another form."""
+    """A run for each value of ``NAME=V1,V2``, with a folder of its own; ConfigurationError at another form."""
     name, _, values = (part.strip() for part in text.partition("="))
     changes = [f"{name}={value.strip()}" for value in values.split(",") if value.strip()]
     if not changes:

@@ -1,4 +1,4 @@
-"""What one run consists of: a configuration file, with what the command line changes in it."""
+"""The setup of a run: a configuration file, with the changes of the command line."""
 
 from __future__ import annotations
 
@@ -46,39 +46,39 @@ MOVERS = {
     WHOLE_BODY: "for one that steps over footholds",
     MOTION: "for any other",
 }
-"""Sections that tell what moves the robot; a run has one of them."""
+"""Section -> for which robots: what moves the robot; a run has one of them."""
 SECTIONS = (*NEEDED, *MOVERS)
-"""Of a parameter file."""
+"""Sections of a parameter file that a run reads."""
 
 STATES = ("oracle", "estimated")
-"""Where controller and planner have the state of the base from: the simulator, or the estimator."""
+"""Source of the base's state for controller and planner: the simulator, or the estimator."""
 ESTIMATE_PATIENCE_S = 5.0
-"""In lockstep a state waits for its estimate for so long, wall time."""
+"""Longest wall time that a state in lockstep waits for its estimate."""
 SENSORS = "good"
-"""The sensors of a run on an estimate, where none are named."""
+"""Default preset of the sensors of a run on estimates."""
 
 MODES = ("lockstep", "real_time")
 CONTROLLER_RECORD, ROBOT_RECORD = "controller.npz", "simulated_robot.npz"
 ESTIMATOR_RECORD = "dynamics_estimator.npz"
 NODE_RECORDS = (CONTROLLER_RECORD, ROBOT_RECORD, ESTIMATOR_RECORD)
 RECORD = "record.npz"
-"""What those of the nodes are merged into; then they are gone."""
+"""The merged record, which replaces those of the nodes."""
 WAIT_FOR_PLAN_S = 0.1
 
 
 @dataclass(frozen=True)
 class RunSetup:
-    """One run, ready to be started.
+    """The setup of one run.
 
     Attributes:
         robot: name of the configuration.  config: its file.
         duration_s: simulated time.  mode: ``lockstep`` or ``real_time``.
-        parameters: of each node, section -> name -> value, as the nodes get them.
-        settings: those of the controller, checked.
-        changes: the options ``--set`` that were given.
+        parameters: section -> name -> value, as passed to the nodes.
+        settings: the controller's, checked.
+        changes: options ``--set``.
         state: one of ``STATES``.
-        scheduling: how the process of each node of the package is run.
-        planner: script of a node of the user's own that plans; None: a section moves the robot.
+        scheduling: node of the package -> priority and processors.
+        planner: script of the user's own planning node; None: a section moves the robot.
     """
 
     robot: str
@@ -99,7 +99,7 @@ class RunSetup:
 
     @property
     def friction_coefficient(self) -> float:
-        """Of the ground and in the controller's model, if they agree; else that of the ground."""
+        """Coefficient of the ground; if the file has none, that of the controller's model."""
         return float(
             self.parameters["simulated_robot"].get(
                 "friction_coefficient", self.settings.friction_coefficient[0]
@@ -108,7 +108,7 @@ class RunSetup:
 
     @property
     def title(self) -> str:
-        """Name of the run for people."""
+        """Title of the run: robot, friction, sensors, changes."""
         knows = [f"estimated from {self.sensors} sensors"] if self.state == "estimated" else []
         return ", ".join([self.robot, f"mu {self.friction_coefficient:g}", *knows, *self.changes])
 
@@ -131,7 +131,7 @@ class RunSetup:
 
     @property
     def motion(self) -> JointTrajectory | None:
-        """The joints' motion where there is no planner; None: there is one."""
+        """The joint motion of a run without planner; None: it has one."""
         if MOTION not in self.parameters:
             return None
         settings = self.settings
@@ -139,7 +139,7 @@ class RunSetup:
         return joint_motion(self.parameters[MOTION], robot.joint_names)
 
     def command(self, output: Path) -> str:
-        """The command line that does this run again."""
+        """The command line that repeats this run."""
         own = robots().get(self.robot) != self.config
         chosen = ("--config", str(self.config)) if own else ("--robot", self.robot)
         words = [
@@ -180,7 +180,7 @@ class RunSetup:
 
 
 def read_setup(parameters: Path) -> RunSetup:
-    """The run that left its parameters in a file, without its duration.
+    """The setup of a run from the parameter file that it wrote; its duration is not known (0).
 
     Raises:
         ConfigurationError: unreadable file, or values the controller refuses.
@@ -216,21 +216,21 @@ def make_setup(
     driven: bool = False,
     switchable: bool = False,
 ) -> RunSetup:
-    """Put together one run.
+    """Make the setup of a run.
 
     Args:
-        folder: where the nodes write their records.
-        robot: name of a robot that walks (`robots`); only a name where ``config`` is given.
+        folder: for the nodes' records.
+        robot: name of a robot that walks (`robots`); only a name where ``config``, a parameter file, is given.
+        duration_s: simulated time.  mode: one of `MODES`.
         friction, solver: as in the table of contact models; None: as in the file.
         mu: friction coefficient of the ground and in the controller; None: as in the file.
-        state: ``estimated``: controller and planner know IMU, encoders and efforts only.
+        state: ``estimated``: controller and planner get IMU, encoders and efforts only.
         sensors: preset of the simulated sensors; None: as in the file, ``SENSORS`` for an estimate.
         ground: file of uneven ground for all nodes; None: as in the file.
-        planner: script of a node of the user's own, named as the script, that plans in place of the file's planner or
-            motion; the section of that name has its parameters, if there is one.
+        planner: script of the user's own planning node, in place of the file's; its section has the script's name.
+        changes: ``[NODE.]NAME=VALUE`` each.  rt_priority, cpus: see `ros.scheduling`.
         driven: it follows `cmd_vel` instead of way-points.
-        switchable: other contact models may be chosen while it runs, the file's ``live_models``; by default only its
-            own is compiled, in half the time, where the file names none.
+        switchable: contact models of ``live_models`` may be chosen while it runs; by default only its own is compiled.
 
     Raises:
         ConfigurationError: unknown robot, unreadable file, or values the controller refuses.
@@ -248,7 +248,7 @@ def make_setup(
         _lay(ground, parameters)
     _prepare(parameters, folder, mode, float(duration_s), state)
     if planner is not None and mode == "lockstep":
-        # Its first plan is waited for, and perhaps its only one.
+        # The simulation waits for its first plan, which may be its only one.
         parameters["simulated_robot"].setdefault("wait_for_plan_s", float(duration_s))
     if driven:
         if PLANNER not in parameters:
@@ -274,7 +274,7 @@ def make_setup(
         _scheduling(parameters, rt_priority, cpus, planner),
         planner,
     )
-    _ = setup.motion  # refused now, not when the nodes are up
+    _ = setup.motion  # raises now, before the nodes start
     return setup
 
 
@@ -285,7 +285,7 @@ def _choose(
     mu: float | None,
     sensors: str | None,
 ) -> None:
-    """Put what was chosen in the place of the file's values."""
+    """Write the given choices into the parameters, in place."""
     controller, simulated = (parameters[name] for name in NEEDED)
     if friction is not None:
         controller["friction"] = friction
@@ -300,7 +300,7 @@ def _choose(
 
 
 def _prepare(parameters: dict, folder: Path, mode: str, duration_s: float, state: str) -> None:
-    """What every run sets: its time, its records, and what a simulated robot needs otherwise than a real one."""
+    """Write what every run sets: time, records, and what differs for a simulated robot."""
     controller, simulated = (parameters[name] for name in NEEDED)
     simulated["duration_s"] = duration_s
     simulated.setdefault("publish_robot", state != "estimated")  # a link has one place on /tf
@@ -310,7 +310,7 @@ def _prepare(parameters: dict, folder: Path, mode: str, duration_s: float, state
     # The simulated robot already stands on its feet: a ramp would let it sink.
     controller.setdefault("start_ramp_s", 0.0)
     controller["use_sim_time"] = True
-    controller["state_folder"] = ""  # that of the run: an emergency stop of it is not the robot's
+    controller["state_folder"] = ""  # the run's own: its emergency stop must not stop the robot
     if PLANNER in parameters:
         parameters[PLANNER]["use_sim_time"] = True
         controller.setdefault("planner_required", True)
@@ -319,7 +319,7 @@ def _prepare(parameters: dict, folder: Path, mode: str, duration_s: float, state
 
 
 def _agreed(parameters: dict, switchable: bool) -> ControllerSettings:
-    """The controller's settings, checked; what other nodes take from them and from each other is filled in."""
+    """Check the controller's settings, and fill in parameters that nodes take from each other."""
     controller, simulated = (parameters[name] for name in NEEDED)
     if simulated.get("mounted_sensors") and ESTIMATOR in parameters:
         parameters[ESTIMATOR].setdefault("mounted_sensors", list(simulated["mounted_sensors"]))
@@ -338,7 +338,7 @@ def _agreed(parameters: dict, switchable: bool) -> ControllerSettings:
 def _scheduling(
     parameters: dict[str, Any], rt_priority: str | int, cpus: Sequence[str], planner: Path | None
 ) -> dict[str, Scheduling]:
-    """How the process of each node of the package is run."""
+    """Priority and processors of the process of each node of the package."""
     others = (MOTION, *([planner.stem] if planner else ()))
     nodes = [name for name in parameters if name not in others]
     kept: dict[str, tuple[int, ...]] = {}
@@ -348,8 +348,8 @@ def _scheduling(
             raise ConfigurationError(f"--cpus {text!r} names no node, must be {choices(nodes)}")
         kept.update(dict.fromkeys([name] if equals else nodes, cores(numbers)))
     number = priority(str(rt_priority))
-    # A plan takes longer than a period and may wait: its maker gives way to the loop. The simulated robot gives
-    # way to both: on a machine that is too slow it is time that passes slower then, not commands that come too late.
+    # A plan takes longer than a period and may wait: the planner has a lower priority than the loop. The simulated
+    # robot has the lowest: on a slow machine the simulation slows down then, and commands are not late.
     least = min(number, 1)
     below = dict.fromkeys(MOVERS, max(number - 1, least))
     below["simulated_robot"] = max(number - 2, least)
@@ -357,7 +357,7 @@ def _scheduling(
 
 
 def _give_local_feedback(simulated: dict[str, Any], settings: ControllerSettings) -> None:
-    """Let the simulated robot take what the controller commands, with gains that fit."""
+    """Give the simulated robot the controller's command interface, and gains that fit it."""
     simulated["command_interface"] = settings.command_interface
     if settings.interface.has_joint_gains:
         robot = settings.robot()
@@ -368,7 +368,7 @@ def _give_local_feedback(simulated: dict[str, Any], settings: ControllerSettings
 
 
 def _lay(ground: Path, parameters: dict[str, Any]) -> None:
-    """Put the robot on uneven ground, which its planner sees; refused where it is none."""
+    """Put uneven ground under the robot and into its planner's map."""
     read_ground(ground)
     for name in (*NEEDED, PLANNER):
         if name in parameters:
@@ -378,7 +378,7 @@ def _lay(ground: Path, parameters: dict[str, Any]) -> None:
 
 
 def _estimate(parameters: dict[str, Any], file: ParameterFile, mode: str, folder: Path) -> None:
-    """Put the estimator between the simulated sensors and whoever needs the state."""
+    """Put the estimator between the simulated sensors and the nodes that need the state."""
     controller, simulated = (parameters[name] for name in NEEDED)
     if not controller.get("floating_base", True):
         raise ConfigurationError("state 'estimated' is for a robot with a floating base")
@@ -412,7 +412,7 @@ def _read(config: Path, planner: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def _read_for_own(file: ParameterFile, planner: Path) -> dict[str, dict[str, Any]]:
-    """The sections of a run that a planner of the user's own moves; ConfigurationError unless it can be started."""
+    """The sections of a run with the user's own planner; ConfigurationError if that cannot be started."""
     name = planner.stem
     if not planner.is_file():
         raise ConfigurationError(f"--planner {str(planner)!r} is no file")
@@ -441,7 +441,7 @@ def _plan_at_once(parameters: dict[str, Any], config: Path, folder: Path, mode: 
     simulated = parameters["simulated_robot"]
     if not (settings.goal or settings.footsteps):
         return
-    # It brings the planner with it, which no other run needs.
+    # Imported here: it loads the planner, which no other run needs.
     from contact_id_controller.planning.kinodynamic.footstep_file import footsteps_file, task_of
     from contact_id_controller.runs.planned_motion import write_stones
 
@@ -451,16 +451,16 @@ def _plan_at_once(parameters: dict[str, Any], config: Path, folder: Path, mode: 
     on_stones = write_stones(task.contact_plan, folder)
     for name in NEEDED if on_stones else ():
         parameters[name].setdefault("ground_file", on_stones["ground_file"])
-    # Footsteps are relative to where the feet stand around the origin; so is the base.
+    # Footsteps are relative to the feet of a robot at the origin; so is the base.
     x, y, _, *turn = task.start[:7].tolist()
     simulated.setdefault("initial_base", [x, y, 2.0 * math.atan2(turn[2], turn[3])])
     if mode == "lockstep" and planner["execute_at_once"]:
-        # Its only plan is waited for.
+        # The simulation waits for its only plan.
         simulated.setdefault("wait_for_plan_s", simulated["duration_s"])
 
 
 def _refuse_bad_values(parameters: dict[str, dict[str, Any]]) -> None:
-    """Return where every node would take its parameters one by one; it refuses when it is up."""
+    """Raise ConfigurationError for parameters that a node would refuse at its start."""
     for node, values in parameters.items():
         rows = {spec.name: spec for spec in TABLES.get(node, ())}
         for name, value in values.items() if rows else ():
@@ -475,7 +475,7 @@ def _refuse_bad_values(parameters: dict[str, dict[str, Any]]) -> None:
 
 
 def _apply(change: str, parameters: dict[str, dict[str, Any]]) -> None:
-    """Apply one ``[section.]name=value``; the value is YAML."""
+    """Apply a change ``[section.]name=value``; the value is YAML."""
     name, equals, text = change.partition("=")
     section, dot, rest = name.strip().partition(".")
     if not dot:

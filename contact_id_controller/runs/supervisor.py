@@ -1,4 +1,4 @@
-"""Follows a run over ROS: drives the lifecycle of the controller and listens to the clock."""
+"""Supervises a run over ROS: drives the controller's lifecycle and reads the clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RETRY_S = 0.2
 
 
 class Supervisor:
-    """A small node beside the three of the run.
+    """A small node beside those of the run.
 
     Args:
         environment: variables that choose the ROS system of the run; set in this process, too, until
@@ -52,13 +52,13 @@ class Supervisor:
         self._system.close()
 
     def spin(self, duration_s: float) -> None:
-        """Handle messages for this long."""
+        """Handle messages for ``duration_s``."""
         end = time.monotonic() + duration_s
         while (left := end - time.monotonic()) > 0.0:
             self._executor.spin_once(timeout_sec=left)
 
     def wait_for_controller(self, check: Callable[[], None], patience_s: float) -> None:
-        """Wait until the controller can be driven; ``check`` is called often and may raise."""
+        """Wait until the controller's lifecycle service is ready; ``check`` is called often and may raise."""
         self.wait_for(
             self._change_state.service_is_ready,
             check,
@@ -67,7 +67,7 @@ class Supervisor:
         )
 
     def change_state(self, transition: int, check: Callable[[], None], patience_s: float) -> bool:
-        """Ask for a transition of the lifecycle; whether it succeeded."""
+        """Request a lifecycle transition; return whether it succeeded."""
         request = ChangeState.Request(transition=Transition(id=transition))
         answer = self._change_state.call_async(request)
         self.wait_for(
@@ -79,7 +79,7 @@ class Supervisor:
         return bool(answer.result().success)
 
     def activate(self, check: Callable[[], None], patience_s: float) -> bool:
-        """Activate as soon as the controller knows the robot's state; whether it succeeded."""
+        """Activate as soon as the controller has the robot's state; return whether it succeeded."""
         end = time.monotonic() + patience_s
         while not self.change_state(ACTIVATE, check, patience_s):
             if time.monotonic() > end:
@@ -90,7 +90,7 @@ class Supervisor:
     def send_motion(
         self, motion: JointTrajectory, check: Callable[[], None], patience_s: float
     ) -> None:
-        """Hand the controller a joint motion that begins when it arrives."""
+        """Send the controller a joint motion that starts when it arrives."""
         plans = self._node.create_publisher(JointTrajectoryMessage, "joint_trajectory", 1)
         self.wait_for(
             lambda: plans.get_subscription_count() > 0,
@@ -103,10 +103,10 @@ class Supervisor:
     def wait_for(
         self, done: Callable[[], bool], check: Callable[[], None], patience_s: float, complaint: str
     ) -> None:
-        """Wait until something is done; ``check`` is called often and may raise, as the end of patience.
+        """Wait for ``done()``, at most ``patience_s``; ``check`` is called often and may raise.
 
         Raises:
-            RunError: begins with the complaint.
+            RunError: after ``patience_s``; the message begins with ``complaint``.
         """
         end = time.monotonic() + patience_s
         while not done():

@@ -1,4 +1,4 @@
-"""Processes and cluster workers for many runs at once; whose sources differ is refused."""
+"""Processes and cluster workers for many runs at once; workers with other sources are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 CONNECT_S, CLOSE_S = 30.0, 5.0
 
 AHEAD = 2
-"""Items that are taken for each process before it asks for them; all that is kept in memory."""
+"""Number of items queued per process, which are all that is kept in memory."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -40,12 +40,12 @@ def by_executor(
     most: int,
     begun: list[Item],
 ) -> Generator[tuple[Item, Result | Exception], None, None]:
-    """Each item with ``function(item)``, in any order; what it raises is the result.
+    """Yield each item with ``function(item)``, or the exception that it raised, in any order.
 
     Args:
         executor: calls the function.
-        most: items that are under way at once; no others are taken.
-        begun: filled with those under way; they are left there when a process dies.
+        most: largest number of items queued at once.
+        begun: filled with the queued items; they remain there if a process dies.
 
     Raises:
         BrokenProcessPool: a process died.
@@ -78,7 +78,7 @@ def by_executor(
 def in_processes(
     function: Callable[[Item], Result], items: Iterable[Item], jobs: int
 ) -> Generator[tuple[Item, Result | Exception], None, None]:
-    """The same in processes of this machine. One that dies takes no other item's result along."""
+    """As `by_executor`, in processes of this machine; one that dies costs only its own item's result."""
     waiting = iter(items)
     while True:
         begun: list[Item] = []
@@ -88,7 +88,7 @@ def in_processes(
             return
         except BrokenProcessPool:
             pass
-        # It is not known whose process it was: one item after the other shows it.
+        # It is not known which item's process died: run them one by one.
         while begun:
             item = begun[0]
             try:
@@ -101,7 +101,7 @@ def in_processes(
 
 @contextlib.contextmanager
 def processes(count: int) -> Iterator[Executor]:
-    """Processes with one thread each; none outlives an exception, such as that of Ctrl-C."""
+    """Processes with one thread each; they end with an exception, such as that of Ctrl-C."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))  # inherited, and read when numpy is loaded
     executor = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _prepare_worker)
@@ -118,13 +118,13 @@ def processes(count: int) -> Iterator[Executor]:
 
 
 def _prepare_worker() -> None:
-    """Let a worker end with its parent, by no other signal of the terminal, and at once when it is done."""
+    """Let a worker end with its parent, ignore the terminal's signals, and exit fast."""
     # The parent ends its workers in order; Ctrl-C in a terminal reaches everyone.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # Killed with -9 it cannot end its workers, which would wait for ever.
+    # A parent killed by SIGKILL cannot end its workers, which would wait without end.
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # Its results are out by then; to take numba and pinocchio apart would take half a second.
+    # Its results are sent by then; unloading numba and pinocchio would take half a second.
     util.Finalize(None, _leave, exitpriority=-1)
 
 
@@ -145,9 +145,9 @@ def _end_with_parent() -> None:
 def cluster_executor(
     address: str, fingerprint: Callable[[], str] = code_fingerprint
 ) -> Iterator[tuple[Executor, int]]:
-    """The workers of a Dask scheduler behind the interface of ``concurrent.futures``, and their threads.
+    """The workers of a Dask scheduler as a ``concurrent.futures`` executor, and the number of their threads.
 
-    A task whose worker dies is done by another one.
+    A task whose worker dies is repeated by another one.
 
     Args:
         address: of the scheduler.
@@ -175,7 +175,7 @@ def cluster_executor(
         }
         if others:
             raise RunError(f"workers {', '.join(others)} have another version of this package")
-        # Two equal descriptions are never submitted; a function is not pure where time is measured.
+        # Not pure: functions measure time, and equal items must not share a result.
         with client.get_executor(pure=False, retries=0) as executor:
             yield executor, sum(client.nthreads().values())
     finally:

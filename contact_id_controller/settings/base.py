@@ -1,4 +1,4 @@
-"""What the settings of every node share: made from a mapping, every value checked."""
+"""Base class of all nodes' settings: made from a mapping, every value checked."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Settings:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], **experimental: Any) -> Self:
-        """Check every value of a mapping from parameter name to value and build the settings.
+        """Build the settings from a mapping of parameter names to values, each checked.
 
-        Parameters that every ROS node has are passed over.
+        Parameters that every ROS node has are ignored.
 
         Args:
             mapping: name -> value.
@@ -54,7 +54,7 @@ class Settings:
         return frozenset(field.name for field in fields) - {spec.name for spec in table_of(cls)}
 
     def changed(self, values: Mapping[str, Any]) -> Self:
-        """The same settings with other values; those that are the same already are not checked again.
+        """The settings with other values; unchanged ones are not checked again.
 
         Raises:
             ConfigurationError: as ``from_mapping``.
@@ -87,12 +87,12 @@ class Settings:
         return np.full(count, values[0]) if values.size == 1 else values
 
     def require(self, name: str, what: str) -> None:
-        """Raise ConfigurationError when a parameter that has no default was not given."""
+        """Raise ConfigurationError if a required parameter is empty; what: which it must name."""
         if not getattr(self, name):
             raise ConfigurationError(f"parameter '{name}' is empty, must name {what}")
 
     def refuse_repeated(self, *names: str) -> None:
-        """Raise ConfigurationError when one of these lists names something more than once."""
+        """Raise ConfigurationError if one of these lists has an entry more than once."""
         for name in names:
             values = getattr(self, name)
             twice = sorted({value for value in values if values.count(value) > 1})
@@ -108,7 +108,7 @@ def belongs_to_ros(name: str) -> bool:
 
 
 def unknown_parameter(name: str, known: Iterable[str]) -> str:
-    """Why a parameter that is in no table is refused: removed, misspelt or unknown."""
+    """Message about a parameter that is in no table: removed, misspelt or unknown."""
     if name in REMOVED:
         return f"parameter '{name}' {REMOVED[name]}"
     known = list(known)

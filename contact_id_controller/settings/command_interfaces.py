@@ -1,8 +1,8 @@
-"""Command interfaces: what a command is, what a stop sends, what is checked. A new one is one row.
+"""Command interfaces: what a command holds, what a stop sends, what is checked. A new one is one row.
 
-Whoever needs to know what an interface can do reads its row, never its name. What acts by a row (the steps
-of the controller, the feedback on the robot's side, the messages) is loaded when it is first needed, so
-that settings need neither Pinocchio nor ROS.
+Code that depends on an interface reads its row, never its name. Code that a row names (the steps of the controller, the
+feedback on the robot's side, the messages) is imported when it is first needed, so that settings require neither
+Pinocchio nor ROS.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from contact_id_controller.exceptions import ConfigurationError, choices
 class Required(NamedTuple):
     """A parameter with one right value, and why.
 
-    default: its value where it is left out.  since: the first distribution that knows it; empty: all do.
-    live: the controller of ros2_control takes another value while it runs: what is wrong is set right.
+    default: its value if it is not set.  since: the first distribution that has it; empty: all.
+    live: whether it can be set while the controller of ros2_control runs: then a wrong value is corrected.
     """
 
     parameter: str
@@ -29,22 +29,21 @@ class Required(NamedTuple):
 
 
 COMMAND, MODEL, ANY = "command", "model", "any"
-"""Orders of joints: of our commands, of Pinocchio's model of the robot description, or whatever by name."""
+"""Orders of joints: of our commands, of Pinocchio's model of the robot description, or any, as they are named."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Host:
-    """The controllers of ros2_control that take the commands, and what their section must hold.
+    """The controllers of ros2_control that take the commands, and what their section must contain.
 
     Attributes:
         types: names of their classes.
-        topic: of the commands, below the name of the controller; ``beside``: in the namespace that it and
-            controller_manager have instead.
-        joints: its parameter with their names.  order: in which they must stand: that of the ``COMMAND``, of
-            the ``MODEL``, or ``ANY``.
+        topic: of the commands, below the name of the controller; ``beside``: instead in the namespace of controller
+            and controller_manager.
+        joints: its parameter with their names.  order: required order: ``COMMAND``, ``MODEL``, or ``ANY``.
         requires: its parameters that have one right value.
-        checks: place of what else is compared (``check``). Empty: nothing.
-        exports: whether they export state interfaces, on which controllers that take these depend.
+        checks: import path of further checks (``check``). Empty: none.
+        exports: whether they export state interfaces, on which controllers that claim these depend.
     """
 
     types: tuple[str, ...]
@@ -57,7 +56,7 @@ class Host:
     beside: bool = False
 
     def topic_of(self, group: str) -> str:
-        """Full name of the topic on which the controller with the full name ``group`` takes commands."""
+        """Full name of the command topic of the controller with the full name ``group``."""
         place = group.strip("/")
         if self.beside:
             place = place.rpartition("/")[0]
@@ -69,22 +68,22 @@ class CommandInterface:
     """One way to command a robot.
 
     Attributes:
-        name: value of ``command_interface``.  commanded: what each period commands.
-        stop: what a stop, a silence and the end of commanding send.
+        name: value of ``command_interface``.  commanded: content of a command.
+        stop: what is sent at a stop, at a timeout of states, and at the end of commanding.
         topic: of the commands; a watchdog takes them from this name and ``_in``.
         message: ROS type of a command, such as ``std_msgs/msg/Float64MultiArray``.
-        messages: place of the ``CommandMessages`` that write and read it (``ros.command_messages``).
-        unread: why the watchdog refuses a message that is no command, as its diagnostics count it.
-        host: what takes the commands in ros2_control; None: nothing there, they go to the drives.
+        messages: import path of the ``CommandMessages`` that write and read it (``ros.command_messages``).
+        unread: reason under which the watchdog counts a message that is no command.
+        host: takes the commands in ros2_control; None: they go to the drives.
         recorded: whether a replay reads the commands.
-        steps: place of what makes commands that go on without the controller (``control``). Empty:
-            torques alone, held until the next ones.
-        robot_side: place of the feedback on the robot's side (``plans``), which goes on while commands
+        steps: import path of the code that makes commands which continue without the controller (``control``).
+            Empty: torques alone, held until the next ones.
+        robot_side: import path of the feedback on the robot's side (``plans``), which continues while commands
             are late. Empty: there is none.
-        has_joint_gains: the robot's side has gains of its own, ``LOCAL_GAINS``.
-        has_horizon: a command covers ``command_horizon_s``, so that its efforts are those of times to
-            come: their rate of change has no meaning.
-        needs_derivative: each solution is commanded with its derivative by the state.
+        has_joint_gains: whether the robot's side has gains of its own, ``LOCAL_GAINS``.
+        has_horizon: whether a command covers ``command_horizon_s``; its efforts are then those of future times,
+            and their rate of change has no meaning.
+        needs_derivative: whether each solution is commanded with its derivative by the state.
     """
 
     name: str
@@ -104,15 +103,15 @@ class CommandInterface:
 
     @property
     def bridges(self) -> bool:
-        """Whether the robot's side goes on by itself while commands are late; else the last torque is held."""
+        """Whether feedback on the robot's side continues while commands are late; else the last torque is held."""
         return bool(self.robot_side)
 
     @property
     def taker(self) -> Host:
-        """What takes the commands in ros2_control.
+        """The controllers of ros2_control that take the commands.
 
         Raises:
-            ConfigurationError: nothing there does.
+            ConfigurationError: there are none.
         """
         if self.host is None:
             raise ConfigurationError(
@@ -141,7 +140,7 @@ _DRIVES: dict[str, Any] = {
     "steps": "control.low_level:LowLevelSteps",
     "robot_side": "plans.low_level:DriveFeedback",
 }
-"""What all commands to drives have in common."""
+"""Columns common to all commands to drives."""
 
 INTERFACES = {
     row.name: row

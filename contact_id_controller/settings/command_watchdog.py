@@ -1,4 +1,4 @@
-"""Everything a user can set on the command watchdog."""
+"""The settings of the command watchdog."""
 
 from __future__ import annotations
 

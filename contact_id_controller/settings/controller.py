@@ -1,8 +1,7 @@
-"""Everything a user can set: one table, shared by the Python library and the ROS node.
+"""The controller's settings: one table, shared by the Python library and the ROS node.
 
 Each field of `ControllerSettings` is one parameter: its name and type, then default, description,
-unit and range. `TABLE` lists the same rows as `ParameterSpec` objects; whatever needs to know the
-parameters reads it.
+unit and range. `TABLE` lists the same rows as `ParameterSpec` objects.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ class ControllerSettings(
             )
 
     def _check_ahead(self, row: ContactModel | None) -> None:
-        """ConfigurationError where the command interface needs torques ahead that this model cannot give."""
+        """Raise ConfigurationError where torques ahead are needed that this model cannot give."""
         if not self.looks_ahead:
             return
         if row and (row.feedback_only or row.takes("forces")):
@@ -125,7 +124,7 @@ class ControllerSettings(
             )
 
     def _check_derivative(self, row: ContactModel | None) -> None:
-        """ConfigurationError where the command interface needs the torques' derivative, and none is known."""
+        """Raise ConfigurationError where the torques' derivative is needed, and not known."""
         if row and (reason := row.not_derivable(self)):
             known = choices(str(other) for other in ROWS.values() if other.active_set)
             raise ConfigurationError(

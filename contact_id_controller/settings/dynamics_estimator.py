@@ -1,4 +1,4 @@
-"""Everything a user can set on the dynamics estimator."""
+"""The settings of the dynamics estimator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ODOMETRY, _PIPELINE = BaseOdometrySettings(), PipelineSettings()
 
 @dataclasses.dataclass(frozen=True)
 class DynamicsEstimatorSettings(FeetRows, MotorParameters):
-    """Settings of the dynamics estimator; names shared with the controller mean the same there.
+    """Settings of the dynamics estimator; names shared with the controller have the same meaning.
 
     Noises and thresholds that fit every robot so far are the defaults of ``PipelineSettings`` and
     ``BaseOdometrySettings``.
@@ -157,6 +157,6 @@ class DynamicsEstimatorSettings(FeetRows, MotorParameters):
 
     @property
     def foot_radii_m(self) -> list[float]:
-        """How far below its frame each of ``foot_frames`` touches level ground, m; of a sole 0 or less, too."""
+        """Distance from each of ``foot_frames`` down to the ground in contact, m; of a sole it may be 0 or negative."""
         radii = self.spread("contact_radii_m", len(self.contact_frames)).tolist()
         return radii + [-foot.center_m[2] for foot in self.flat_feet]

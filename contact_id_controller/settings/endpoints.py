@@ -1,7 +1,7 @@
-"""What each node publishes, subscribes to, serves and calls: the rows from which its security policy is made.
+"""Topics and services of each node, from which its security policy is made.
 
-Names are as in the node: `~` is the node, `*` stands for a name such as a foot's. What every node
-of ROS has is in `COMMON`. Whether the rows are complete is tested with the nodes themselves.
+Names are as in the node: `~` is the node, `*` stands for a name such as a foot's. Those of every ROS node are in
+`COMMON`. A test compares the rows with the nodes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COMMON = Endpoints(
         )
     ),
 )
-"""Of every node: log, parameters, and simulated time."""
+"""Endpoints of every node: log, parameters, and simulated time."""
 
 LIFECYCLE = Endpoints(
     publishes=("~/transition_event",),
@@ -55,7 +55,7 @@ LIFECYCLE = Endpoints(
         )
     ),
 )
-"""Of a lifecycle node."""
+"""Endpoints of a lifecycle node."""
 
 MOUNTED = tuple(f"{kind.topic_prefix}/*" for kind in KINDS.values())
 """Topics of mounted sensors."""
@@ -64,7 +64,7 @@ PLANS = ("joint_trajectory", "base_trajectory", "contact_schedule")
 GOALS = "task_goals"
 
 ORDER_CHECK = ("*/get_parameters",)
-"""Of the group controller and of its controller_manager."""
+"""Services of the group controller and of its controller_manager."""
 
 NODES: dict[str, Endpoints] = {
     "controller": Endpoints(
@@ -129,7 +129,7 @@ NODES: dict[str, Endpoints] = {
         ),
     ),
 }
-"""Every node of this package, without what is common to all."""
+"""Endpoints of every node of this package, without the common ones."""
 
 OPERATOR = Endpoints(
     subscribes=("/diagnostics", "/rosout", "controller/transition_event"),
@@ -139,12 +139,12 @@ OPERATOR = Endpoints(
     ),
     publishes=("emergency_stop",),
 )
-"""Who starts and stops the robot by hand; no node of this package."""
+"""Endpoints of a person who starts and stops the robot; no node of this package."""
 
 LIFECYCLE_NODES = ("controller", "dynamics_estimator")
 
 UNASKED_NODES = ("command_watchdog",)
-"""Who serves no parameters: it cannot be kept busy by questions."""
+"""Nodes without parameter services, so that requests cannot keep them busy."""
 
 
 def endpoints_of(node: str) -> Endpoints:

@@ -1,4 +1,4 @@
-"""Everything a user can set on the kinodynamic planner: one table for the library and the command."""
+"""The settings of the kinodynamic planner: one table for the library, the command and the node."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class KinodynamicSettings(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class FootstepRows(Settings):
-    """When the feet step, and where from."""
+    """When the feet step, and from which posture."""
 
     posture: tuple[float, ...] = parameter(
         (),
@@ -109,7 +109,7 @@ class GoalRows(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class NodeRows(Settings):
-    """What the node needs to know besides."""
+    """Further parameters of the node."""
 
     joints: tuple[str, ...] = parameter(
         (),

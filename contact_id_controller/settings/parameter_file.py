@@ -1,4 +1,4 @@
-"""ROS parameter files, read and written: the only place that knows their form."""
+"""Reads and writes ROS parameter files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _KNOWN = {spec.name for table in TABLES.values() for spec in table}
 
 
 class ParameterFile:
-    """A parameter file: the values of each node, those of ``/**`` in all that know them, as in ROS.
+    """A parameter file: the values of each node, and those of ``/**`` for all nodes that have them, as in ROS.
 
     Raises:
-        ConfigurationError: the file is missing, is no text, or is not YAML; or a section has the name
-            that a node had once.
+        ConfigurationError: the file is missing, is no text, or is not YAML; or a section has the former
+            name of a node.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -50,7 +50,7 @@ class ParameterFile:
         )
 
     def section(self, node: str) -> dict[str, Any]:
-        """Values of one node, on top of those of all nodes. Of these what only others know is left out.
+        """Values of one node, which override those of ``/**``; of these, other nodes' parameters are left out.
 
         Raises:
             ConfigurationError: the file has no such section, or one without ``ros__parameters``.
@@ -69,7 +69,7 @@ class ParameterFile:
         return {k: v for k, v in shared.items() if k not in others} | self._merged(names)
 
     def own_section(self, node: str) -> dict[str, Any]:
-        """Values of one node alone, for a section that is no node's.
+        """Values of one section alone, without ``/**``, for a section of no node.
 
         Raises:
             ConfigurationError: as ``section``.
@@ -116,7 +116,7 @@ def load_settings(path: str | Path, section: str = "controller") -> ControllerSe
 def changed_parameters(
     friction: str | None, solver: str | None, changes: Sequence[str]
 ) -> dict[str, Any]:
-    """The controller's parameters that a command line changes: the two, and ``NAME=VALUE`` in YAML.
+    """Parameters of the controller that a command line changes: friction, solver, and ``NAME=VALUE`` in YAML.
 
     Raises:
         ConfigurationError: a change of another form.
@@ -142,14 +142,14 @@ def write_parameters(path: Path, parameters: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _of_one_type(value: Any) -> Any:
-    """Numbers of a list as floats where one is: ROS reads no list of both kinds."""
+    """A list with all numbers as floats if one is: ROS reads no mixed lists."""
     if isinstance(value, list) and any(isinstance(each, float) for each in value):
         return [float(each) if type(each) is int else each for each in value]
     return value
 
 
 class _EachInFull(with_powers_of_ten(yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes a list that several nodes share in each of them: ROS reads no aliases."""
+    """Writes shared lists in full: ROS reads no YAML aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

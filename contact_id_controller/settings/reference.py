@@ -1,6 +1,6 @@
-"""Every parameter of every node, as text, as a page and as a template.
+"""All parameters of all nodes, as text, as a page and as a template.
 
-All three are made from the tables with which the nodes declare and check their parameters.
+All three are generated from the tables with which the nodes declare and check their parameters.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ OWN = (
     "initial_joint_positions",
     "damping_nm_s_rad",
 )
-"""Parameters that describe the robot: wrong for yours as they stand, the same in all sections."""
+"""Parameters that describe the robot: to be set for yours, the same in all sections."""
 
 
 def find(words: Sequence[str]) -> list[tuple[str, ParameterSpec]]:
@@ -79,10 +79,7 @@ def find(words: Sequence[str]) -> list[tuple[str, ParameterSpec]]:
 
 
 def write_files(folder: Path) -> list[Path]:
-    """Write page, template and the names of models below a folder, a copy of the sources.
-
-    Returns:
-        The files.
+    """Write page, template and the names of models into a folder, a copy of the sources; return the files.
 
     Raises:
         ConfigurationError: the folder is not that of the sources.
@@ -125,8 +122,8 @@ def _section(
     """One node's table for the page of parameters, in Markdown.
 
     Args:
-        first: of each row the node that has it first: the others state its name alone.
-        said: of each name and description the node that has it first: the others refer to it.
+        first: row -> node that has it first; the others only name it.
+        said: name and description -> node that has them first; the others refer to it.
     """
     same: dict[str, list[str]] = {}
     for spec in table:
@@ -150,7 +147,7 @@ def _meaning(spec: ParameterSpec, node: str, said: Mapping[tuple[str, str], str]
 
 
 def _kind(spec: ParameterSpec) -> str:
-    """Type, and of what a list has one value each."""
+    """Type of a parameter, and what a list has one value for."""
     return f"{KINDS[spec.kind]} per {spec.per}" if spec.per else KINDS[spec.kind]
 
 
@@ -160,7 +157,7 @@ def _allowed(spec: ParameterSpec) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that does not end the cell of a table, or begin a link or a tag."""
+    """Escape text for a cell of a table: no end of the cell, link or tag."""
     for sign in "|<>":
         text = text.replace(sign, f"\\{sign}")
     return text
@@ -188,7 +185,7 @@ def _template_section(node: str, table: Sequence[ParameterSpec]) -> str:
 
 
 def _comment(spec: ParameterSpec) -> list[str]:
-    """The comment above a parameter in a template: its text, then its facts; (*) marks those to look at."""
+    """The comment above a parameter in a template: text, then facts; (*) marks parameters to be set."""
     star = "(*) " if spec.name in OWN or is_required(spec) else ""
     lines = textwrap.wrap(
         star + spec.text,
@@ -200,7 +197,7 @@ def _comment(spec: ParameterSpec) -> list[str]:
 
 
 def _facts(spec: ParameterSpec) -> list[str]:
-    """Type, unit, range, choices and whether live, as words; what does not apply is left out."""
+    """Type, unit, range, choices and whether live, as text."""
     words = (
         _kind(spec),
         spec.unit and f"in {spec.unit}",
@@ -212,7 +209,7 @@ def _facts(spec: ParameterSpec) -> list[str]:
 
 
 def is_required(spec: ParameterSpec) -> bool:
-    """Whether there is no robot without it."""
+    """Whether the parameter must be set for every robot."""
     return spec.when.startswith("Required")
 
 
@@ -237,7 +234,7 @@ def value_text(value: Any) -> str:
 
 
 def range_text(spec: ParameterSpec) -> str:
-    """The range in words; empty when there is none."""
+    """The range as text; empty: there is none."""
     low, high = spec.minimum, spec.maximum
     infinite = ", .inf" if spec.infinite else ""
     if math.isfinite(low) and math.isfinite(high):

@@ -1,7 +1,7 @@
-"""Checks of a robot description (URDF), before and after it is loaded: what cannot be is refused.
+"""Checks of a robot description (URDF), before and after it is loaded: an impossible one is refused.
 
-The parser behind Pinocchio drops the whole inertia of a link of which one number is none, with a line on
-the screen, and goes on with a lighter robot. Here such a description is no robot.
+The parser behind Pinocchio drops the inertia of a link of which one number cannot be read, prints a line, and continues
+with a lighter robot. Here such a description is refused.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from contact_id_controller.exceptions import RobotDescriptionError
 from contact_id_controller.robot import RobotModel, resolve_urdf
 
 MOVING = ("revolute", "continuous", "prismatic", "planar", "floating")
-"""Types of joints that move."""
+"""Types of movable joints."""
 
 MOST_BYTES, MOST_DEPTH = 20_000_000, 100
-"""Size of a file, and how deep its elements may stand in each other."""
+"""Largest size of a file, and deepest nesting of its elements."""
 
 MOST_LINKS, MOST_JOINTS = 5000, 200
-"""Links of a robot, and joints of it that move."""
+"""Largest number of links, and of movable joints."""
 
 TRIANGLE = 1e-3
 """Relative excess of a principal inertia over the sum of the others that rounding explains."""
 
 ROUNDING = 1e-9
-"""Part of the largest principal inertia that counts as zero."""
+"""Share of the largest principal inertia that counts as zero."""
 
 LEAST_MASS_KG, LEAST_INERTIA_KG_M2 = 1e-6, 1e-15
-"""Of what a joint moves: a milligram, and less than any body of that mass has."""
+"""Least mass that a joint moves: a milligram; and an inertia below that of any body of this mass."""
 
 DENSEST_KG_M3, SLENDER = 2e4, 1e-2
 """No body is denser than gold; a rod has at least this share of the moment of inertia of a ball of its mass."""
 
 POSTURES = 16
-"""In which the inertia that a joint moves is looked at: at zero, and drawn within the limits."""
+"""Number of postures in which the inertia that a joint moves is computed: zero, and random ones within the limits."""
 
 LEAST_AXIS = 1e-3
-"""Length of a joint's axis, which is taken as 1: a shorter one has no direction."""
+"""Least length of a joint's axis, which is normalised: a shorter one has no direction."""
 
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -59,14 +59,14 @@ _RANGES = (
     ("origin", ("rpy",), -100.0, 100.0, " rad"),
     ("axis", ("xyz",), -1e3, 1e3, ""),
 )
-"""Element, attributes, least and largest value, unit: what a robot may have, and a slip of the pen has not."""
+"""Element, attributes, least and largest value, unit: wide ranges that find typing errors."""
 
 
 class Flaw(NamedTuple):
-    """What is wrong with a link or a body.
+    """A flaw of a link or a body.
 
     Attributes:
-        fatal: it must not be driven so.  text: one line.
+        fatal: whether the robot must not be driven.  text: one line.
     """
 
     fatal: bool
@@ -109,17 +109,17 @@ def read_description(urdf: str | Path) -> ElementTree.Element:
 
 
 def refuse_unreadable(description: ElementTree.Element, locked: Sequence[str] = ()) -> None:
-    """Refuse what the parser would read as another robot, or what cannot be controlled.
+    """Refuse a description that the parser would misread, or that is too large to be controlled.
 
     Raises:
-        RobotDescriptionError: naming the first number that is none, or what there is too much of.
+        RobotDescriptionError: naming the first bad number, or what there is too much of.
     """
     for problem in unreadable(description, locked):
         raise RobotDescriptionError(f"URDF: {problem}")
 
 
 def unreadable(description: ElementTree.Element, locked: Sequence[str] = ()) -> Iterator[str]:
-    """What is wrong with a description before it is loaded, one line each."""
+    """Problems of a description before it is loaded, one line each."""
     links, joints = description.findall("link"), description.findall("joint")
     moving = [j for j in joints if j.get("type") in MOVING and j.get("name") not in locked]
     for what, count, most in (
@@ -137,7 +137,7 @@ def unreadable(description: ElementTree.Element, locked: Sequence[str] = ()) -> 
 
 
 def _bad_numbers(of: str, element: ElementTree.Element) -> Iterator[str]:
-    """What is wrong with an element's numbers: missing, not finite, out of range; a line each."""
+    """Problems of an element's numbers: missing, not finite, out of range; one line each."""
     required = {"mass": ("value",), "inertia": _INERTIA} if element.tag == "inertial" else {}
     turns = element.get("type") in MOVING and element.get("type") != "floating"
     for child, keys, low, high, unit in _RANGES:
@@ -171,7 +171,7 @@ def _is_number(word: str) -> bool:
 
 
 def refuse_impossible(description: ElementTree.Element, robot: RobotModel) -> None:
-    """Refuse a robot with a body that cannot be, or a joint with its ends exchanged.
+    """Refuse a robot with an impossible body, or a joint with exchanged position limits.
 
     Raises:
         RobotDescriptionError: naming the first of them.
@@ -187,10 +187,10 @@ def refuse_impossible(description: ElementTree.Element, robot: RobotModel) -> No
 
 
 def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw]:
-    """Whether each link could be made of matter, and what each joint moves.
+    """Links that no body can be, and joints that move no possible body.
 
-    A link that could not, such as a sensor that is a point, does no harm where the links that move
-    together with it make a body that could, or where all that its joint moves has an inertia (``joint_inertias``).
+    An impossible link, such as a sensor that is a point, is no fatal flaw where the links that move
+    together with it make a possible body, or where all that its joint moves has an inertia (``joint_inertias``).
     """
     model, impossible = robot.model, {}
     moved = joint_inertias(model)
@@ -226,9 +226,10 @@ def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw
 
 
 def joint_inertias(model: pin.Model) -> NDArray[np.float64]:
-    """Least inertia (njoints,), kg m2 or kg, that each joint accelerates with all others free to move; inf for the world.
+    """Least inertia (njoints,), kg m2 or kg, that each joint accelerates, all others free to move; inf for the world.
 
-    The articulated-body inertia along its axes, the least of ``POSTURES`` postures. It may be that of a solid body though
+    The articulated-body inertia along its axes, the least of ``POSTURES`` postures. It may be that of a solid body
+    though
     the joint's own link is a point, away from the axis, or moves others.
     """
     data, draw = model.createData(), np.random.default_rng(0)
@@ -249,7 +250,7 @@ def joint_inertias(model: pin.Model) -> NDArray[np.float64]:
 
 
 def least_inertia(mass: float) -> float:
-    """Moment of inertia, kg m2, below which no body of this mass (kg) is: see ``SLENDER``."""
+    """Least possible moment of inertia, kg m2, of a body of this mass, kg: see ``SLENDER``."""
     radius = np.cbrt(3.0 * mass / (4.0 * np.pi * DENSEST_KG_M3))
     return float(SLENDER * 0.4 * mass * radius**2)
 
@@ -259,7 +260,7 @@ def _is_solid(principal: NDArray[np.float64]) -> bool:
 
 
 def _link_flaws(name: str, inertial: ElementTree.Element, alone: bool) -> list[Flaw]:
-    """alone: no other link makes up for an inertia that is none."""
+    """Flaws of a link's mass and inertia.  alone: no other link of its joint makes up for an impossible one."""
     mass = float(_attribute(inertial, "mass", "value"))
     ixx, ixy, ixz, iyy, iyz, izz = (float(_attribute(inertial, "inertia", key)) for key in _INERTIA)
     principal = np.linalg.eigvalsh([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])

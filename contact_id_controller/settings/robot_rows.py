@@ -1,4 +1,4 @@
-"""Rows of the one robot and its ground: several nodes have them, and they mean the same everywhere."""
+"""Parameters of the robot and its ground, which several nodes share with the same meaning."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:  # imported where they are made: who reads the tables needs no
     from contact_id_controller.robot import MotorRows, RobotModel
 
 _HALF, _MIDDLE = ("half_length_m", "half_width_m"), ("x_m", "y_m", "z_m")
-"""Settings of a sole: those that it must have, and those that are 0 by default."""
+"""Settings of a sole: required ones, and those that are 0 by default."""
 
 _LARGEST_M = 1.0
-"""Of a sole, and of the distance of its middle."""
+"""Largest half size of a sole, and distance of its middle."""
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _MOST_CHARACTERS, _MOST_OF_A_NAME = 4000, 255
-"""Of a path, and of each name in it."""
+"""Longest path, and longest name in it."""
 
 
 def location(value: str) -> str:
-    """What a location must be instead: a URI stays in its package, a path is one."""
+    """Completes the message that a location "must ..."; empty: it is valid. A URI stays within its package."""
     scheme, separator, rest = value.partition("://")
     names = rest.split("/") if separator else value.split("/")
     longest = max(map(len, names))
@@ -53,7 +53,7 @@ def sole_of(text: str, row: str = "soles") -> FlatFoot:
     """A sole from its text in a row.
 
     Raises:
-        ConfigurationError: a setting that there is not, is missing or is outside its range.
+        ConfigurationError: an unknown or missing setting, or one outside its range.
     """
     from contact_id_controller.geometry import FlatFoot
 
@@ -74,7 +74,7 @@ def sole_of(text: str, row: str = "soles") -> FlatFoot:
 
 
 def _held(values: tuple[str, ...]) -> str:
-    """What held joints must be, for the error; empty where all are ``name`` or ``name=position``."""
+    """Completes the message that locked joints "must ..."; empty: all are ``name`` or ``name=position``."""
     for value in values:
         name, equals, position = value.partition("=")
         try:
@@ -88,7 +88,7 @@ def _held(values: tuple[str, ...]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Description(Settings):
-    """The robot's description, and which of its joints do not move."""
+    """The robot's description, and its joints that do not move."""
 
     urdf: str = parameter(
         "",
@@ -108,10 +108,10 @@ class Description(Settings):
 
     @property
     def locked(self) -> dict[str, float]:
-        """Where each locked joint is held, rad.
+        """Position of each locked joint, rad.
 
         Raises:
-            ConfigurationError: one named twice.
+            ConfigurationError: a joint named twice.
         """
         held = [each.partition("=") for each in self.locked_joints]
         twice = sorted({name for name, _, _ in held if [row[0] for row in held].count(name) > 1})
@@ -125,7 +125,7 @@ class Description(Settings):
         """The robot's model, with the joints in the order of the parameters.
 
         Raises:
-            RobotDescriptionError: also for a number that is none, or a body that cannot be.
+            RobotDescriptionError: also for a number that cannot be read, or an impossible body.
             UnknownJointError, ConfigurationError: see ``RobotModel.from_urdf``.
         """
         from contact_id_controller.settings import robot_description
@@ -137,7 +137,7 @@ class Description(Settings):
         return robot
 
     def load_robot(self) -> RobotModel:
-        """The same, whatever its bodies are.
+        """As `robot`, without checks of its bodies.
 
         Raises:
             RobotDescriptionError, UnknownJointError, ConfigurationError: see ``RobotModel.from_urdf``.
@@ -150,13 +150,13 @@ class Description(Settings):
 
     @property
     def motor_rows(self) -> MotorRows:
-        """What is set of motors: pattern of joint names, and settings; nothing where a node has no such rows."""
+        """Pattern of joint names, and settings, of each row on motors; empty for a node without such rows."""
         return ()
 
 
 @dataclasses.dataclass(frozen=True)
 class MovedRobot(Description):
-    """The robot's joints, as whoever moves it needs to know."""
+    """The robot's joints, for nodes that move it."""
 
     floating_base: bool = parameter(
         True,
@@ -183,7 +183,7 @@ def _motor(text: str) -> tuple[str, dict[str, float]]:
 
 @dataclasses.dataclass(frozen=True)
 class MotorParameters(Description):
-    """The motors of the joints, as whoever computes or simulates torques needs to know them."""
+    """The motors of the joints, for nodes that compute or simulate torques."""
 
     motors: tuple[str, ...] = parameter(
         (),
@@ -200,14 +200,14 @@ class MotorParameters(Description):
         """Pattern of joint names, and settings, of each row.
 
         Raises:
-            ConfigurationError: a row that is none.
+            ConfigurationError: a malformed row.
         """
         return tuple(map(_motor, self.motors))
 
 
 @dataclasses.dataclass(frozen=True)
 class GroundRows(Settings):
-    """What the robot walks on."""
+    """The ground."""
 
     ground_file: str = parameter(
         "",
@@ -219,7 +219,7 @@ class GroundRows(Settings):
 
     @property
     def terrain(self) -> HeightField | None:
-        """The uneven ground, read from its file; None: there is a plane.
+        """The uneven ground, read from its file; None: it is a plane.
 
         Raises:
             ConfigurationError: see ``geometry.read_ground``.
@@ -231,10 +231,10 @@ class GroundRows(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class FeetRows(Settings):
-    """The contacts of a robot: round feet, then the four corners of each flat one.
+    """The contacts of a robot: round feet, then the four corners of each sole.
 
-    Subclasses have a row ``contact_radii_m``. What has "one value per contact frame" has one for
-    each round foot and then one for each flat foot.
+    Subclasses have a row ``contact_radii_m``. A list with "one value per contact frame" has one for
+    each round foot and then one for each sole.
     """
 
     contact_frames: tuple[str, ...] = parameter(
@@ -257,7 +257,7 @@ class FeetRows(Settings):
         """The soles.
 
         Raises:
-            ConfigurationError: a setting that there is not, is missing or is outside its range.
+            ConfigurationError: an unknown or missing setting, or one outside its range.
         """
         return tuple(map(sole_of, self.soles))
 
@@ -268,7 +268,7 @@ class FeetRows(Settings):
 
     @property
     def feet(self) -> tuple[SphereFoot, ...]:
-        """The n contacts: a ball for each round foot and for each corner of a flat one."""
+        """The n contacts: a sphere for each round foot and for each corner of a sole."""
         from contact_id_controller.geometry import SphereFoot
 
         radii = self.spread("contact_radii_m", len(self.contact_frames)).tolist()
@@ -298,7 +298,7 @@ class FeetRows(Settings):
         return np.repeat(values, corners)
 
     def check_feet(self) -> None:
-        """Raise ConfigurationError for a foot named twice, or a sole that makes no sense."""
+        """Raise ConfigurationError for a foot named twice, or a bad sole."""
         twice = sorted({name for name in self.foot_frames if self.foot_frames.count(name) > 1})
         if twice:
             raise ConfigurationError(
@@ -308,7 +308,7 @@ class FeetRows(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class RobotRows(FeetRows, GroundRows, MotorParameters, MovedRobot):
-    """The robot and where it may touch the world."""
+    """The robot and its contacts."""
 
 
 SAME_ROBOT = (
@@ -321,4 +321,4 @@ SAME_ROBOT = (
     "motors",
     "period_s",
 )
-"""Rows of which the robot has one value, whoever asks: controller, simulated robot, estimator."""
+"""Rows with one value per robot, the same for controller, simulated robot and estimator."""

@@ -1,4 +1,4 @@
-"""Everything a user can set on the simulated robot."""
+"""The settings of the simulated robot."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from contact_id_controller.settings.shared_rows import (
 from contact_id_controller.settings.specification import parameter
 
 NUMBERS_OF_A_PUSH = 4
-"""Its time and its impulse along three axes."""
+"""Values per push: its time and its impulse along three axes."""
 
 _REFUSED = "refused with command_interface joint_trajectory"
 
 
 @dataclasses.dataclass(frozen=True)
 class SimulatedRobotSettings(Commanded, RobotRows):
-    """Settings of the simulated robot; names shared with the controller mean the same there."""
+    """Settings of the simulated robot; names shared with the controller have the same meaning."""
 
     # The robot
     contact_radii_m: tuple[float, ...] = contact_radii(0.01, 1e-4)

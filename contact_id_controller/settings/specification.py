@@ -1,4 +1,4 @@
-"""Tables of parameters declared as dataclasses, one field a row."""
+"""Tables of parameters declared as dataclasses, one field per row."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ANNOTATIONS = {
     "strings": "tuple[str, ...]",
     "numbers": "tuple[float, ...]",
 }
-"""The type of a field by the kind of its parameter."""
+"""Kind of a parameter -> annotation of its field."""
 
 
 def parameter(default: Any, description: str, **columns: Any) -> Any:
-    """A dataclass field that carries the other columns of its row; see `ParameterSpec`."""
+    """A dataclass field that carries the columns of its row; see `ParameterSpec`."""
     columns["description"] = " ".join(description.split())
     columns["when"] = " ".join(columns.get("when", "").split())
     return dataclasses.field(default=default, metadata=columns)
@@ -29,7 +29,7 @@ def parameter(default: Any, description: str, **columns: Any) -> Any:
 
 @cache
 def table_of(settings: type) -> tuple[ParameterSpec, ...]:
-    """The rows declared by the fields of a dataclass that have a description; others are no parameters.
+    """The rows declared by the fields of a dataclass that have a description; other fields are no parameters.
 
     The kind follows from the annotation.
     """
@@ -44,7 +44,7 @@ def table_of(settings: type) -> tuple[ParameterSpec, ...]:
 
 
 def settings_of(name: str, table: Iterable[ParameterSpec]) -> type:
-    """The other way round: a frozen dataclass whose fields declare the rows of `table`."""
+    """The inverse of `table_of`: a frozen dataclass whose fields declare the rows of `table`."""
     fields = [
         (spec.name, ANNOTATIONS[spec.kind], parameter(spec.default, **_columns(spec)))
         for spec in table
@@ -53,6 +53,6 @@ def settings_of(name: str, table: Iterable[ParameterSpec]) -> type:
 
 
 def _columns(spec: ParameterSpec) -> dict[str, Any]:
-    """The columns of a row that a field's annotation and default do not say."""
+    """The columns of a row that are not in a field's annotation and default."""
     names = (field.name for field in dataclasses.fields(spec))
     return {name: getattr(spec, name) for name in names if name not in ("name", "kind", "default")}

@@ -21,7 +21,7 @@ from contact_id_controller.view.topics import EVENTS
 
 
 class Message(NamedTuple):
-    """When it was sent or recorded, ns, and its bytes."""
+    """Time at which a message was sent or recorded, ns, and its bytes."""
 
     time_ns: int
     data: bytes
@@ -34,7 +34,7 @@ class Bag:
     Attributes:
         path: of the bag.
         messages: topic's name without the namespace -> messages in order of their time.
-        finished: it was closed properly.
+        finished: whether it was closed properly.
     """
 
     path: Path
@@ -46,10 +46,10 @@ class Bag:
 
 
 def clear_bag(folder: Path) -> Path:
-    """The place of a bag in a demo's folder, free of the one of a run before.
+    """Remove an earlier run's bag from a demo's folder; return the path for a new one.
 
     Raises:
-        RecordError: something else than a bag is there.
+        RecordError: the folder holds other files than a bag.
     """
     bag = folder / BAG
     known = [METADATA, *STORAGE_FILES, "*.db3-*"]
@@ -85,7 +85,7 @@ def read_bag(path: Path, namespace: str | None = None) -> Bag:
             }
             wanted = [each for each in reader.connections if each.topic in names]
             messages: dict[str, list[Message]] = {}
-            # For an empty list it would give all.
+            # An empty list would return all messages.
             for connection, time_ns, data in reader.messages(wanted) if wanted else ():
                 messages.setdefault(names[connection.topic], []).append(
                     Message(time_ns, bytes(data))
@@ -100,6 +100,6 @@ def read_bag(path: Path, namespace: str | None = None) -> Bag:
 
 
 def _name(topic: str) -> str:
-    """A node's private topic of events, whatever the node is called, as `EVENTS`."""
+    """Name of a topic; a node's private topic of events becomes `EVENTS`, whatever the node's name."""
     node, _, last = topic.rpartition("/")
     return EVENTS if last == EVENTS and node and "/" not in node else topic

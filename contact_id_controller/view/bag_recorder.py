@@ -1,7 +1,8 @@
-"""Records a running controller and the robot's sensors into a rosbag2 bag; a process of its own.
+"""Records a running controller and the robot's sensors into a rosbag2 bag, in a process of its own.
 
-rclpy's executors need a third of a millisecond a message, and `ros2 bag` a ROS installation: here
-waiting messages are taken as bytes, some hundred times a second, and written as they are.
+rclpy's executors need a third of a millisecond per message, and `ros2 bag` a ROS installation: here waiting messages
+are
+taken as bytes, some hundred times a second, and written unchanged.
 """
 
 from __future__ import annotations
@@ -30,25 +31,25 @@ from contact_id_controller.view.topics import EVENTS, Topic, replayed_topics, se
 
 STORAGES = {"sqlite3": StoragePlugin.SQLITE3, "mcap": StoragePlugin.MCAP}
 READY = "ready"
-"""The line that is printed when messages arrive: what comes later is in the bag."""
+"""The line that is printed when messages arrive: later ones are in the bag."""
 
 _WAIT_S = 0.005
 _SETTLE_S = 0.5
-"""A match of two endpoints is known to one side before the other."""
+"""Time after discovery for the publishers' side to know the recorder, too."""
 
 _QUIET_S, _LONGEST_S = 0.1, 1.0
-"""What the middleware has received reaches the recorder a little later; whoever still runs sends for ever."""
+"""Time without messages after which the bag is closed, and the longest time to wait for that."""
 
 _SAVE_S = 1.0
-"""A process that is killed loses this much of an sqlite3 bag."""
+"""Time between two commits of an sqlite3 bag: a killed process loses so much of it."""
 
 
 class BagRecorder:
-    """Takes the messages of some topics and writes them, stamped with the time of their sending.
+    """Takes the messages of some topics and writes them, with the time at which they were sent.
 
     Args:
         node: owner of the subscriptions.
-        topics: what is recorded.
+        topics: topics to record.
         folder: of the bag, must not exist.
         storage: name among `STORAGES`.
 
@@ -60,7 +61,7 @@ class BagRecorder:
         if folder.exists():
             raise RecordError(f"{str(folder)!r} exists; a bag is written into a new folder")
         self.taken: dict[str, int] = {topic.name: 0 for topic in topics}
-        """Messages so far, by topic."""
+        """Number of messages so far, by topic."""
         types = get_typestore(Stores.ROS2_KILTED)
         self._writer = Writer(folder, version=9, storage_plugin=STORAGES[storage])
         self._writer.open()
@@ -78,16 +79,16 @@ class BagRecorder:
         self._sent = [name for name, *_ in topics if name in TOPICS or name.endswith(EVENTS)]
 
     def is_ready(self) -> bool:
-        """Whether states come, and the controller has known for a moment that it is listened to.
+        """Whether states arrive, and the controller's publishers have known the recorder for a moment.
 
-        What it sent before is lost: its first command above all.
+        Messages before are lost, as the first command would be.
         """
         known = self.taken[STATES] and all(map(self._node.count_publishers, self._sent))
         self._known_at = (self._known_at or time.monotonic()) if known else None
         return self._known_at is not None and time.monotonic() > self._known_at + _SETTLE_S
 
     def take(self) -> int:
-        """Write what waits; how many messages."""
+        """Write the waiting messages; return their number."""
         count = 0
         for name, subscription, connection in self._sources:
             with subscription.handle:
@@ -106,7 +107,7 @@ class BagRecorder:
         return count
 
     def close(self) -> None:
-        """Write what still waits or comes, until nothing does for a moment, and complete the bag."""
+        """Write messages until none arrives for a moment, and close the bag."""
         now_s = time.monotonic()
         quiet_s, latest_s = now_s + _QUIET_S, now_s + _LONGEST_S
         while now_s < min(quiet_s, latest_s):

@@ -1,8 +1,7 @@
-"""Driving a robot: velocity commands from a page's stick and keys or from a joystick, on `cmd_vel`.
+"""Drives a robot: velocity commands from a page's stick and keys or from a joystick, on `cmd_vel`.
 
-Whoever drives must go on saying so: a second of a phone's dead network must not walk a robot into a
-wall. After `SILENCE_S` without a word the velocity is zero, and the planner's time-out
-counts besides, for the case that this process is gone.
+Commands must be repeated: a robot must not continue to walk when a phone loses its network. After `SILENCE_S` without
+one the velocity is zero; the planner's timeout covers the end of this process.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from contact_id_controller.ros.packed import read_message
 from contact_id_controller.view.gate import READ_S, Gate, answer_with, is_websocket
 
 SILENCE_S = 0.3
-"""A page speaks ten times a second, a joystick more often."""
+"""Timeout of a velocity command; a page sends ten per second, a joystick more."""
 
 TELL_S = 0.05
-"""Until a page is shown a new line, at most."""
+"""Longest delay until a page shows a new line."""
 
 MESSAGE_BYTES = 4096
-"""Longest message of a page; its own take a hundred."""
+"""Longest message of a page; those of ours have about a hundred bytes."""
 
 JOY_AXES = (1, 0, 3)
 """Forwards, left, turn left: two sticks, as the `joy` package numbers them."""
@@ -47,12 +46,12 @@ JOY_ENABLE = 4
 
 
 class Drive:
-    """Publishes `cmd_vel` while a page or a gamepad drives, zero once when none does any more.
+    """Publishes `cmd_vel` while a page or a joystick drives, and zero once when that ends.
 
     Args:
         node: owner of the topics.
-        speed_m_s, yaw_rate_rad_s: of a stick all the way out.
-        clock: seconds that never jump.
+        speed_m_s, yaw_rate_rad_s: at full deflection.
+        clock: seconds of a steady clock.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class Drive:
         node.create_subscription(Joy, "joy", self._on_joy, 1, raw=True)
 
     def want(self, stick: Sequence[float] | np.ndarray) -> None:
-        """Forwards, left and turn left, each -1 to 1; what is no three such numbers means stop."""
+        """Set the stick: forwards, left and turn left, each -1 to 1; anything else means stop."""
         try:
             wanted = np.array(stick, dtype=float)
         except (TypeError, ValueError):
@@ -80,7 +79,7 @@ class Drive:
         self._wanted, self._said_s = np.clip(wanted, -1.0, 1.0), self._clock()
 
     def tick(self) -> None:
-        """Say what is wanted now; call at 10 Hz or more."""
+        """Publish the present velocity; call it at 10 Hz or more."""
         silent = self._clock() - self._said_s > SILENCE_S
         wanted = np.zeros(3) if silent else self._wanted
         moving = bool(wanted.any())
@@ -92,7 +91,7 @@ class Drive:
         self._moving = moving
 
     def _on_joy(self, data: bytes) -> None:
-        """Drive by a gamepad while its enable button is held; stop once when it is released."""
+        """Drive by a joystick while its enable button is held; stop once when it is released."""
         try:
             message = read_message(Joy, data)
         except StateError:
@@ -106,12 +105,12 @@ class Drive:
 
 
 class DrivePage:
-    """The page with stick and keys, and the socket behind it, in threads of their own.
+    """The page with stick and keys, and its websocket, in threads of their own.
 
     Args:
-        gate: who may come in.
-        host, port: where it is.
-        do: takes what a page sends, a JSON object; called from any thread.
+        gate: checks requests.
+        host, port: address of the page.
+        do: called with each JSON object that a page sends; from any thread.
 
     Raises:
         RunError: the port is taken.
@@ -142,11 +141,11 @@ class DrivePage:
         self._told = (self._told[0] + 1, line)
 
     def close(self) -> None:
-        """End it."""
+        """Stop serving."""
         self._server.shutdown()
 
     def _answer(self, _: ServerConnection, request: Request) -> Response | None:
-        """The page, the socket (None), or why not."""
+        """The page, None for its websocket, or a refusal."""
         if refusal := self._gate.refusal(request):
             return refusal
         if is_websocket(request):
@@ -156,7 +155,7 @@ class DrivePage:
         return answer_with(HTTPStatus.OK, self._page, "html")
 
     def _talk(self, page: ServerConnection) -> None:
-        """Serve one page: take what it sends, send it each new line."""
+        """Serve one page: receive its messages, send it each new line."""
         shown = self._told
         with contextlib.suppress(ConnectionClosed):
             while True:

@@ -1,9 +1,9 @@
-"""Who may open a page that moves a robot: whoever has the link of this start, from the page's own site.
+"""Access control of pages that move a robot: only requests with the link of this start, from the page's own site.
 
-Three checks on every request, of pages and of websockets alike. `Host` is an address or the name that
-was requested: a foreign name can be made to lead here (DNS rebinding). `Origin`, which
-browsers add and no script can change, is the page's own. The token of this start is in the query: other
-programs send no origin. Without it nothing is shown either.
+Three checks on every request, of pages and of websockets alike. `Host` is an address or the configured name: a foreign
+name can be made to resolve to this machine (DNS rebinding). `Origin`, which browsers add and no script can change, is
+the page's own. The token of this start is in the query: programs other than browsers send no origin. Without the token
+nothing is shown either.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from contact_id_controller.exceptions import RunError
 
 TOKEN_BYTES = 24
 MESSAGE_BYTES = 1 << 20
-"""Longest message that a page may send to viser; cameras and sliders take some hundred bytes."""
+"""Longest message of a page to viser; cameras and sliders take some hundred bytes."""
 
 READ_S = 0.01
-"""Between two messages of one page: what sends more waits in its own connection and delays no other."""
+"""Least time between two messages of a page: further ones wait in its own connection and delay no other."""
 
 PROBE_S = 10.0
-"""Patience with an answer of the page of this process."""
+"""Timeout of the test requests to this process' own page."""
 
 _EVERYWHERE = ("", "0.0.0.0", "::")
 _WEBSOCKET = {
@@ -47,11 +47,11 @@ _WEBSOCKET = {
     "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
     "Sec-WebSocket-Protocol": f"viser-v{viser.__version__}",
 }
-"""What viser's own client sends."""
+"""Headers as viser's own client sends them."""
 
 
 class Gate:
-    """Judges requests; each object has a token of its own.
+    """Checks requests; each object has a token of its own.
 
     Args:
         host: address or name on which the pages listen.
@@ -62,12 +62,12 @@ class Gate:
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
 
     def link(self, port: int) -> str:
-        """Of a page, with the token; where it listens on all addresses, as this machine opens it."""
+        """Link of a page, with the token; if it listens on all addresses, as this machine opens it."""
         name = "127.0.0.1" if self._host in _EVERYWHERE else self._host
         return f"http://{_in_url(name)}:{port}/?token={self.token}"
 
     def refusal(self, request: Request) -> Response | None:
-        """What to answer to a request that may not come in; None: it may."""
+        """The response to a request that is refused; None: it is allowed."""
         hosts = request.headers.get_all("Host")
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
             return forbidden(
@@ -112,20 +112,20 @@ class _Paced(ServerConnection):
 
 
 def gated_viser(gate: Gate, host: str, port: int) -> viser.ViserServer:
-    """viser's server behind a gate, its page and its websocket; it does not start without.
+    """Start viser's server, page and websocket, behind a gate; it does not start without.
 
-    viser has no hook of its own for that, so `process_request` of the server of `websockets` that it
-    makes is wrapped. Whether a viser of another version still asks there is tried before anything is
-    shown: without an answer 403 to each of three strangers there is no server.
+    viser has no hook for that, so `process_request` of the `websockets` server that it makes is wrapped. As another
+    version of viser may not call it, three unauthorised requests are tried before anything is shown: unless each is
+    answered by 403 there is no server.
 
     Raises:
-        RunError: the port is taken, or this viser lets strangers in.
+        RunError: the port is taken, or this viser lets unauthorised requests in.
     """
     _look_for(host, port)
     serve = websockets.asyncio.server.serve
     websockets.asyncio.server.serve = _guarded(gate, serve)  # type: ignore[misc]
     try:
-        # It prints a link without a token.
+        # viser prints a link without the token.
         with contextlib.redirect_stdout(io.StringIO()):
             server = viser.ViserServer(host=host, port=port, label="contact_id", verbose=False)
     finally:
@@ -143,7 +143,7 @@ def gated_viser(gate: Gate, host: str, port: int) -> viser.ViserServer:
 
 
 def _guarded(gate: Gate, serve: Callable[..., Any]) -> Callable[..., Any]:
-    """`serve` of websockets whose server asks the gate first."""
+    """Wrap `serve` of websockets so that its server checks requests by the gate first."""
 
     def guarded(handler: Any, *place: Any, process_request: Any = None, **options: Any) -> Any:
         def answer(connection: Any, request: Request) -> Response | None:
@@ -163,9 +163,9 @@ def _guarded(gate: Gate, serve: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _to_websocket(gate: Gate, request: Request) -> Response | None:
-    """Lead the page to itself with the address of its websocket; None where that stands in it already.
+    """Redirect the page to itself with the address of its websocket; None if that is in the query already.
 
-    viser's client has a parameter for it; by itself it would leave the token out.
+    viser's client has a parameter for it; without it the client would leave the token out.
     """
     here = f"ws://{request.headers['Host']}/?token={gate.token}"
     if query_of(request).get("websocket") == [here]:
@@ -176,7 +176,7 @@ def _to_websocket(gate: Gate, request: Request) -> Response | None:
 
 
 def _let_in(gate: Gate, host: str, port: int) -> str:
-    """Who came in that may not, or did not that may; empty: all is as it should be."""
+    """Test requests: which of them was let in wrongly, or refused wrongly; empty: none."""
     address = gate.link(port).removeprefix("http://").partition("/")[0]
     good, stranger = f"/?token={gate.token}", "stranger.example"
     requests = (
@@ -201,7 +201,7 @@ def _let_in(gate: Gate, host: str, port: int) -> str:
 
 
 def _look_for(host: str, port: int) -> None:
-    """Raise RunError where nothing can listen: viser would take another port, or try for ever."""
+    """Raise RunError if the port is not free: viser would take another port, or try without end."""
     wanted = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
     free = 0
     try:
@@ -210,7 +210,7 @@ def _look_for(host: str, port: int) -> None:
                 socket.create_server(address, family=family).close()
                 free += 1
             except OSError as error:
-                # A name may lead to addresses that this machine lacks, besides those that it has.
+                # A name may also resolve to addresses that this machine does not have.
                 if free or error.errno != errno.EADDRNOTAVAIL:
                     raise
                 missing = error
@@ -226,17 +226,17 @@ def is_websocket(request: Request) -> bool:
 
 
 def query_of(request: Request) -> dict[str, list[str]]:
-    """Of the path of a request, name -> values."""
+    """The query of a request's path: name -> values."""
     return parse_qs(request.path.partition("?")[2], errors="replace")
 
 
 def forbidden(line: str) -> Response:
-    """An answer to who may not come in."""
+    """A response that refuses a request."""
     return answer_with(HTTPStatus.FORBIDDEN, f"{line}\n".encode(), "plain")
 
 
 def answer_with(status: HTTPStatus, body: bytes, kind: str) -> Response:
-    """A page, which neither caches keep nor other sites learn of."""
+    """A response that is neither cached nor reported to other sites."""
     headers = Headers()
     headers["Content-Type"] = f"text/{kind}; charset=utf-8"
     headers["Content-Length"] = str(len(body))

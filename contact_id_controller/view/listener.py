@@ -1,4 +1,4 @@
-"""What a running controller publishes, read some times a second: the newest of each topic, nothing queued."""
+"""The newest message of each topic of a running controller, polled at intervals; nothing is queued."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.controller import ControllerSettings
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-"""A slow viewer misses messages and delays nothing."""
+"""QoS with which a slow viewer misses messages and delays nothing."""
 
 FROM_SOME = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-"""The same of a topic on which several nodes publish."""
+"""The same for a topic on which several nodes publish."""
 
 
 class Arrow(NamedTuple):
-    """From where to where, (3,) m, world frame."""
+    """Start and end of an arrow, (3,) m, world frame."""
 
     start: np.ndarray
     end: np.ndarray
@@ -51,11 +51,11 @@ class Listener:
 
     Args:
         node: their owner.
-        robot, settings: of the controller that is looked at.
-        controller, watchdog: names of its node and of the one behind it.
+        robot, settings: of the controller.
+        controller, watchdog: names of its node and of its command watchdog.
 
     Attributes:
-        time_s: stamp of the last joint state; 0: none has come.
+        time_s: stamp of the last joint state; 0: none received.
         q: configuration, as last received.  velocity: (na,) rad/s.
         torques: (na,) N·m, commanded.
         forces: predicted, of the feet in contact.  cones: (l, 2, 3) m, lines.
@@ -63,7 +63,7 @@ class Listener:
         measured: frame -> force (3,) N, world frame, while `measure` is on.
         joint_plan, base_plan: as last received.
         level, words, values: of the controller's diagnostics.
-        watchdog: what state the watchdog reports; empty: none does.
+        watchdog: state that the watchdog reports; empty: none received.
     """
 
     def __init__(
@@ -98,21 +98,21 @@ class Listener:
         self._markers = listen(MarkerArray, f"{controller}/contact_forces")
         self._diagnostics = listen(DiagnosticArray, "/diagnostics", FROM_SOME)
         self._commands: Subscription | None = None
-        if not settings.interface.bridges:  # what acts is what is commanded
+        if not settings.interface.bridges:  # the commanded torques act
             messages = messages_of(settings.interface)
             self._read_torques = messages.reader(robot)
             self._commands = listen(messages.kind, settings.interface.topic)
         self._reactions: dict[str, Subscription] = {}
 
     def _listen(self, kind: Any, topic: str, qos: QoSProfile = NEWEST) -> Subscription:
-        # An executor would take a message between two looks, and a plan may be sent only once.
+        # Polled: an executor would take messages between two polls, and a plan may be sent only once.
         return self._node.create_subscription(
             kind, topic, lambda _: None, qos, callback_group=self._polled, raw=True
         )
 
     @property
     def stopped(self) -> bool:
-        """Whether an emergency stop is engaged, as far as controller and watchdog report."""
+        """Whether controller or watchdog report an engaged emergency stop."""
         return (
             self.values.get("safety state") == SafetyState.EMERGENCY_STOP.value
             or self.watchdog == WatchdogState.EMERGENCY_STOP.value
@@ -120,11 +120,11 @@ class Listener:
 
     @property
     def measuring(self) -> bool:
-        """Whether measured forces are listened to."""
+        """Whether measured forces are subscribed to."""
         return bool(self._reactions)
 
     def measure(self, on: bool) -> None:
-        """Listen to `ground_reaction/<frame>`, or no more: a simulation sends it only to listeners."""
+        """Subscribe to `ground_reaction/<frame>`, or unsubscribe: a simulation publishes it only to subscribers."""
         if on and not self._reactions:
             self._reactions = {
                 frame: self._listen(WrenchStamped, f"ground_reaction/{frame}")
@@ -136,7 +136,7 @@ class Listener:
             self._reactions, self.measured = {}, {}
 
     def take(self) -> None:
-        """Take what has come; what cannot be read is counted, and keeps nothing else from being read."""
+        """Take the messages that have arrived; errors are counted, topic by topic."""
         for what, take in (
             ("state", self._take_state),
             ("plan", self._take_plans),
@@ -165,7 +165,7 @@ class Listener:
                 self.torques = np.array(efforts)
 
     def _take_state(self) -> None:
-        """Take the newest odometry and joint state into q and velocity; what is not finite shows nothing."""
+        """Take the newest odometry and joint state into q and velocity; ones that are not finite are skipped."""
         if (data := take_newest(self._odometry)) is not None:
             try:
                 pose = self._base.read(data)[0][:7]
@@ -181,7 +181,7 @@ class Listener:
                 self.time_s = reading.time_ns * 1e-9
 
     def _take_plans(self) -> None:
-        """Take the newest plans; ones that the controller refuses as well are skipped."""
+        """Take the newest plans; bad ones, which the controller refuses as well, are skipped."""
         try:
             if (data := take_newest(self._plan)) is not None:
                 message = read_message(JointTrajectory, data, MOST_BYTES, MOST_POINTS)
@@ -197,7 +197,7 @@ class Listener:
             pass  # the controller refuses it too, and reports it
 
     def _read_markers(self, markers: Iterable[Marker]) -> None:
-        """Arrows and lines; one of another number of points, or not finite, shows nothing."""
+        """Read arrows and lines; ones with another number of points, or not finite, are skipped."""
         forces, lines = [], []
         for marker in markers:
             points = [np.array([p.x, p.y, p.z]) for p in marker.points]
@@ -210,7 +210,7 @@ class Listener:
         self.forces, self.cones = forces, np.array(lines).reshape(-1, 2, 3)
 
     def _read_diagnostics(self, message: DiagnosticArray) -> None:
-        """Keep level, words and values of the controller's status, and the watchdog's state."""
+        """Keep level, text and values of the controller's status, and the watchdog's state."""
         for status in message.status:
             name = status.name.partition(":")[0]
             if name == self._controller.rpartition("/")[2]:

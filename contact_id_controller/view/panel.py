@@ -1,4 +1,4 @@
-"""The panel of the page: what the controller does, and buttons that really do it."""
+"""The panel of the page: state of the controller, plots, parameters, and buttons that act on the robot."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from contact_id_controller.view.listener import Listener
 from contact_id_controller.view.remote import Remote
 
 STOP, RESUME, RELEASE, DRIVE = "stop", "resume", "release", "drive"
-"""Kinds of what a page wants, besides parameters."""
+"""Kinds of requests of a page, besides parameters."""
 
 MOVING = (RESUME, RELEASE, DRIVE)
-"""Those that may let the robot move."""
+"""Requests that may let the robot move."""
 
 POINTS = 200
-"""Of each plot: 20 s at 10 Hz."""
+"""Points of each plot: 20 s at 10 Hz."""
 
 LEVEL_COLOURS = ("#1a9c3c", "#d9a300", "#d92020")
 """Good, warning, error."""
@@ -43,7 +43,7 @@ CURVES = {
 """Title of a plot -> its curves."""
 
 SMALLEST_TOP = 0.01
-"""What a plot shows at least, from 0 on: its ticks have three places, smaller ones would all read 0."""
+"""Least upper limit of a plot's axis: its ticks have three decimals, smaller ones would all read 0."""
 
 
 class Panel:
@@ -51,10 +51,10 @@ class Panel:
 
     Args:
         server: of the page.
-        robot: that is looked at.
-        remote: to the controller.
-        do: takes a kind of action and the action, to be run in the viewer's own thread.
-        measure: whether measured forces are listened to from the beginning.
+        robot: the controlled robot.
+        remote: clients of the controller.
+        do: called with kind and action of a request; runs the action in the viewer's own thread.
+        measure: whether measured forces are subscribed to from the start.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Panel:
         self._gains: tuple[list[float], list[float]] | None = None
         gui = server.gui
         gui.configure_theme(control_layout="floating", show_logo=False, show_share_button=False)
-        # As text: others write what stands here.
+        # Escaped: the text comes from other processes.
         self._state = gui.add_html(_lines("no diagnostics yet"))
         self._button(gui, "Emergency stop", STOP, remote.stop, "red", "hand-stop")
         self._button(gui, "Resume", RESUME, remote.resume, "green", "player-play")
@@ -104,16 +104,16 @@ class Panel:
         colour: Any,
         icon: Any,
     ) -> None:
-        """Add a button that does ``act`` as a request of this kind, in the thread that reads the page."""
+        """Add a button that requests ``act`` as a request of this kind, in the thread that reads the page."""
 
-        # In the thread that reads: what a page sends too much of waits in its connection.
+        # In the reading thread: excess messages of a page wait in its own connection.
         async def pressed(_: object) -> None:
             self._do(kind, act)
 
         gui.add_button(label, color=colour, icon=icon).on_click(pressed)
 
     async def _ask_to_release(self, event: viser.GuiEvent[Any]) -> None:
-        """Release only after an answer of who pressed the button."""
+        """Release only after a confirmation by the person who pressed the button."""
         if event.client is None:
             return
         gui = event.client.gui
@@ -153,15 +153,15 @@ class Panel:
 
     def _changed(self, label: str, act: Callable[[], None]) -> Any:
         async def changed(event: viser.GuiEvent[Any]) -> None:
-            # By whoever looks on, not by ourselves.
+            # Only changes by a page, not by this process.
             if event.client is not None:
                 self._do(label, act)
 
         return changed
 
     def show_stick(self, port: int, token: str) -> None:
-        """The page of a stick, at a port of the same machine; a link where frames are refused."""
-        # The machine's name is what the page's reader called it by, which only the reader knows.
+        """Show the page of the stick, at a port of the same machine; a link where frames are refused."""
+        # The host name is the one in the browser's address, known only there.
         place = f"'http://'+location.hostname+':{port}/?token={token}'"
         frame = f"this.src={place};this.onload=null"
         with self._parts.add_tab("Drive"):
@@ -171,13 +171,13 @@ class Panel:
             )
 
     def tell(self, line: str) -> None:
-        """Show what came of a button."""
+        """Show the outcome of a button."""
         self._news.content = _lines(line)
 
     # What is shown
 
     def show(self, listener: Listener, speed_m_s: float) -> None:
-        """Words and plots of what was received last."""
+        """Update text and plots from the messages received last."""
         self._follow_parameters()
         colour = LEVEL_COLOURS[min(listener.level, 2)]
         words = [f'<b style="color:{colour}">● {html.escape(listener.words)}</b>']
@@ -197,7 +197,7 @@ class Panel:
             self._plot(title, listener.time_s, values)
 
     def _ground_words(self) -> str:
-        """The ground's friction, which a simulation knows, beside what the controller counts on."""
+        """The simulated ground's friction, with a warning if it is below the controller's."""
         ground = self._remote.ground_friction
         if ground is None:
             return _lines("friction of the ground: unknown")
@@ -207,7 +207,7 @@ class Panel:
         return _PARAGRAPH.format(words)
 
     def _plot(self, title: str, time_s: float, values: tuple[float, ...]) -> None:
-        """Add a point to the curves that have a value; a plot begins anew where others have."""
+        """Add a point to the curves that have a value; a plot restarts when other curves have values."""
         curves = tuple(k for k, value in enumerate(values) if math.isfinite(value))
         rows = self._rows[title]
         if curves != self._curves.get(title):
@@ -228,7 +228,7 @@ class Panel:
                 self._plots[title] = self._new_plot(title, curves, data)
 
     def _new_plot(self, title: str, curves: tuple[int, ...], data: Any) -> viser.GuiUplotHandle:
-        """A plot of these curves, the first one at the bottom of the panel; the y axis grows as needed."""
+        """Add a plot of these curves, in the order of ``CURVES``; its y axis grows as needed."""
         series = [
             uplot.Series(label=CURVES[title][k], stroke=("#1982e6", "#e6641e")[k], width=1.5)
             for k in curves
@@ -250,7 +250,7 @@ class Panel:
             )
 
     def _values(self, listener: Listener) -> dict[str, tuple[float, ...]]:
-        """By plot, the values now: tracking error, forces over weight, torques, step times; NaN where unknown."""
+        """Present values by plot: tracking error, forces over weight, torques, step times; NaN where unknown."""
         robot, plan = self._robot, listener.joint_plan
         error = math.nan
         if plan is not None:
@@ -273,7 +273,7 @@ class Panel:
         }
 
     def _follow_parameters(self) -> None:
-        """Show the controller's parameters, after each answer."""
+        """Show the controller's parameters after each answer."""
         values = self._remote.values
         if not values or values == self._shown:
             return
@@ -309,7 +309,7 @@ class Panel:
         self._remote.set(**{name: values if isinstance(self._shown[name], list) else values[0]})
 
     def _set_like(self, name: str, change: Callable[[float], float]) -> None:
-        """Set one value or all of a list, as the parameter has it."""
+        """Set a parameter to a changed value, or each value of a list."""
         now = self._shown.get(name)
         self._remote.set(
             **{name: [change(v) for v in now] if isinstance(now, list) else change(now)}
@@ -320,12 +320,12 @@ _PARAGRAPH = '<div style="margin:0.4em 0.8em;font-size:0.875em;overflow-wrap:any
 
 
 def _lines(text: str) -> str:
-    """A text from outside as HTML that shows it."""
+    """Escape a text from outside as HTML."""
     return _PARAGRAPH.format(html.escape(text)) if text else ""
 
 
 def _disturbance(values: Mapping[str, str]) -> list[str]:
-    """What pushes or loads the base, in words, of a controller's diagnostics; nothing where it is not observed."""
+    """Lines on the observed disturbance and payload, from a controller's diagnostics; none if it is not observed."""
     if "payload (kg)" not in values:
         return []
     return [
@@ -336,7 +336,7 @@ def _disturbance(values: Mapping[str, str]) -> list[str]:
 
 
 def _put(handle: Any, name: str, value: Any) -> None:
-    """Set what is not so already: every change goes to all pages."""
+    """Set an attribute only if it changes: every change is sent to all pages."""
     if getattr(handle, name) != value:
         setattr(handle, name, value)
 

@@ -1,7 +1,6 @@
-"""Services of controller, watchdog and simulated robot, called without waiting.
+"""Calls services of controller, watchdog and simulated robot without waiting.
 
-A stop engages both stops there are: the controller's, and the watchdog's behind it, which needs no
-controller that works.
+A stop engages two emergency stops: the controller's, and the watchdog's behind it, which works without the controller.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ SHOWN = (
 """Parameters that a page shows."""
 
 CONTROLLER, WATCHDOG = "controller", "watchdog"
-"""As a page calls them."""
+"""Their names on a page."""
 
 GROUND = "friction_coefficient"
-"""Parameter of a simulated robot."""
+"""Name of the ground's friction among the parameters of a simulated robot."""
 
 
 class Remote:
-    """Clients of one controller and its watchdog; answers arrive while the node spins.
+    """Clients of a controller and its watchdog; answers arrive while the node spins.
 
     Args:
         node: owner of the clients.
-        controller, watchdog, robot: names of the nodes; a real robot is none.
-        show: takes a line for whoever pressed a button.
+        controller, watchdog, robot: names of the nodes; a real robot has no node ``robot``.
+        show: shows a line to the person who pressed a button.
 
     Attributes:
         values: of `SHOWN`, as last read from the controller.
@@ -66,18 +65,18 @@ class Remote:
             CONTROLLER: client(SetBool, f"{controller}/emergency_stop"),
             WATCHDOG: client(SetBool, f"{watchdog}/emergency_stop"),
         }
-        # The watchdog obeys it at once, also while the answer of a service is on its way.
+        # The watchdog obeys this topic at once, also during a service call.
         self._button = node.create_publisher(Bool, "emergency_stop", 10)
         self._resume = client(Trigger, f"{controller}/resume")
         self._reset = client(Trigger, f"{watchdog}/reset")
 
     @property
     def ready(self) -> bool:
-        """Whether parameters can be read."""
+        """Whether the parameter service is available."""
         return self._get.service_is_ready()
 
     def read(self) -> None:
-        """Ask for the parameters, and what the ground is like."""
+        """Request the parameters, and the ground's friction."""
         if self.ready:
             answer = self._get.call_async(GetParameters.Request(names=list(SHOWN)))
             answer.add_done_callback(self._take)
@@ -102,7 +101,7 @@ class Remote:
         self._call_stops(True, "does not answer: NOT stopped")
 
     def release(self) -> None:
-        """Release both; the robot stays stopped until it is resumed."""
+        """Release both emergency stops; the robot stays stopped until it is resumed."""
         self._call_stops(False, "does not answer: NOT released")
 
     def resume(self) -> None:
@@ -121,7 +120,7 @@ class Remote:
         self._resume.call_async(Trigger.Request()).add_done_callback(then)
 
     def _call_stops(self, engage: bool, silent: str) -> None:
-        """Call the emergency stops of controller and watchdog; ``silent`` is shown where the controller has none."""
+        """Call the emergency stops of controller and watchdog; ``silent`` is shown if the controller's is missing."""
         self._lines = {}
         for who, client in self._stops.items():
             if client.service_is_ready():

@@ -1,8 +1,8 @@
-"""Computes the torques of a recorded run again, through the node's own door and guard.
+"""Recomputes the torques of a recorded run, through the node's message handling and guard.
 
-The bytes of the bag go to `ros.control_loop.ControlLoop` as those of the topics do in the node, in the
-order of `view.timeline`. With the settings of the run the torques are those that were sent, bit for bit
-on the same kind of processor; with others they are what these would have answered to the same states.
+The messages of the bag go to `ros.control_loop.ControlLoop` as serialised bytes, as in the node, in the order of
+`view.timeline`. With the settings of the run the torques are those that were sent, bit for bit on the same kind of
+processor; with others they are what these would have commanded for the same states.
 """
 
 from __future__ import annotations
@@ -43,28 +43,29 @@ from contact_id_controller.view.topics import PLANS, contact_topics, sent_as
 
 NANO = 1_000_000_000
 LOOK_S = 0.005
-"""Longest wait of the node for a message."""
+"""Longest wait of the node for a message, s."""
 
 UNSENT = "safe output"
-"""Status of a step that commanded the safe output."""
+"""Status of a row in which the safe output was commanded."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Replayed:
-    """The n answers to states of a replay, m joints, f contacts.
+    """The n recomputed steps of a replay, m joints, f contacts.
 
     Attributes:
         time_s: (n,) stamps of the states.  period_s: of the controller.
         joint_names, contact_names: m, f names.
-        sent: (n, m) N·m, as recorded; not a number where no command was.
-        torques: (n, m) N·m, computed again.
+        sent: (n, m) N·m, as recorded; NaN where there is no command.
+        torques: (n, m) N·m, recomputed.
         commanded: (n,) bool, by the controller, not the safe output; the rows below are 0 elsewhere.
         forces: (n, f, 3) N, world frame, predicted.  contact: (n, f) bool.  saturated: (n, m) bool.
         reference_position, reference_velocity, velocity: (n, m); the last one as received.
         status: (n,) text.  solve_time_s, step_time_s (of the replay), power_loss_w: (n,).
         q, v: (n, nq), (n, nv): the states in Pinocchio's convention.
-        followed: whether the robot did what was planned.  refusals: reason -> how often.  logged: time_s and line of what the node would have logged.
-        remarks: what is missing in the bag or not certain, a line each.
+        followed: whether the robot did what was planned.  refusals: reason -> count.
+        logged: time_s and text of what the node would have logged.
+        remarks: what is missing in the bag or uncertain, one line each.
     """
 
     time_s: np.ndarray
@@ -93,22 +94,22 @@ class Replayed:
 
     @property
     def compared(self) -> np.ndarray:
-        """(n,) bool: a command was recorded."""
+        """(n,) bool: whether a command was recorded."""
         return ~np.isnan(self.sent).any(axis=1)
 
     @property
     def exact(self) -> np.ndarray:
-        """(n,) bool: the torques are the sent ones, bit for bit."""
+        """(n,) bool: whether the recomputed torques equal those sent, bit for bit."""
         return (self.sent.view(np.uint64) == self.torques.view(np.uint64)).all(axis=1)
 
     @property
     def largest_difference_nm(self) -> float:
-        """Between torques sent and computed again; 0 where nothing was sent."""
+        """Largest difference of torques sent and recomputed, N·m; 0 where nothing was sent."""
         return float(np.abs(self.sent - self.torques)[self.compared].max(initial=0.0))
 
 
 class _RecordedContact(ContactInput):
-    """Measured contact out of a bag: what was sent before a state is there when it is answered."""
+    """Measured contact from a bag: messages stamped up to a state are available when it is stepped."""
 
     def __init__(self, bag: Bag, kind: str, frames: Sequence[str], topics: Sequence[str]) -> None:
         super().__init__(_NoNode(), None, kind, frames)
@@ -123,22 +124,22 @@ class _RecordedContact(ContactInput):
 
 
 class _NoNode:
-    """Has no topics."""
+    """A node without topics."""
 
     def create_subscription(self, *_: Any, **__: Any) -> None:
-        """Nothing is subscribed to."""
+        """Subscribe to nothing."""
 
 
 class Replay:
     """One pass of a bag through a controller.
 
     Args:
-        bag: what was recorded.
+        bag: the recorded messages.
         recorded: settings of the run.
         settings: those to compute with; None: the recorded ones.
 
     Raises:
-        ContactIdError: settings that do not fit the robot, or a command interface that is not read.
+        ContactIdError: settings that do not fit the robot, or a command interface that cannot be replayed.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class Replay:
     ) -> None:
         self._bag, self._recorded = bag, recorded
         settings = dataclasses.replace(settings or recorded, record_path="")
-        self._kept = {  # what was chosen otherwise stays so through changes of parameters
+        self._kept = {  # changed settings stay so through recorded changes of parameters
             name: value
             for name, value in vars(settings).items()
             if value != getattr(recorded, name)
@@ -167,7 +168,7 @@ class Replay:
         self._missing, self._state = 0, -1
 
     def _contact_of(self, settings: ControllerSettings) -> _RecordedContact | None:
-        """What stands for the sensors of contact, from the bag; None where these settings use none."""
+        """Replace the contact sensors by the bag's messages; None where these settings use none."""
         sensed = self.loop.controller.sensed
         topics = contact_topics(settings, sensed)
         if not topics:
@@ -178,10 +179,10 @@ class Replay:
         return contact
 
     def run(self, progress: Callable[[float], None] = lambda share: None) -> Replayed:
-        """Everything from the first message to the last.
+        """Replay from the first message to the last.
 
         Args:
-            progress: called now and then with the share that is done.
+            progress: called at intervals with the share that is done.
         """
         lockstep = self.loop.guard.lockstep
         period_ns = round(self._recorded.period_s * NANO)
@@ -194,7 +195,7 @@ class Replay:
         return self._result([*self._remarks(), *timeline.remarks])
 
     def _do(self, action: Action, sent: np.ndarray) -> None:
-        """Carry out one action of the recorded order: observe a state, answer one, or an event.
+        """Carry out one action of the timeline: observe a state, step, or an event.
 
         Args:
             sent: (commands, na) N·m, as recorded, for comparison.
@@ -219,9 +220,9 @@ class Replay:
         loop.report()
 
     def _look(self, message: Message) -> None:
-        """Let time and the odometry come as far as a state."""
+        """Advance the clock and the odometry to the time of a state."""
         guard, now_s = self.loop.guard, message.time_ns / NANO
-        while self._clock_s < now_s:  # the node looks as often, whether states come or not
+        while self._clock_s < now_s:  # the node calls it as often, with or without states
             self._clock_s = min(self._clock_s + LOOK_S, now_s)
             guard.look()
         stamp = stamp_ns(message.data)
@@ -233,10 +234,9 @@ class Replay:
             self._pose = self._base.read(last)[0]
 
     def _now_ns(self, message: Message) -> int | None:
-        """The time by the clock of the stamps, as the node asks for it.
+        """The time, ns, of the clock with which the node compares stamps; None: it does not.
 
-        The bag's own times are those of the wall clock; of a simulated clock nothing is known but that
-        it shows the stamps.
+        The bag's own times are those of the wall clock; a simulated clock is taken to show the stamp.
         """
         settings = self.loop.controller.settings
         if settings.stamp_reference != "clock" or self.loop.guard.lockstep:
@@ -275,14 +275,14 @@ class Replay:
             loop.apply(dataclasses.replace(loop.controller.settings, **values))
 
     def _take_plan(self, event: dict[str, Any]) -> None:
-        """Give the plan of an event to the controller: the bag's message with its stamp that arrived last before it."""
+        """Give the plan of an event to the controller: the last message with its stamp that could have arrived."""
         topic = event["topic"]
         queue = self._plans.get(topic, deque())
         fitting = [k for k, each in enumerate(queue) if stamp_ns(each.data) == event["stamp_ns"]]
         if not fitting:
             self._tell(f"a plan of {topic} that was taken is not in the bag")
             return
-        # Of some with one stamp the newest was taken that had been sent before the next state.
+        # Of several with this stamp the controller took the newest one sent before the next state.
         following = self._bag[STATES][self._state + 1 : self._state + 2]
         known = [k for k in fitting if not following or queue[k].time_ns < following[0].time_ns]
         for _ in range((known or fitting[:1])[-1]):
@@ -291,7 +291,7 @@ class Replay:
         getattr(self.loop, f"take_{topic}")(data)
 
     def _sent(self) -> np.ndarray:
-        """Torques (c, m), N·m, of the commands, the first ones of trajectories; NaN: unreadable."""
+        """Torques (c, m), N·m, of the recorded commands, the first point of trajectories; NaN: unreadable."""
         rows = np.full((len(self._commands), self.robot.na), np.nan)
         reader = messages_of(self._recorded.interface).forwarder(self.robot.joint_names)
         for row, message in zip(rows, self._commands):
@@ -305,7 +305,7 @@ class Replay:
         return rows
 
     def _keep(self, message: Any, torques: np.ndarray, command: Any, sent: np.ndarray) -> None:
-        """Add a row: torques now and as sent, forces, contacts, reference and state of this period."""
+        """Add a row: torques recomputed and sent, forces, contacts, reference and state of this step."""
         loop, result = self.loop, self.loop.result
         robot, joints = self.robot, self.loop.input.joints
         q, v = robot.neutral(), np.zeros(robot.nv)
@@ -351,7 +351,7 @@ class Replay:
         self._logged.append((time_s or 0.0, line))
 
     def _remarks(self) -> list[str]:
-        """What the bag lacks, a line each."""
+        """What the bag lacks, one line each."""
         bag, remarks = self._bag, []
         if not bag.finished:
             remarks.append("the bag was not closed: its last messages may be lost")
@@ -367,7 +367,7 @@ class Replay:
                 f"{steps[widest]:.3f} s, after {stamps[widest] / NANO:.3f} s"
             )
         if (steps <= 0.0).any():
-            remarks.append(f"{int((steps <= 0.0).sum())} messages of {STATES} do not go on in time")
+            remarks.append(f"{int((steps <= 0.0).sum())} stamps of {STATES} do not increase")
         if self.robot.floating_base and not bag[ODOMETRY]:
             remarks.append(f"no message of {ODOMETRY}, and the base floats: every state is refused")
         elif self._missing:
@@ -376,7 +376,7 @@ class Replay:
         return remarks
 
     def _joint_order(self, data: bytes) -> list[str]:
-        """A remark where the recorded joints lack one of the robot's, or have another order."""
+        """A remark if the recorded joints lack one of the robot's, or have another order."""
         names = read_message(JointState, data).name
         missing = [name for name in self.robot.joint_names if name not in names]
         if missing:
@@ -386,7 +386,7 @@ class Replay:
         return [f"{STATES} names the joints in another order than the controller: taken by name"]
 
     def _result(self, remarks: list[str]) -> Replayed:
-        """The rows as columns, with what was logged; StateError where no state was answered."""
+        """The rows as columns, with what was logged; StateError if no state was stepped."""
         rows = self._rows
         if not rows:
             raise StateError("no state of the bag was answered")

@@ -1,4 +1,4 @@
-"""What replays came to, as a table on a terminal."""
+"""The results of replays as a table on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from contact_id_controller.view.replay import Replayed
 
 LINES = 10
-"""Lines of the controller's log that are shown."""
+"""Number of lines of the controller's log that are shown."""
 
 
 def figures(replayed: Replayed) -> dict[str, str]:

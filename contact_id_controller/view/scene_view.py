@@ -19,11 +19,11 @@ AHEAD_POINTS = 12
 _BLUE, _GREEN, _GREY, _ORANGE = (25, 130, 230), (30, 160, 60), (120, 120, 120), (230, 140, 20)
 _NOTHING = np.zeros((1, 2, 3))
 _TRACE = 400
-"""Points of the trace of the base."""
+"""Number of points of the base's trace."""
 
 
 class Scene:
-    """What is drawn of a robot; everything hangs on a frame that follows it.
+    """Draws a robot, its ground, forces, friction cones and plan, in a frame that follows it.
 
     Args:
         server: of the page.
@@ -65,7 +65,7 @@ class Scene:
         )
 
     def _arrows(self, name: str, colour: Any) -> viser.ArrowsHandle:
-        """Arrows of this name and colour, none yet."""
+        """Add a hidden set of arrows."""
         return self._server.scene.add_arrows(
             f"/world/{name}",
             _NOTHING,
@@ -77,7 +77,7 @@ class Scene:
         )
 
     def _lines(self, name: str, colour: Any, width: float) -> viser.LineSegmentsHandle:
-        """Line segments of this name and colour, none yet; ``width`` in pixels."""
+        """Add a hidden set of line segments; ``width`` in pixels."""
         return self._server.scene.add_line_segments(
             f"/world/{name}",
             _NOTHING,
@@ -88,7 +88,7 @@ class Scene:
         )
 
     def _lay_ground(self) -> None:
-        """Show the ground: terrain as a mesh, or a grid on its plane."""
+        """Draw the ground: terrain as a mesh, or a grid on its plane."""
         scene, settings = self._server.scene, self._settings
         terrain = settings.terrain
         if terrain is not None:
@@ -115,7 +115,7 @@ class Scene:
         )
 
     def show(self, listener: Listener) -> None:
-        """Draw what was received last."""
+        """Draw the messages received last."""
         q = listener.q
         with self._server.atomic():
             for mesh, (position, wxyz) in zip(self._meshes, self.shapes.place(q), strict=True):
@@ -144,7 +144,7 @@ class Scene:
             _draw(self._measured, np.array(measured))
 
     def show_plan(self, listener: Listener) -> None:
-        """Draw where base and feet are planned to be in the next second."""
+        """Draw the planned paths of base and feet over the next second."""
         joints, base, robot = listener.joint_plan, listener.base_plan, self._robot
         paths: list[np.ndarray] = []
         if joints is not None and (base is not None or not robot.floating_base):
@@ -172,7 +172,7 @@ class Scene:
 
 
 def _draw(handle: Any, ends: np.ndarray) -> None:
-    """Show lines or arrows (n, 2, 3), hide them where there are none."""
+    """Show lines or arrows (n, 2, 3); hide them if there are none."""
     if len(ends):
         handle.points = np.ascontiguousarray(ends, dtype=np.float32)
     if handle.visible != bool(len(ends)):
@@ -180,7 +180,7 @@ def _draw(handle: Any, ends: np.ndarray) -> None:
 
 
 def _turn_to(normal: np.ndarray) -> np.ndarray:
-    """Quaternion wxyz that turns the z axis to a unit vector."""
+    """Quaternion wxyz that rotates the z axis to a unit vector."""
     wxyz = np.array([1.0 + normal[2], -normal[1], normal[0], 0.0])
     size = np.linalg.norm(wxyz)
     return wxyz / size if size > 1e-6 else np.array([0.0, 1.0, 0.0, 0.0])

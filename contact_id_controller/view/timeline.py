@@ -1,8 +1,9 @@
-"""What happened to a controller in which order, from its bag: states observed or answered, events.
+"""The order of a controller's actions, from its bag: states observed or stepped, and events.
 
-In lockstep each state is answered by one command. In real time some are not: the controller takes
-the newest. `~/events` records between which states plans were taken, parameters changed and so on; a bag
-without it is put in order by the times of its messages, with a remark.
+In lockstep each state is answered by one command. In real time some are not: the controller takes the newest.
+`~/events`
+records between which states plans were taken, parameters changed and so on; a bag without it is ordered by the times of
+its messages, with a remark.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ SENDING = (STOPPED, "silence", "odometry_missing", "emergency_stop")
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """One thing that the controller did.
+    """One action of the controller.
 
     Attributes:
         kind: `OBSERVE` or `STEP` a state, or `EVENT`.
-        state: number of the state.
+        state: index of the state.
         event: the JSON object of the event.
-        command: number of the command it sent; None: none, or none that was recorded.
+        command: index of the command that it sent; None: none, or not recorded.
     """
 
     kind: str
@@ -47,7 +48,7 @@ class Action:
 
 @dataclasses.dataclass(frozen=True)
 class Timeline:
-    """The actions in order, and what is not certain about them, a line each."""
+    """The actions in order, and what is uncertain about them, one line each."""
 
     actions: list[Action]
     remarks: list[str]
@@ -71,12 +72,15 @@ def events_of(bag: Bag) -> list[dict[str, Any]]:
                 f"a message of {EVENTS} in {str(bag.path)!r} is none: {error}"
             ) from error
     events.sort(key=lambda entry: entry[0])
-    # Configured again: the numbers begin anew, the last life counts.
+    # Number 0 may come several times, if the controller was configured again.
     return [event for *_, event in events]
 
 
 def timeline_of(bag: Bag, commands: Sequence[Message], lockstep: bool, period_ns: int) -> Timeline:
-    """Put in order what a bag holds.
+    """Order the messages of a bag.
+
+    Args:
+        commands: recorded commands.  lockstep: mode of the run.  period_ns: control period.
 
     Raises:
         RecordError: there is neither a command nor the event of a start.
@@ -91,8 +95,8 @@ def timeline_of(bag: Bag, commands: Sequence[Message], lockstep: bool, period_ns
             )
         what = "no message of ~/events" if not events else "no event of the start"
         remarks.append(
-            f"{what}: when the controller was activated and took plans is judged by the times of "
-            "messages; torques can differ where that order was another one"
+            f"{what}: when the controller was activated and took plans is inferred from the times of "
+            "messages; torques can differ where the true order was another one"
         )
         events = _by_times(bag, commands, stamps, lockstep)
     elif events[0]["number"] > 0:
@@ -113,7 +117,7 @@ def _by_times(bag: Any, commands: Any, stamps: Any, lockstep: bool) -> list[dict
     stops = int((np.array([message.time_ns for message in commands]) > sent[-1]).sum()) > 1
     begun = max(0, int(np.searchsorted(sent, commands[0].time_ns)) - 1)
     if lockstep:
-        # Every state since the start has its answer: counting is surer than the times of a busy node.
+        # Every state since the start is answered: counting is more reliable than the times of a busy node.
         begun = max(0, min(begun, len(sent) - (len(commands) - stops)))
     else:
         begun = max(0, begun - 1)  # the state that is answered first comes after the start
@@ -131,14 +135,14 @@ def _by_times(bag: Any, commands: Any, stamps: Any, lockstep: bool) -> list[dict
 
 
 class _Cursor:
-    """Hands out events as the states go by, and follows whether the controller is active."""
+    """Returns events in the order of states, and tracks whether the controller is active."""
 
     def __init__(self, events: Sequence[dict[str, Any]]) -> None:
         self._events, self._next = list(events), 0
         self.active = False
 
     def until(self, stamp: int) -> Iterator[Any]:
-        """Events that came after states up to this stamp."""
+        """Events that followed states up to this stamp."""
         while self._next < len(self._events) and self._events[self._next]["after_ns"] <= stamp:
             event = self._events[self._next]
             self._next += 1
@@ -150,14 +154,14 @@ class _Cursor:
 
 
 def sends(event: dict[str, Any]) -> bool:
-    """Whether a command belongs to this event."""
+    """Whether an event sends a command."""
     return event.get("event") in SENDING and event.get("active", True)
 
 
 def _in_lockstep(
     states: Any, stamps: Any, events: Any, commands: Any, remarks: list[str]
 ) -> Timeline:
-    """Every state since the start is answered; the one before it, which waited, is answered too."""
+    """Timeline in lockstep: every state since the start is answered, also the one before it, which waited."""
     actions = _lockstep_actions(states, stamps, events)
     sending = [k for k, action in enumerate(actions) if action.kind == STEP or sends(action.event)]
     if len(sending) == len(commands):
@@ -169,7 +173,7 @@ def _in_lockstep(
             if missing > 0
             else f"the bag has {-missing} commands more than answers to its states"
         )
-        # Which ones, the times tell: a state is sent after the answer to the one before.
+        # By their times: a state is sent after the answer to the one before.
         answers, _ = _answered(states, commands)
         numbers = {k: answers.get(actions[k].state) for k in sending if actions[k].kind == STEP}
     return Timeline(
@@ -182,7 +186,7 @@ def _in_lockstep(
 
 
 def _lockstep_actions(states: Any, stamps: Any, events: Any) -> list[Action]:
-    """Without the numbers of commands."""
+    """The actions, without the indices of commands."""
     cursor = _Cursor(events)
     actions = [Action(EVENT, event=event) for event in cursor.until(0)]
     for number in range(len(states)):
@@ -197,7 +201,7 @@ def _lockstep_actions(states: Any, stamps: Any, events: Any) -> list[Action]:
 def _in_real_time(
     states: Any, stamps: Any, events: Any, commands: Any, period_ns: int, remarks: list[str]
 ) -> Timeline:
-    """A command answers the newest state that was sent before it and is not answered yet."""
+    """Timeline in real time: a command answers the newest unanswered state that was sent before it."""
     cursor, actions = _Cursor(events), []
     answers, odd = _answered(states, commands)
     skipped = 0

@@ -1,4 +1,4 @@
-"""The topics that a replay needs, and what each carries."""
+"""The topics that a replay needs, with types and QoS."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PLANS = {
     "contact_schedule": JointTrajectory,
 }
 DEPTH = 20_000
-"""Messages that wait until a recorder takes them: seconds of a topic."""
+"""Queue length of a recorder: seconds of a topic at 1 kHz."""
 
 
 class Topic(NamedTuple):
-    """A topic to record: name, type, and how its publisher sends."""
+    """A topic to record: name, type, and QoS of its publisher."""
 
     name: str
     kind: Any
@@ -38,17 +38,17 @@ class Topic(NamedTuple):
 
 
 def contact_topics(settings: ControllerSettings, sensed: bool) -> dict[str, Any]:
-    """Topics of measured contact that the controller of these settings listens to: name -> type."""
+    """Topics of measured contact that the controller of these settings subscribes to: name -> type."""
     if sensed or settings.measured == "force":
         return {f"ground_reaction/{frame}": WrenchStamped for frame in settings.foot_frames}
     return {"contact_states": JointState} if settings.measured else {}
 
 
 def sent_as(settings: ControllerSettings) -> tuple[str, Any]:
-    """Topic and type of what the controller of these settings sends.
+    """Topic and type of the commands of a controller with these settings.
 
     Raises:
-        ConfigurationError: a replay does not know that command interface.
+        ConfigurationError: its command interface cannot be replayed.
     """
     interface = settings.interface
     if not interface.recorded:
@@ -60,7 +60,7 @@ def sent_as(settings: ControllerSettings) -> tuple[str, Any]:
 
 
 def replayed_topics(settings: ControllerSettings, sensed: bool, node: str) -> list[Topic]:
-    """What must be recorded of a controller to compute its torques again.
+    """Topics to record of a controller so that its torques can be recomputed.
 
     sensed: whether its model takes measured forces.  node: its name.
 
@@ -84,7 +84,7 @@ def replayed_topics(settings: ControllerSettings, sensed: bool, node: str) -> li
 
 
 def sensed_topics(settings: DynamicsEstimatorSettings) -> list[Topic]:
-    """What the sensors publish that an estimator of these settings takes, beside joint states.
+    """Topics of the sensors of an estimator with these settings, beside joint states.
 
     A replay does not need them, `contact_id diagnose` does.
     """
@@ -96,6 +96,6 @@ def sensed_topics(settings: DynamicsEstimatorSettings) -> list[Topic]:
 
 
 def _stream(certain: bool) -> QoSProfile:
-    """How a publisher of each period's values sends: reliably, or as one that may lose some."""
+    """QoS of values that are published each period: reliable, or best effort."""
     how = ReliabilityPolicy.RELIABLE if certain else ReliabilityPolicy.BEST_EFFORT
     return QoSProfile(depth=DEPTH, reliability=how)

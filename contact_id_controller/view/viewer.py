@@ -1,8 +1,8 @@
-"""A live view of a running controller in a browser; a process of its own that the loop never waits for.
+"""A live view of a running controller in a browser, in a process of its own that does not delay the control loop.
 
-viser serves the page: its client lies in its wheel, so that nothing comes from a network, it works on a
-phone, and scene, plots and buttons are Python. RViz needs a ROS installation and a screen, Meshcat has
-no buttons, Foxglove a program of its own.
+viser serves the page: its client is part of its package, so that nothing is loaded from a network, it works on a
+phone, and scene, plots and buttons are Python. RViz needs a ROS installation and a screen, Meshcat has no buttons,
+Foxglove a program of its own.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from contact_id_controller.view.scene_view import Scene
 from contact_id_controller.view.side_processes import LOOPBACK, PORT
 
 NICENESS = 5
-"""The controller's and the robot's processes come first."""
+"""Below the priority of the controller's and the robot's processes."""
 
 NARROW_PIXELS = 577
-"""viser's panel is a sheet at the bottom of screens that are narrower."""
+"""Width below which viser's panel is a sheet at the bottom of the screen."""
 
 SMALL_M = 0.6
-"""Robots that are higher are looked at from farther away."""
+"""Height of a robot above which the camera is placed farther away."""
 
 _SCENE_S, _PANEL_S, _PLAN_S, _PARAMETERS_S = 0.05, 0.1, 0.25, 2.0
 
 
 class Wishes:
-    """What pages want done: the latest of each kind, so that nothing queues up; from any thread.
+    """Requests of pages: the latest of each kind, so that nothing queues up; for any thread.
 
-    A stop comes first, and what was wanted beside it, and would let the robot move, is not done.
+    A stop is executed first, and drops requests made beside it that would let the robot move.
     """
 
     def __init__(self) -> None:
@@ -63,12 +63,12 @@ class Wishes:
         return len(self._latest)
 
     def put(self, kind: str, act: Callable[[], None]) -> None:
-        """Want something instead of what was wanted of this kind before."""
+        """Put a request, which replaces the last one of its kind."""
         with self._lock:
             self._latest[kind] = act
 
     def take(self) -> list[Callable[[], None]]:
-        """What is wanted now, in the order in which it is to be done."""
+        """Take the pending requests, in the order of execution."""
         with self._lock:
             latest, self._latest = self._latest, {}
         if STOP in latest:
@@ -82,11 +82,11 @@ class Viewer:
     Args:
         node: owner of subscriptions and clients.
         settings: of the controller.
-        controller, watchdog: names of its node and of the one behind it.
-        host, port: where the page is.
+        controller, watchdog: names of its node and of its command watchdog.
+        host, port: address of the page.
 
     Raises:
-        RunError: the port is taken, or this version of viser lets strangers in.
+        RunError: the port is taken, or this version of viser lets unauthorised requests in.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Viewer:
         self.drive_page: DrivePage | None = None
 
     def let_drive(self, node: Node, host: str, speed_m_s: float, yaw_rate_rad_s: float) -> None:
-        """Add stick, keys and joystick; the page with the stick stands within the other one, too."""
+        """Add stick, keys and joystick; the page with the stick is also a tab of the main page."""
         self.drive = Drive(node, speed_m_s, yaw_rate_rad_s)
         port = self.server.get_port() + 1
         try:
@@ -125,7 +125,7 @@ class Viewer:
         self.panel.show_stick(self.drive_page.port, self.gate.token)
 
     def _obey(self, said: dict[str, Any]) -> None:
-        """Queue what a page requests: stop, resume, release, or a velocity to drive at."""
+        """Queue the request of a page: stop, resume, release, or a velocity to drive at."""
         remote = self.remote
         if said.get("stop"):
             self.wishes.put(STOP, remote.stop)
@@ -142,7 +142,7 @@ class Viewer:
             self.drive_page.tell(line)
 
     def turn(self) -> None:
-        """Take what has come, do what was requested, draw what is due while a page is open."""
+        """Take messages, execute requests, and draw what is due while a page is open."""
         for act in self.wishes.take():
             act()
         if self.drive is not None:
@@ -165,7 +165,7 @@ class Viewer:
             self.scene.show_plan(self.listener)
 
     def is_looked_at(self) -> bool:
-        """Whether a browser shows the page."""
+        """Whether a browser has the page open."""
         return bool(self.server.get_clients())
 
     def _is_due(self, period_s: float, now: float) -> bool:
@@ -175,7 +175,7 @@ class Viewer:
         return due
 
     def _speed_m_s(self) -> float:
-        """Of the base over about half a second."""
+        """Horizontal speed of the base over about half a second, m/s."""
         elapsed_s = self.listener.time_s - self._placed_s
         if not 0.0 <= elapsed_s < 0.5:
             moved = np.linalg.norm(self.listener.q[:2] - self._place[:2])
@@ -184,16 +184,16 @@ class Viewer:
         return self._speed
 
     def close(self) -> None:
-        """End the pages."""
+        """Stop serving the pages."""
         if self.drive_page is not None:
             self.drive_page.close()
         self.server.stop()
 
 
 def _look(height_m: float, client: viser.ClientHandle) -> None:
-    """From behind and above, at all of a robot of that height.
+    """Place the camera behind and above a robot of this height.
 
-    On a narrow screen, whose lower part is the panel's, from farther away.
+    On a narrow screen, whose lower part is covered by the panel, it is farther away.
     """
     camera = client.camera
     narrow = camera.image_width < NARROW_PIXELS

@@ -1,4 +1,4 @@
-"""The shapes of a robot as meshes: those of its URDF, primitives and mesh files alike."""
+"""The visual shapes of a robot's URDF as meshes: primitives and mesh files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from contact_id_controller.robot import RobotModel, resolve_urdf
 _GREY = (0.6, 0.6, 0.65, 1.0)
 _STICK_RADIUS_M = 0.008
 MOST_TRIANGLES = 20_000
-"""Of one mesh: a phone shows the whole robot."""
+"""Largest number of triangles of a mesh, so that a phone can show the robot."""
 
 
 class Shape(NamedTuple):
-    """A mesh in the frame of its shape: (n, 3) m, (t, 3), RGB of 0 to 255."""
+    """A mesh in the frame of its shape: vertices (n, 3) m, faces (t, 3), RGB of 0 to 255."""
 
     name: str
     vertices: np.ndarray
@@ -26,16 +26,16 @@ class Shape(NamedTuple):
 
 
 class RobotShapes:
-    """The visual shapes of a robot and where they are.
+    """The visual shapes of a robot and their poses.
 
     Args:
-        robot: whose configurations are shown.
-        urdf: its description; shapes whose mesh is missing or cannot be read are left out, a robot
+        robot: has the configurations to show.
+        urdf: its description; shapes whose mesh is missing or unreadable are skipped, a robot
             without any is shown by sticks between its joints.
 
     Attributes:
         shapes: of the robot.
-        remark: what could not be shown, a line; empty: everything is.
+        remark: what could not be shown, one line; empty: everything is shown.
     """
 
     def __init__(self, robot: RobotModel, urdf: str) -> None:
@@ -88,7 +88,7 @@ class RobotShapes:
         return places
 
     def height_m(self) -> float:
-        """From its lowest point to its highest one, all joints at 0; 0 of a robot that is shown by sticks."""
+        """Height of the robot, m, all joints at 0; 0 if it is shown by sticks."""
         places = self.place(self._robot.neutral())
         heights = [
             (pin.Quaternion(*wxyz).toRotationMatrix() @ shape.vertices.T)[2] + place[2]
@@ -120,7 +120,7 @@ def _shape(each: Any) -> Shape | None:
 
 
 def _mesh(geometry: Any) -> trimesh.Trimesh | None:
-    """A shape of coal as triangles; None: it has none."""
+    """A geometry of coal as triangles; None: it has none."""
     kind = type(geometry).__name__
     if kind == "Box":
         return trimesh.creation.box(extents=2.0 * np.array(geometry.halfSide))
