@@ -72,8 +72,7 @@ def main() -> tuple[float, float]:
     feet = list(settings.contact_frames)
 
     def plan(controller, state):
-        if state.time_s == 0.0:
-            controller.follow(ellipse(controller.robot, feet, state.q), state.time_s)
+        return ellipse(controller.robot, feet, state.q) if state.time_s == 0.0 else None
 
     run = InProcessRun(ROBOT, settings, mujoco_robot(settings, 0.6), plan=plan)
     record = run.record(TIMES_S[-1] + 0.2)

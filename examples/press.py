@@ -28,9 +28,9 @@ def main(force: float = 20.0) -> tuple[float, float]:
     world = mujoco_robot(settings, 0.6, floating_base=False)
 
     def plan(controller, state):
-        if state.time_s == 0.0:
-            motion = joint_motion(section(ARM, "joint_motion"), controller.robot.joint_names)
-            controller.follow(Plan(joints=motion), state.time_s)
+        if state.time_s > 0.0:
+            return None
+        return Plan(joints=joint_motion(section(ARM, "joint_motion"), controller.robot.joint_names))
 
     start = np.array(section(ARM, "simulated_robot")["initial_joint_positions"])
     run = InProcessRun(ARM, settings, world, plan=plan, start=start)

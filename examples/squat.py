@@ -41,8 +41,7 @@ def main() -> tuple[float, float]:
     settings = controller_settings(ROBOT, start_ramp_s=0.0)
 
     def plan(controller, state):
-        if state.time_s == 0.0:
-            controller.follow(squat(controller.robot.joint_names, state.q[2]), state.time_s)
+        return squat(controller.robot.joint_names, state.q[2]) if state.time_s == 0.0 else None
 
     run = InProcessRun(ROBOT, settings, mujoco_robot(settings, 0.6), plan=plan)
     record = run.record(TIMES_S[-1] + 0.2)

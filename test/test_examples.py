@@ -9,7 +9,10 @@ import pytest
 from paths import ROOT
 
 from contact_id_controller.estimation.sensor_kinds import KINDS
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.models import ROWS
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
 from contact_id_controller.runs.record import RunRecord
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -105,6 +108,20 @@ def test_squat(example):
     (down, error), printed = example("squat")
     assert down == pytest.approx(0.04, abs=1e-3) and error < 0.005
     assert f"squatted {1e3 * down:.1f} mm" in printed and "fell: False" in printed
+
+
+def test_what_a_planner_returns_is_followed_or_refused():
+    settings = controller_settings("solo12")
+
+    def planned(made):
+        world = mujoco_robot(settings, 0.6)
+        run = InProcessRun("solo12", settings, world, plan=lambda controller, state: made)
+        return run.advance().plan
+
+    empty = Plan()
+    assert planned(empty) is empty and planned(None) is None
+    with pytest.raises(ConfigurationError, match="returned a dict, must return a Plan or None"):
+        planned({})
 
 
 def test_squat_planner_moves_the_robot_over_topics(tmp_path):

@@ -106,7 +106,7 @@ def test_what_was_late_is_done_once_more_and_told_but_not_what_is_forbidden():
     answers = [Observed(1.0, WALKS_ON), Observed(0.1, WALKS_ON)]
     row, page = judged(lambda world: answers.pop(0))
     assert row.wrong == () and answers == []
-    assert "100 ms, at the second attempt (at the first: reaction after 1.000 s" in page
+    assert "100 ms, second attempt; first: reaction after 1.000 s" in page
     row, _ = judged(_violates)
     assert len(row.forbidden) == 1 and row.before == ()
 
@@ -268,7 +268,7 @@ def test_a_document_without_a_place_for_the_table_is_refused_before_the_walk(tmp
     (tmp_path / "page.md").write_text("no table here")
     with pytest.raises(ConfigurationError, match="lacks the lines"):
         faults.run_campaign(tmp_path, document=tmp_path / "page.md")
-    with pytest.raises(ConfigurationError, match="fits none of"):
+    with pytest.raises(ConfigurationError, match="is part of no fault's name; nearest:"):
         faults.run_campaign(tmp_path, only="earthquake")
 
 

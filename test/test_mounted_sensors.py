@@ -238,7 +238,7 @@ def test_numbers_of_a_message_are_read_wherever_its_lists_end():
     from sensor_msgs.msg import Imu, JointState
 
     from contact_id_controller.exceptions import StateError
-    from contact_id_controller.ros.packed import stamped
+    from contact_id_controller.ros.packed import message_class, stamped
     from contact_id_controller.ros.samples import SampleReader
 
     reader = SampleReader(stamped(JointState, ["position[1]", "effort[0]", "effort[2]"]))
@@ -260,8 +260,10 @@ def test_numbers_of_a_message_are_read_wherever_its_lists_end():
     numbers = fixed.read(serialize_message(message))[1]
     np.testing.assert_array_equal(numbers, message.orientation_covariance[4:5])
     for kind, name in ((Imu, "orientation_covariance[9]"), (JointState, "effort"), (Imu, "mass")):
-        with pytest.raises(ConfigurationError, match=f"lacks the double {re.escape(name)}; it has"):
+        with pytest.raises(ConfigurationError, match=f"has no float64 {re.escape(name)}, only"):
             stamped(kind, [name])
+    with pytest.raises(ConfigurationError, match="Float64 cannot be a sensor's: it has no header"):
+        stamped(message_class("std_msgs/msg/Float64"), ["data"])
 
 
 @pytest.mark.parametrize(

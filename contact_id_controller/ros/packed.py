@@ -412,12 +412,15 @@ def stamped(kind: type, numbers: Sequence[str]) -> Packable:
     """
     leaves, wanted_of = list(_leaves(kind)), _wanted_of_lists(numbers)
     doubles = [name for path, field in leaves for name in _doubles_of(path, field, wanted_of)]
+    if not leaves[0][0].startswith("header.stamp"):
+        raise ConfigurationError(
+            f"message {kind.__name__} cannot be a sensor's: it has no header, whose stamp is needed"
+        )
     missing = [name for name in numbers if name not in doubles]
-    if missing or not leaves[0][0].startswith("header.stamp"):
+    if missing:
         known = (f"{path}[k]" if each.several else path for path, each in leaves if each.is_double)
         raise ConfigurationError(
-            f"message {kind.__name__} cannot be a sensor's: it does not begin with a header, or lacks the double "
-            f"{', '.join(missing) or 'nothing'}; it has {choices(known) or 'none'}"
+            f"message {kind.__name__} has no float64 {', '.join(missing)}, only {choices(known) or 'none'}"
         )
 
     def fields(cursor: Cursor) -> list[tuple[int, int]]:
@@ -510,12 +513,12 @@ def _owner(message: Any, path: str) -> tuple[Any, str]:
 
 
 def message_class(name: str) -> type:
-    """Import a message class, such as ``sensor_msgs/FluidPressure``.
+    """Import a message class, such as ``sensor_msgs/FluidPressure`` or ``sensor_msgs/msg/FluidPressure``.
 
     Raises:
         ConfigurationError: it is not installed.
     """
-    package, _, words = name.partition("/")
+    package, _, words = name.replace("/msg/", "/").partition("/")
     try:
         found: type = getattr(importlib.import_module(f"{package}.msg"), words)
     except (ImportError, AttributeError) as error:

@@ -13,7 +13,7 @@ from contact_id_controller.control.following import Following
 from contact_id_controller.control.linear_feedback import ahead_of
 from contact_id_controller.control.torques_ahead import local_gains
 from contact_id_controller.estimation.pipeline import EstimationPipeline
-from contact_id_controller.exceptions import SimulationError, TrajectoryError
+from contact_id_controller.exceptions import ConfigurationError, SimulationError, TrajectoryError
 from contact_id_controller.geometry import (
     FeetOnGround,
     HalfSpace,
@@ -156,7 +156,8 @@ class InProcessRun:
             the posture of the configuration; on uneven ground with all feet down.
         planner: changes of the gait planner's settings.
         feet: as for ``Controller``, if the ground is not level.
-        plan: called with controller and state before each step, instead of the gait planner.
+        plan: called with controller and state before each step, instead of the gait planner; a `Plan` that it returns
+            is followed from that state's time on, None: none is new.
         start: (nq,) initial configuration; None: the posture of the configuration, on the ground.
         estimator: estimates the state for planner and controller from the sensors; None: they
             get the true one.
@@ -181,7 +182,7 @@ class InProcessRun:
         *,
         planner: dict[str, Any] | None = None,
         feet: FeetOnGround | None = None,
-        plan: Callable[[Controller, RobotState], None] | None = None,
+        plan: Callable[[Controller, RobotState], Plan | None] | None = None,
         start: np.ndarray | None = None,
         estimator: EstimatedState | None = None,
         surface: HeightField | None = None,
@@ -228,6 +229,7 @@ class InProcessRun:
 
         Raises:
             SimulationError: the simulation diverged.
+            TrajectoryError: the plan that ``plan`` returned cannot be followed.
         """
         before, believed = self.state, self.believed
         late = self._late is not None and self._late(believed.time_s) and self._last is not None
@@ -263,8 +265,14 @@ class InProcessRun:
     def _make_plan(self, believed: RobotState) -> Plan | None:
         """Make and follow a new plan, if it is due."""
         if self._plan is not None:
-            self._plan(self.controller, believed)
-            return None
+            own = self._plan(self.controller, believed)
+            if own is not None:
+                if not isinstance(own, Plan):
+                    raise ConfigurationError(
+                        f"plan(controller, state) returned a {type(own).__name__}, must return a Plan or None"
+                    )
+                self.controller.follow(own, believed.time_s)
+            return own
         number = self._periods // self._every
         if number == self._planned:
             return None

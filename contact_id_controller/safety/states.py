@@ -618,7 +618,10 @@ class StateChecks:
             )
         # Joints that are older than the base are late themselves; nothing can predict them.
         if not -JOINTS_BEHIND_S <= age_s <= self.odometry_age_limit_s:
-            return Refusal("odometry_old", f"odometry is {age_s:.6f} s older than the joint state")
+            than = "older" if age_s > 0.0 else "newer"
+            return Refusal(
+                "odometry_old", f"odometry is {abs(age_s):.6f} s {than} than the joint state"
+            )
         return None
 
     def _carry_base(self, time_ns: int) -> Refusal | None:

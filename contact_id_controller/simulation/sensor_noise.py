@@ -225,9 +225,8 @@ class NoisySensors:
         for name, place, values in zip(Readings._fields[1:], self._places, true):
             values, part = np.asarray(values, dtype=float), row[place]
             if values.size != part.size:
-                raise StateError(
-                    f"true {name} has shape {values.shape}, must have {part.size} values"
-                )
+                what = "what mounted sensors read" if name == "mounted" else f"true {name}"
+                raise StateError(f"{what} has shape {values.shape}, must have {part.size} values")
             part[:] = values.ravel()
         return row
 

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only",
         metavar="WORDS",
-        help="faults whose name contains these words; with --fuzz nodes, as estimator or planner",
+        help="faults whose name contains this text; with --fuzz nodes, as estimator or planner",
     )
     parser.add_argument(
         "--fuzz",

@@ -1,7 +1,7 @@
 """The campaign: a simulated robot walks over real topics, and things fail.
 
 Processes of the simulated robot, the planner, the controller and the command watchdog, and a relay
-between robot and controller (``fault_relay``). After each fault: was the reaction the stated one,
+between robot and controller (``FaultRelay``). After each fault: was the reaction the stated one,
 in time; did the robot end as stated; did anything that is not finite or beyond the limits reach it;
 did a process die that was not killed?
 """
@@ -83,7 +83,7 @@ def run_campaign(
     tell: Callable[[str], None] = print,
     is_interrupted: Callable[[], bool] = lambda: False,
 ) -> list[Row]:
-    """Do the faults whose name contains ``only``, and tell the table, each row as it is finished.
+    """Do the faults whose name contains ``only`` (upper or lower case), and tell the table, each row as it is finished.
 
     Args:
         output: folder for parameters and logs.
@@ -98,10 +98,12 @@ def run_campaign(
         RunError: the robot does not even walk at the beginning.
         KeyboardInterrupt: interrupted, after all has been printed and written.
     """
-    chosen = [fault for fault in faults_of(interface) if only in fault.name]
+    chosen = [fault for fault in faults_of(interface) if only.lower() in fault.name.lower()]
     if not chosen:
+        words = only.lower().split()
+        near = [each.name for each in FAULTS if any(word in each.name.lower() for word in words)]
         raise ConfigurationError(
-            f"--only {only!r} fits none of {choices(fault.name for fault in FAULTS)}"
+            f"--only {only!r} is part of no fault's name; nearest: {choices(near) or 'none'}"
         )
     text = document.read_text(encoding="utf-8") if document else ""
     begin, end = marks(interface)
@@ -131,12 +133,12 @@ def run_campaign(
                 summary = summarise(
                     world, command, len(rows), len(chosen), time.monotonic() - begun_s
                 )
-                tell(f"\n{summary}")
                 if document:
                     head, _, rest = text.partition(begin)
                     old, _, rest = rest.partition(end)
                     page = _replaced("" if whole else old, command, summary, rows)
                     write_text(document, f"{head}{begin}\n{page}{end}{rest}")
+                tell(f"\n{summary}")
     return rows
 
 
@@ -232,7 +234,7 @@ def _line(row: Row) -> str:
     measured = "" if observed.reaction_s is None else f"{observed.reaction_s * 1e3:.0f} ms"
     if fault.within is None:
         measured = ""
-    again = f"at the second attempt (at the first: {'; '.join(row.before)})" if row.before else ""
+    again = f"second attempt; first: {'; '.join(row.before)}" if row.before else ""
     measured = ", ".join(filter(None, (measured, observed.remark, again)))
     wrong = f" **not as stated: {'; '.join(row.wrong)}**" if row.wrong else ""
     return f"| {fault.name} | {fault.reaction} | {stated} | {measured} | {observed.ended}{wrong} |"

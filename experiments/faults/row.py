@@ -35,7 +35,8 @@ class Fault(NamedTuple):
     """A fault and its stated reaction.
 
     name, reaction: its cells in the table.
-    within: gives the stated time, s of wall clock; None: no reaction of its own is due.
+    within: gives the stated time, s of wall clock (simulated seconds / ``world.real_time_factor``); None: no reaction of
+        its own is due, and none is measured.
     ends: how it must end, ``WALKS_ON`` or ``WALKS_AGAIN``.  act: does it on a walking robot.
     """
 
