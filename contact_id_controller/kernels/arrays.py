@@ -1,4 +1,4 @@
-"""Vectors filled and copied inside kernels."""
+"""Filling and copying of vectors inside kernels."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Compiled kernels on disk: a file for each function and kinds of arguments, whole or not there.
+"""Disk cache of compiled kernels: one file for each function and set of argument types, written atomically.
 
-What is read there is executed. A file therefore begins with the checksum of the rest, and states for which
-arguments and processor it is; one that is not what it should be is deleted, and its kernel compiled anew.
-Each is written beside its place and moved there: processes that save at once do not meet.
+Its content is executed. A file therefore begins with the checksum of the rest, and names the arguments and processor
+it is for; a damaged or foreign one is deleted, and its kernel compiled again. Each is written under a temporary name
+and renamed: processes that save at once do not collide.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIZE = hashlib.sha256().digest_size
 
 
 class CacheFiles:
-    """In the place of numba's own files, which have an index and no checksum.
+    """Replacement for numba's cache files, which have an index and no checksum.
 
     Args:
         folder: exists.
@@ -32,7 +32,10 @@ class CacheFiles:
         self._folder, self._function = Path(folder), function
 
     def load(self, key: Any) -> Any:
-        """What was saved for these arguments and this processor; None: nothing, or nothing whole."""
+        """Load the data saved for these arguments and this processor.
+
+        None: no file, or a damaged one, which is deleted.
+        """
         path = self._path(key)
         try:
             content = memoryview(path.read_bytes())
@@ -49,7 +52,7 @@ class CacheFiles:
         return None
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep what was compiled; where the disk is full it is compiled again another time."""
+        """Write compiled data; on a full disk nothing is written, and it is compiled again next time."""
         content, path = dumps((key, data)), self._path(key)
         part = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
         try:
@@ -60,7 +63,7 @@ class CacheFiles:
                 part.unlink()
 
     def flush(self) -> None:
-        """Forget all of this function."""
+        """Delete all files of this function."""
         for path in self._folder.glob(f"{self._function}.*.nbc"):
             path.unlink(missing_ok=True)
 

@@ -1,8 +1,8 @@
-"""How kernels are compiled: cached on disk where a writable place is found, else in memory only.
+"""Compilation of kernels: cached on disk if there is a writable place, otherwise in memory only.
 
-numba notices a change of the file a kernel stands in, but not of the kernels it calls from other
-files. The cache of a file therefore lies in a directory named after its contents and those of every
-file of this package that it imports, directly or not.
+numba notices a change of a kernel's own file, but not of the kernels that it calls from other files. The cache of a
+file therefore lies in a directory named after a hash of its contents and of every file of this package that it
+imports, directly or not.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
 
 
 def _files(name: str, path: Path) -> list[Path]:
-    """The source of a module, and of the packages it lies in, as the file at ``path`` names it."""
+    """Source files of a module, and of the packages it lies in, as the file at ``path`` names it."""
     level = len(name) - len(name.lstrip("."))
     parts = [part for part in name.split(".") if part]
     if level:
@@ -89,7 +89,7 @@ def _files(name: str, path: Path) -> list[Path]:
 
 
 def _digest(path: Path) -> str:
-    """Fingerprint of a file and of all that it is compiled from."""
+    """Hash of a file and of all files that it is compiled from."""
     seen: set[Path] = set()
     waiting = [path]
     while waiting:
@@ -106,7 +106,7 @@ def _digest(path: Path) -> str:
 
 @cache
 def _cache_directory(source: str) -> str | None:
-    """The first writable place: NUMBA_CACHE_DIR, the user's cache, the temporary directory."""
+    """First writable directory of NUMBA_CACHE_DIR, the user's cache and the temporary directory."""
     user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     temporary = os.path.join(tempfile.gettempdir(), f"{_NAME}-{os.getuid()}")
     places = [os.environ.get("NUMBA_CACHE_DIR"), os.path.join(user, _NAME), temporary]
@@ -131,16 +131,16 @@ def _cache_directory(source: str) -> str | None:
 
 
 def _is_ours_alone(folder: str) -> bool:
-    """Whether it is a folder, no link, that no other user may change: what is read there is executed."""
+    """Whether it is a directory, no link, that no other user may change, since its content is executed."""
     found = os.lstat(folder)
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile a numeric kernel with numba; without a writable place only the disk cache is lost.
+    """Compile a numeric kernel with numba; without a writable place there is no disk cache.
 
     Sums may be reassociated, so that ``x - x`` of a sum x vanishes even where x is not a number:
-    ask ``abs(x) < inf``, not ``isfinite``.
+    test ``abs(x) < inf``, not ``isfinite``.
     """
     return _compiled(function, _OPTIONS)
 
@@ -148,17 +148,17 @@ def kernel(function: Kernel) -> Kernel:
 def bare_kernel(function: Kernel) -> Kernel:
     """Compile a kernel that allocates nothing: without reference counting, so a third faster.
 
-    It may make views of its arguments and hand them to bare kernels, but must not return an array
+    It may make views of its arguments and pass them to bare kernels, but must not return an array
     to a ``kernel``.
     """
     return _compiled(function, _BARE_OPTIONS)
 
 
 def inlined_kernel(function: Kernel) -> Kernel:
-    """A step of a larger kernel: compiled as if its text stood in each kernel that calls it.
+    """Mark a step of a larger kernel, which numba inlines into each kernel that calls it.
 
     For steps that take named tuples of arrays, of which a call costs a reference for each array (measured: a
-    third of the time, when calls were optimised on their own too). Take the fields out of their tuples
+    third of the time, when calls were optimised separately too). Take the fields out of their tuples
     before a loop.
     """
     return numba.njit(inline="always", **_OPTIONS)(function)
@@ -169,7 +169,7 @@ def _compiled(function: Kernel, options: Mapping[str, Any]) -> Kernel:
 
 
 def _cached(function: Kernel, options: Mapping[str, Any]) -> Any:
-    """The function compiled by numba with a cache on disk; without one where no directory is writable."""
+    """Compile by numba with a cache on disk; without one if no directory is writable."""
     cache = _cache_directory(function.__code__.co_filename)
     if cache is None:
         return numba.njit(**options)(function)
@@ -184,9 +184,9 @@ def _cached(function: Kernel, options: Mapping[str, Any]) -> Any:
 
 
 def _shared(dispatcher: Any, directory: str) -> Any:
-    """Keep the dispatcher's cache in ``directory`` itself, whose name is a hash of all sources that matter.
+    """Keep the dispatcher's cache in ``directory`` itself, whose name is a hash of all relevant sources.
 
-    numba's own place and stamp also say where the sources lie and when they were written: every
+    numba's own directory and stamp depend on where the sources lie and when they were written: every
     copy of them would compile for minutes.
     """
     cache = getattr(dispatcher, "_cache", None)

@@ -1,4 +1,4 @@
-"""Reports what is compiled while a program waits."""
+"""Reports of compilation while a program waits."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SIGN = "compiling: "
 
 
 def to_stderr(line: str) -> None:
-    """Print a line for a user who waits at a terminal."""
+    """Print a line for a user at a terminal."""
     print(line, file=sys.stderr, flush=True)
 
 
 class _Counter(event.Listener):
-    """Kernels whose compilation has begun, and ended; a kernel from the cache does neither."""
+    """Counts kernels whose compilation has begun, and ended; a kernel from the cache does neither."""
 
     def __init__(self) -> None:
         self.begun = self.ended = 0
@@ -35,13 +35,13 @@ class _Counter(event.Listener):
 
 
 class Compiling:
-    """Context in which compilation is reported every ``every_s`` seconds, and at its end.
+    """Context that reports compilation every ``every_s`` seconds, and at its end.
 
     Args:
         tell: takes a line; called from a thread of its own, and at the end from the caller's.
 
     Attributes:
-        kernels: how many have been compiled, not taken from the cache.
+        kernels: number of kernels compiled, not loaded from the cache.
     """
 
     def __init__(self, tell: Callable[[str], object], every_s: float = EVERY_S) -> None:

@@ -6,10 +6,10 @@ is, in the multipliers x of the last line, the smooth and convex problem
 
     min 1/2 x^T D x + target^T x + 1/2 |P_K(-W x - shift)|^2
 
-with one variable for each row of W^T, whatever the number of contacts. K_i is a pyramid or a part of one, the cone
+with one variable for each row of W^T, for any number of contacts. K_i is a pyramid or a part of one, the cone
 |z_T| <= mu z_N, or a ray. A step costs O(n dim^2). On pyramids and rays the objective is piecewise quadratic: the
-active pieces settle in a few steps, and the last step is then exact. On cones steps converge quadratically. An entry
-of D may be zero: that row holds with equality. Where no z meets it the multipliers grow without bound, and on cones
+active pieces are found in a few steps, and the last step is then exact. On cones steps converge quadratically. An
+entry of D may be zero: that row is an equation. If no z satisfies it the multipliers grow without bound, and on cones
 soon prove it (Farkas).
 """
 
@@ -77,9 +77,9 @@ class Rows(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Room: forces, trial, slope (rows,), gradient, ahead, step (dim,), H, L (dim, dim), columns (3, dim).
+    """Workspace: forces, trial, slope (rows,), gradient, ahead, step (dim,), H, L (dim, dim), columns (3, dim).
 
-    held (n + q,), held_basis (n, 3, 3): the pieces that H was made of.
+    held (n + q,), held_basis (n, 3, 3): the pieces of which H is made now.
     """
 
     forces: np.ndarray
@@ -97,7 +97,7 @@ class Search(NamedTuple):
 
 @kernel
 def pyramids(mode, angle, span, mu, edges):
-    """Sets of contacts that carry what ``project_contact`` gives; cones |z_T| <= mu z_N where edges is 0."""
+    """Admissible sets of the contacts, see ``project_contact``; exact cones |z_T| <= mu z_N if edges is 0."""
     directions = np.empty((edges, 2))
     edge_directions(edges, directions)
     return AdmissibleSets(mode, angle, span, mu, directions)
@@ -105,7 +105,7 @@ def pyramids(mode, angle, span, mu, edges):
 
 @bare_kernel
 def _project_cone(mu, force, z):
-    """z (3,): the point of |z_T| <= mu z_N nearest to ``force``; returns the piece, PLANE on the curved side."""
+    """Project ``force`` (3,) onto |z_T| <= mu z_N, into z (3,); returns the piece, PLANE on the curved side."""
     normal, first, second = force[0], force[1], force[2]
     length = math.sqrt(first * first + second * second)
     if length <= mu * normal:
@@ -122,7 +122,7 @@ def _project_cone(mu, force, z):
 
 @bare_kernel
 def _curved_basis(mu, force, basis):
-    """Rows of ``basis`` whose Gram matrix is the derivative of ``_project_cone`` on the curved side."""
+    """Write rows of ``basis`` whose Gram matrix is the derivative of ``_project_cone`` on the curved side."""
     normal, first, second = force[0], force[1], force[2]
     length = math.sqrt(first * first + second * second)
     unit = 1.0 / math.sqrt(1.0 + mu * mu)
@@ -134,7 +134,7 @@ def _curved_basis(mu, force, basis):
 
 @bare_kernel
 def _project(forces, sets, z, pieces):
-    """z (3n + q,) and its pieces: the projection of ``forces``, contact by contact, ray by ray."""
+    """Project ``forces``, contact by contact and ray by ray, into z (3n + q,) with its pieces."""
     mode, angle, span, mu, directions = sets.mode, sets.angle, sets.span, sets.mu, sets.directions
     number, basis, first, second = pieces.number, pieces.basis, pieces.first, pieces.second
     n, exact = mode.shape[0], directions.shape[0] == 0
@@ -174,7 +174,7 @@ def _motion(W, z, out):
 
 @bare_kernel
 def _gradient(rows, x, z, gradient):
-    """target + weight x - W^T z; returns its largest entry, infinite where one is not finite."""
+    """gradient = target + weight x - W^T z; returns its largest entry, infinite if one is not finite."""
     W, weight, target = rows.W, rows.weight, rows.target
     for k in range(x.shape[0]):
         gradient[k] = target[k] + weight[k] * x[k]
@@ -193,7 +193,11 @@ def _gradient(rows, x, z, gradient):
 
 @bare_kernel
 def _add_piece(W, i, piece, basis, sign, columns, H):
-    """H += sign (W_i basis)(W_i basis)^T, lower triangle; basis (3, 3), its first rows count."""
+    """Add sign (B W_i)^T (B W_i) to the lower triangle of H (dim, dim), W_i = W[3 i:3 i + 3], W (3 n, dim).
+
+    B: the first ``piece & 3`` rows (rank 0 to 3) of basis (3, 3), orthonormal, so at rank 3 B^T B = 1 and basis is not
+    read. On a cone's curved side see ``_curved_basis``. columns (3, dim): workspace; sign: 1 adds, -1 removes.
+    """
     dim = W.shape[1]
     rank = piece & 3
     if rank == 0:
@@ -216,7 +220,7 @@ def _add_piece(W, i, piece, basis, sign, columns, H):
 
 @bare_kernel
 def _add_ray(row, sign, H):
-    """H += sign row row^T, lower triangle; row (nx,), H (nx, nx)."""
+    """Add sign row row^T to the lower triangle of H (nx, nx); row (nx,)."""
     for a in range(row.shape[0]):
         amount, target = sign * row[a], H[a]
         for b in range(a + 1):
@@ -225,9 +229,9 @@ def _add_ray(row, sign, H):
 
 @bare_kernel
 def _update_hessian(rows, sets, pieces, search):
-    """H = D + sum of W basis (W basis)^T for the pieces; only what changed since ``search.held``.
+    """Update H = D + sum over pieces of (B W_i)^T (B W_i) where they differ from ``search.held``. Returns the trace.
 
-    Bases of equal numbers are equal, but for those of a cone's curved side. Returns the trace.
+    Pieces of equal numbers have equal bases B, except on a cone's curved side.
     """
     W, H, held, held_basis = rows.W, search.H, search.held, search.held_basis
     number, basis = pieces.number, pieces.basis
@@ -271,7 +275,7 @@ def _update_hessian(rows, sets, pieces, search):
 
 @bare_kernel
 def _assume_inside(sets, pieces, z, force):
-    """Pieces for a first step that takes every force to lie inside its set; z (3n,), force (3,): work."""
+    """Pieces for a first step that takes every force to lie inside its set; z (3n,), force (3,): workspace."""
     mode, angle, span, mu, directions = sets.mode, sets.angle, sets.span, sets.mu, sets.directions
     number, basis, first, second = pieces.number, pieces.basis, pieces.first, pieces.second
     n = mode.shape[0]
@@ -292,7 +296,7 @@ def _assume_inside(sets, pieces, z, force):
 
 @bare_kernel
 def _size(rows, x):
-    """Largest entry of what is to be met: target and D x."""
+    """Largest entry of target and D x, the scale of the gradient."""
     size = 0.0
     for k in range(x.shape[0]):
         size = max(size, abs(rows.target[k]), abs(rows.weight[k] * x[k]))
@@ -301,7 +305,7 @@ def _size(rows, x):
 
 @bare_kernel
 def _noise(rows, mu, x, z):
-    """Rounding of the gradient where a shift much larger than the forces is taken away from them; 0 without shift."""
+    """Rounding error of the gradient if shifts are much larger than the forces; 0 without shift."""
     W, shift, noise, most = rows.W, rows.shift, 0.0, 0.0
     for k in range(x.shape[0]):
         most = max(most, abs(x[k]))
@@ -323,7 +327,7 @@ def _noise(rows, mu, x, z):
 
 @bare_kernel
 def _excluded(rows, sets, x, search, pieces):
-    """Whether no z of ordinary size meets the rows held with equality: W^T z = target there.
+    """Whether no z of ordinary size satisfies the rows that are equations, W^T z = target.
 
     For every such z in the sets, target^T x = z^T W x >= -|z| |P_K(-W x)|, x taken on these rows alone.
     """
@@ -355,10 +359,10 @@ def _excluded(rows, sets, x, search, pieces):
 
 @bare_inlined
 def _descend(rows, sets, x, z, pieces, search):
-    """Share of the step at which the convex objective along it is nearly flat; search.trial, z belong to it.
+    """Line search: share of the step at which the convex objective is nearly flat; search.trial, z belong to it.
 
     The derivative target^T step + x^T D step - (W step)^T z is monotone and costs no product with W.
-    Returns 0, with z projected anew from ``search.forces``, where the objective does not fall.
+    Returns 0, with z projected anew from ``search.forces``, if the objective does not fall.
     """
     forces, trial, slope_of, step = search.forces, search.trial, search.slope, search.step
     weight, target, gradient = rows.weight, rows.target, search.gradient
@@ -394,7 +398,10 @@ def _descend(rows, sets, x, z, pieces, search):
 
 @bare_inlined
 def _whole_step(rows, sets, x, z, pieces, defect, search):
-    """1 where the whole step leaves ``GAIN`` of the gradient at most, however rounding blurs slopes; else 0."""
+    """1 if the full step reduces the gradient to ``GAIN`` of its size, which rounding of slopes does not blur.
+
+    Else 0.
+    """
     forces, trial, ahead, step = search.forces, search.trial, search.ahead, search.step
     for r in range(forces.shape[0]):
         trial[r] = forces[r] - search.slope[r]
@@ -410,7 +417,7 @@ def _whole_step(rows, sets, x, z, pieces, defect, search):
 
 @bare_inlined
 def _advance(rows, sets, x, z, pieces, defect, search):
-    """Take a step; returns its share, 0 where rounding allows none."""
+    """Take a step; returns its length, 0 if rounding allows none."""
     H, L, step, gradient = search.H, search.L, search.step, search.gradient
     dim = x.shape[0]
     trace = _update_hessian(rows, sets, pieces, search)
@@ -442,7 +449,7 @@ def _advance(rows, sets, x, z, pieces, defect, search):
 
 @bare_inlined
 def _begin(rows, sets, warm, x, z, pieces, search):
-    """Forces, pieces and gradient at x, zero unless ``warm``; returns the gradient's largest entry."""
+    """Initialise forces, pieces and gradient at x, zero unless ``warm``; returns the gradient's largest entry."""
     forces, shift = search.forces, rows.shift
     if warm:
         _times(rows.W, x, forces)
@@ -456,7 +463,7 @@ def _begin(rows, sets, warm, x, z, pieces, search):
 
 @bare_kernel
 def _minimise(rows, sets, limit, x, z, pieces, search):
-    """The method, see ``cone_newton``."""
+    """Newton's method of ``cone_newton`` on opened arrays."""
     number, held = pieces.number, search.held
     warm = False
     for k in range(x.shape[0]):
@@ -502,7 +509,7 @@ def _minimise(rows, sets, limit, x, z, pieces, search):
 
 @kernel
 def cone_newton(W, weight, target, shift, sets, limit, x, z):
-    """Solve in place. Returns Newton steps, negative where there is no solution or the method failed by ``limit``.
+    """Solve in place. Returns Newton steps, negative if there is no solution or the method failed by ``limit``.
 
     Args:
         W (3n + q, dim): three rows for each contact, then one for each ray.
@@ -535,10 +542,10 @@ def cone_newton(W, weight, target, shift, sets, limit, x, z):
 
 @kernel
 def refine(W, eps, shift, sets, x, z):
-    """Correct a solution with D = eps and no target: what rounding leaves where z is the small difference of the large.
+    """Refine a solution with D = eps and no target, in place, where z is a small difference of large numbers.
 
-    z (3n,) is moved until (W W^T / eps + 1) z + shift vanishes along the pieces of pyramids that it lies on,
-    x = W^T z / eps. Where that would take forces out of their pyramids both stay as they are.
+    z (3n,) is corrected until (W W^T / eps + 1) z + shift vanishes along its pieces of the pyramids,
+    x = W^T z / eps. If that would take forces out of their pyramids both are unchanged.
     """
     n, dim = sets.mode.shape[0], W.shape[1]
     pieces = Pieces(np.empty(n, np.int64), np.zeros((n, 3, 3)), np.empty(3), np.empty(3))

@@ -1,7 +1,7 @@
 """Small dense matrices, in place: Cholesky and LU factors, substitution, and the QR factors of rows.
 
-Kernels with caller-owned room; what has no factor is reported by False. Sizes are those of a robot's bodies, 3 to 60:
-loops of our own are faster there than LAPACK, which waits for its own checks (numba 0.68, one core, us: Cholesky of
+Workspace is the caller's; a missing factor is reported by False. Sizes are those of a robot's bodies, 3 to 60:
+these loops are faster there than LAPACK with its checks (numba 0.68, one core, us: Cholesky of
 18 / 38 / 64 rows .5 / 3.2 / 11.1 against .9 / 3.8 / 10.1; LU 1.9 / 12.4 / 51 against 2.8 / 10.6 / 29). LU factors
 from ``LAPACK_FROM`` rows on are therefore LAPACK's, by the symbols that numba itself calls it by.
 """
@@ -69,7 +69,7 @@ def semidefinite_cholesky(matrix, n, tolerance, root):
     """As ``cholesky`` for a positive semidefinite matrix: columns of dependent rows vanish.
 
     Their pivots, below ``tolerance`` times the diagonal, become ``root``: 0, so that L L^T is the matrix, or a
-    number so large that substitution leaves nothing of their unknowns.
+    number so large that substitution makes their unknowns zero.
     """
     for j in range(n):
         row, diagonal = matrix[j], matrix[j, j]
@@ -114,7 +114,7 @@ def backward_substitute(L, n, x):
 
 @bare_kernel
 def _transpose(A, n):
-    """Exchange rows and columns of the leading (n, n), tile by tile."""
+    """Transpose the leading (n, n) in place, tile by tile."""
     for down in range(0, n, TILE):
         for along in range(0, down + 1, TILE):
             for i in range(down, min(down + TILE, n)):
@@ -140,8 +140,8 @@ def _lu_by_lapack(A, n, order):
 def lu_factor(A, n, tolerance, order):
     """Factor P A = L U in place on the leading (n, n) of ``A``; False when numerically singular.
 
-    Pivots count as zero up to ``tolerance`` times the largest entry. order (n,) int64: out, the row that each one
-    was exchanged with in turn. Rows of A lie together.
+    Pivots count as zero up to ``tolerance`` times the largest entry. order (n,) int64: out, the row with which each row
+    was exchanged, in turn. A is in row-major order.
     """
     largest = 0.0
     for i in range(n):
@@ -178,7 +178,7 @@ def lu_factor(A, n, tolerance, order):
 
 @bare_kernel
 def lu_solve(A, n, order, x):
-    """x (n,) <- A^-1 x, with what ``lu_factor`` left behind."""
+    """x (n,) <- A^-1 x, with the factors and order from ``lu_factor``."""
     for k in range(n):
         if order[k] != k:
             x[k], x[order[k]] = x[order[k]], x[k]
@@ -196,7 +196,7 @@ def lu_solve(A, n, order, x):
 
 @bare_kernel
 def no_rows(Qt):
-    """No active rows: Qt (n, n) = 1."""
+    """Initialise Qt (n, n) = 1 for no active rows."""
     for a in range(Qt.shape[0]):
         for b in range(Qt.shape[0]):
             Qt[a, b] = 1.0 if a == b else 0.0
@@ -204,7 +204,7 @@ def no_rows(Qt):
 
 @bare_kernel
 def append_row(Qt, R, m, d):
-    """Add the row whose product with Qt is d (dim,), at position m."""
+    """Append the row whose product with Qt is d (dim,), at position m."""
     for a in range(Qt.shape[0] - 1, m, -1):
         d[a - 1] = _rotate(Qt, a - 1, 0, d[a - 1], d[a])
         d[a] = 0.0
@@ -214,7 +214,7 @@ def append_row(Qt, R, m, d):
 
 @bare_kernel
 def drop_row(Qt, R, m, k):
-    """Take the row at position k out of m; later ones move up by one."""
+    """Remove the row at position k of m; later ones move up by one."""
     for b in range(k, m - 1):
         for a in range(b + 2):
             R[a, b] = R[a, b + 1]
@@ -226,7 +226,10 @@ def drop_row(Qt, R, m, k):
 
 @bare_kernel
 def _rotate(A, a, first, p, q):
-    """Rotate rows a, a + 1 of A, from column ``first``, as it takes (p, q) to (radius, 0); returns the radius."""
+    """Rotate rows a, a + 1 of A, from column ``first``, by the rotation of (p, q) to (radius, 0).
+
+    Returns the radius.
+    """
     if q == 0.0:
         return p  # the identity, whatever the sign of p
     radius = math.hypot(p, q)
@@ -257,11 +260,11 @@ def independent_rows(K, k, rows, order, norms):
     """Replace K x = k by as many equations as K has independent rows; K, k are overwritten.
 
     Args:
-        K (m, n), k (m,): the system; only the first ``rows`` rows count.
+        K (m, n), k (m,): the system, of which the first ``rows`` rows are used.
         order (n,) int64, norms (n,): workspace.
 
     Returns (rank, least-squares residual): the first rank rows of K and k are the new system, in
-    the order of the original columns; residual is the length of what no x can satisfy.
+    the order of the original columns; residual is the norm of what no x can satisfy.
     """
     n = K.shape[1]
     rank = 0
@@ -312,7 +315,7 @@ def independent_rows(K, k, rows, order, norms):
 
 @kernel
 def concentrate(At, b, chosen, reflectors):
-    """Rotate the rows of A x = b in place so that the chosen variables stand in the first ones only.
+    """Rotate the rows of A x = b in place so that the chosen variables occur in the first ones only.
 
     At (N, p): A transposed. chosen (N,) bool. reflectors (k, p): out, unit Householder vectors.
     Returns how many there are; ``rotate`` applies them to a vector of the rows.

@@ -1,9 +1,9 @@
-"""Kernels as parts of others: optimised, and made machine code, only in what Python calls.
+"""Kernels as parts of others: optimised, and compiled to machine code, only in the kernels that Python calls.
 
 numba by itself optimises each callee, makes machine code and wrappers of it, and does all of that
-again in its caller, and in the caller of that: ten levels deep, ten times. Here a kernel that
-another one calls stays as it was lowered, and what Python calls is optimised once, with all that it
-calls. Nothing of a part is cached: the cache of a kernel that Python calls holds its parts.
+again in its caller, and in the caller of that: ten levels deep, ten times. Here a kernel called
+by another one stays as LLVM code, and a kernel called by Python is optimised once, with all that it
+calls. Parts are not cached: the cache of a kernel that Python calls contains them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _PartLibrary(JITCodeLibrary):
         self._finalized = True
 
     def _get_module_for_linking(self) -> Any:
-        """This code with that of all it calls, each once."""
+        """LLVM module of this code with all that it calls, each once."""
         if self._shared_module is None:
             # LLVM links only what is referenced by then: callers come before callees.
             for library in reversed(_called(self, {self})):
@@ -37,7 +37,7 @@ class _PartLibrary(JITCodeLibrary):
         return self._shared_module
 
     def _own_module(self) -> Any:
-        """What stands in this library, for linking."""
+        """LLVM module of this library alone, for linking."""
         module, self._shared_module = self._shared_module, None
         own = super()._get_module_for_linking()
         self._shared_module = module
@@ -45,7 +45,7 @@ class _PartLibrary(JITCodeLibrary):
 
 
 def _called(library: Any, seen: set[Any]) -> list[Any]:
-    """What a part calls, directly or not, each behind all that it calls itself."""
+    """All that a part calls, directly or not, callees first."""
     found: list[Any] = []
     for one in library._linking_libraries:
         if one not in seen:
@@ -55,7 +55,7 @@ def _called(library: Any, seen: set[Any]) -> list[Any]:
 
 
 class _Flags(compiler.Flags):
-    """Flags that change no more: numba compares them at every operation that it types."""
+    """Immutable flags: numba compares them at every operation that it types."""
 
     __slots__ = ("_hashed",)
 
@@ -65,7 +65,7 @@ class _Flags(compiler.Flags):
         return self._hashed
 
     def copy(self) -> Any:
-        """Flags that may change again."""
+        """Mutable copy."""
         return compiler.Flags(self)
 
 
@@ -80,7 +80,7 @@ def _flags_of_part(flags: Any) -> _Flags:
 
 
 class _PartCompiler(compiler.Compiler):
-    """Compiles as far as to what LLVM optimises."""
+    """Compiles up to the stage before LLVM's optimisation."""
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
         """Compile as a library of its own that callers link, instead of code that each caller contains again."""
@@ -94,14 +94,14 @@ class _PartCompiler(compiler.Compiler):
 
 
 class _Part(CPUDispatcher):
-    """What kernels call of a kernel."""
+    """Dispatcher that kernels call in place of another kernel's."""
 
     def add_overload(self, result: Any) -> None:
         self.overloads[tuple(result.signature.args)] = result
 
 
 def called_as_part(dispatcher: Any) -> Any:
-    """Let other kernels take a kernel as a part; the dispatcher itself is what Python calls."""
+    """Let other kernels link a kernel as a part; Python calls the dispatcher itself."""
     if not isinstance(dispatcher, CPUDispatcher):  # NUMBA_DISABLE_JIT
         return dispatcher
     part = _Part(
@@ -116,7 +116,7 @@ def called_as_part(dispatcher: Any) -> Any:
 
 
 def _with_environments(add_overload: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Give parts the constants of which they make exceptions; what comes from the cache has them."""
+    """Give parts the constants of their exceptions; those from the cache have them."""
 
     def add(result: Any) -> None:
         for environment in result._find_referenced_environments():

@@ -1,10 +1,10 @@
 """Nearest point of a polyhedron: the dual active-set method of Goldfarb and Idnani (1983).
 
-    min 1/2 |x - x0|^2    A x + b >= 0   (the first ``equalities`` rows hold with equality)
+    min 1/2 |x - x0|^2    A x + b >= 0   (the first ``equalities`` rows are equations)
 
 Starts from x0 and adds violated rows, so it needs no feasible start, ends after finitely many
 steps, and recognises an empty polyhedron. At most dim rows are active at once: a step costs
-O(dim^2 + rows dim), whatever the number of rows before it. Dependent equality rows are skipped
+O(dim^2 + rows dim), for any number of earlier rows. Dependent equality rows are skipped
 when they agree with the others.
 """
 
@@ -31,8 +31,8 @@ GROWTHS = 4  # at a degenerate corner rounding errors alone look like violations
 class _ActiveSet(NamedTuple):
     """Active rows and the factorisation Qt^T [R; 0] of their columns; d, r, u: vectors of a step.
 
-    rows (dim + 1,), Qt, R (dim, dim); d (dim,) the chosen row in Qt's basis, r (dim,) how the active
-    rows' multipliers change for one unit of its own, u (dim,) these multipliers.
+    rows (dim + 1,), Qt, R (dim, dim); d (dim,) the chosen row in Qt's basis, r (dim,) change of the active
+    rows' multipliers per unit of its own, u (dim,) these multipliers.
     """
 
     rows: np.ndarray
@@ -54,7 +54,7 @@ def _is_active(rows, count, row):
 
 @bare_kernel
 def _residual(A, b, x, i, scale):
-    """Row i at x (n,): A_i x + b_i, the size of its terms, and its squared length; A (m, n), b (m,)."""
+    """Row i at x (n,): A_i x + b_i, the size of its terms, and its squared norm; A (m, n), b (m,)."""
     total, size, square = b[i], scale, 0.0
     for k in range(x.shape[0]):
         term = A[i, k] * x[k]
@@ -68,7 +68,7 @@ def _residual(A, b, x, i, scale):
 def _worst_equality(A, b, equalities, x, multipliers, rows, count, scale):
     """The equation A_i x + b_i = 0 farthest from x and the sign that makes it an inequality; NONE, IMPOSSIBLE.
 
-    A (m, n), b (m,), the first ``equalities`` of them; x (n,). Distances, not residuals, as rows may have any length.
+    A (m, n), b (m,), the first ``equalities`` of them; x (n,). Distances, not residuals, as rows may have any norm.
     """
     chosen, worst, sign = NONE, 0.0, 1.0
     for i in range(equalities):
@@ -88,7 +88,7 @@ def _worst_equality(A, b, equalities, x, multipliers, rows, count, scale):
 
 @bare_kernel
 def _worst_inequality(A, b, equalities, preferred, x, rows, count, scale, tolerance):
-    """The inequality that x violates most, of the preferred ones (rows,), or of all (0,); NONE, IMPOSSIBLE."""
+    """Index of the inequality that x violates most, of the preferred ones (rows,), or of all (0,); NONE, IMPOSSIBLE."""
     chosen, worst = NONE, 0.0
     for i in range(equalities, A.shape[0]):
         if preferred.shape[0] and not preferred[i]:
@@ -106,7 +106,7 @@ def _worst_inequality(A, b, equalities, preferred, x, rows, count, scale, tolera
 
 @bare_kernel
 def _directions(row, sign, factor, count):
-    """Fill d = sign Q^T row (n,) and r = R^-1 d; returns |row|^2 less its part along the active rows.
+    """Fill d = sign Q^T row (n,) and r = R^-1 d; returns |row|^2 less its component in the span of the active rows.
 
     row (n,): the chosen one; count: active rows, of which factor has Q and R.
     """
@@ -125,7 +125,7 @@ def _directions(row, sign, factor, count):
 
 @bare_kernel
 def _dual_step(factor, equalities, count):
-    """The largest step that keeps the active inequalities' multipliers >= 0, and who stops it."""
+    """Largest step that keeps the active inequalities' multipliers >= 0, and the row that limits it."""
     longest, leaving = np.inf, NONE
     for j in range(count):
         if factor.rows[j] >= equalities and factor.r[j] > 0.0:
@@ -137,7 +137,7 @@ def _dual_step(factor, equalities, count):
 
 @bare_kernel
 def _join(factor, row, multiplier, sign, count):
-    """A row joins the active set, its column of R and its multiplier with the sign as given."""
+    """Add a row to the active set, its column of R and its multiplier with the sign as given."""
     append_row(factor.Qt, factor.R, count, factor.d)
     factor.rows[count] = row
     factor.u[count] = sign * multiplier
@@ -147,7 +147,7 @@ def _join(factor, row, multiplier, sign, count):
 
 @bare_kernel
 def _leave(factor, leaving, count):
-    """The active row number ``leaving`` of ``count`` leaves."""
+    """Remove the active row number ``leaving`` of ``count``."""
     drop_row(factor.Qt, factor.R, count, leaving)
     for j in range(leaving, count - 1):
         factor.rows[j] = factor.rows[j + 1]
@@ -156,7 +156,7 @@ def _leave(factor, leaving, count):
 
 @bare_kernel
 def _move(factor, count, step, x):
-    """x (dim,) moves by ``step`` along the part of the chosen row that is free of the active ones."""
+    """Move x (dim,) by ``step`` along the component of the chosen row orthogonal to the active ones."""
     dim = x.shape[0]
     for j in range(count, dim):
         axis, amount = factor.Qt[j], step * factor.d[j]
@@ -166,7 +166,7 @@ def _move(factor, count, step, x):
 
 @bare_kernel
 def _scale_of(b, equalities):
-    """Size of the terms at the origin; rows far from their bound there, however far, do not count."""
+    """Size of the terms at the origin; rows far inside their bound do not count."""
     scale = 0.0
     for i in range(b.shape[0]):
         scale = max(scale, abs(b[i]) if i < equalities else -b[i])
@@ -179,8 +179,8 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Qt, R, wo
 
     Args:
         A (rows, dim), b (rows,).
-        preferred (rows,) or (0,): bool, inequalities that are likely to be active: the violated ones
-            among them are satisfied before any other row, equalities included.
+        preferred (rows,) or (0,): bool, inequalities that are likely to be active: violated ones
+            among them are added before any other row, equalities included.
         multipliers (rows,): out, >= 0 for inequalities; x = x0 + A^T multipliers.
         active (dim + 1,) int64, Qt (dim, dim), R (dim, dim), work (3, dim + 1): workspace.
     """

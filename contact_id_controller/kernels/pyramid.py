@@ -23,7 +23,7 @@ ZERO, RAY, PLANE, INSIDE = 0, 1, 2, 3
 
 
 class AdmissibleSets(NamedTuple):
-    """Which forces each contact may have, as ``project_contact`` takes them.
+    """Admissible forces of each contact, see ``project_contact``.
 
     mode (n,), angle, span (n,) rad, mu (n,), directions (edges, 2).
     """
@@ -49,7 +49,7 @@ class Pieces(NamedTuple):
 
 @kernel
 def effective_friction(mu, infinite):
-    """Coefficients (n,), ``infinite`` from UNBOUNDED_FRICTION on, whatever number was written."""
+    """Coefficients (n,), those from UNBOUNDED_FRICTION on replaced by ``infinite``."""
     out = np.empty(mu.shape[0])
     for i in range(mu.shape[0]):
         out[i] = mu[i] if mu[i] < UNBOUNDED_FRICTION else infinite

@@ -1,6 +1,6 @@
-"""The reduction of the dynamics to the coordinates that stay free: what ``build_problem`` computes.
+"""Reduction of the dynamics to the free coordinates, as in ``build_problem``.
 
-Coordinates are taken in the order unactuated, actuated, (u, a); symbols are those of ``Problem``.
+Coordinates are ordered unactuated, actuated, (u, a); symbols are those of ``Problem``.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ SINGULAR_INERTIA = 1e-12  # smallest accepted pivot of M_uu relative to its diag
 
 
 class Dynamics(NamedTuple):
-    """The robot's motion: M (nv, nv) upper triangle, J (6, nv) axes in the world, h (nv,), v (nv,).
+    """The robot's dynamics: M (nv, nv) upper triangle, J (6, nv) axes in the world, h (nv,), v (nv,).
 
-    acceleration: (na,) desired, rad/s2.  force: (nv,) known from elsewhere, or (0,).
+    acceleration: (na,) desired, rad/s2.  force: (nv,) external, or (0,).
     """
 
     M: Any
@@ -42,7 +42,7 @@ class Dynamics(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The robot's coordinates: indices (na,), (nu,) into v; which moves which link, see ``RobotModel``."""
+    """Indices of actuated (na,) and unactuated (nu,) coordinates in v; supports and joints, see ``RobotModel``."""
 
     actuated: Any
     unactuated: Any
@@ -62,7 +62,7 @@ class Contacts(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Of today's contact velocity that stays; of a penetration that is undone; of Jdot v."""
+    """Share of the present contact velocity that stays; of a penetration that is undone; of Jdot v."""
 
     keep: Any
     penetration_gain: Any
@@ -70,13 +70,13 @@ class Shares(NamedTuple):
 
 
 class Mechanism(Struct):
-    """What the reduction reads of a robot with nv coordinates; one belongs to one thread.
+    """Inputs of the reduction from a robot with nv coordinates; one for each thread.
 
     Attributes:
         M (nv, nv), J (6, nv), h (nv,): inertia (upper triangle), joint axes in the world and bias forces,
-            where Pinocchio writes them; of m frames M (nv, m nv), J (6, m nv), h (m nv,).
-        actuated (na,), unactuated (nu,): places in v.
-        supports (njoints, nv) bool, coordinate_joint (nv,): which moves which link, see ``RobotModel``.
+            in Pinocchio's memory; of m frames M (nv, m nv), J (6, m nv), h (m nv,).
+        actuated (na,), unactuated (nu,): indices in v.
+        supports (njoints, nv) bool, coordinate_joint (nv,): coordinates that move a link, see ``RobotModel``.
     """
 
     M: NDArray[np.float64]
@@ -114,8 +114,8 @@ class Reduced(NamedTuple):
     Y (3n, nu) with G = Y Y^T; c (3n,) contact velocity at z = 0, m/s; gap_speed (n,) m/s; T (3n, na)
     torque per impulse; offset (na,) torque at z = 0, N·m; L (nu, nu), C (nu, na), base (nu,): the
     unactuated motion is L^-T (base - C delta + Y^T z); schur (na, na) inertia of the actuated
-    coordinates; desired (na,) rad/s; dt s; actuated (na,), unactuated (nu,) places in v;
-    speed (3n,) today's contact velocity, m/s; frames (n, 3, 3) rows normal, tangents.
+    coordinates; desired (na,) rad/s; dt s; actuated (na,), unactuated (nu,) indices in v;
+    speed (3n,) present contact velocity, m/s; frames (n, 3, 3) rows normal, tangents.
     """
 
     Y: Any
@@ -136,7 +136,7 @@ class Reduced(NamedTuple):
 
 
 def _sizes(nu: int, na: int) -> tuple[int, int]:
-    """Numbers that a problem holds whatever its contacts, and those of each contact."""
+    """Number of elements of a problem without contacts, and for each contact."""
     return HEAD + nu * (nu + na + 1) + na * (na + 2), 3 * (nu + na) + 16
 
 
@@ -145,15 +145,15 @@ sizes = bare_kernel(_sizes)
 
 @lru_cache(maxsize=256)
 def store_size(n: int, nu: int, na: int) -> int:
-    """How many numbers a problem with n contacts has."""
+    """Number of elements of a problem with n contacts."""
     fixed, each = _sizes(nu, na)
     return fixed + n * each
 
 
 def empty_store(n: int, nu: int, na: int, frames: int = 1) -> Any:
-    """Room for all numbers of a problem: one array, which a compiled entry takes as fast as one of them.
+    """Allocate one array for all arrays of a problem, which a compiled entry takes as fast as a single one.
 
-    frames: of how many problems, one behind the other.
+    frames: number of problems, one after the other.
     """
     return np.empty(frames * store_size(n, nu, na))
 
@@ -199,10 +199,10 @@ def open_store(store, actuated, unactuated):
 
 @bare_kernel
 def body_rows(J, link, sign, supports, point, position, rows_u, rows_a):
-    """Add one body's share to the six Jacobian rows, linear then angular, of a pair's motion at a point.
+    """Add, in place, one body's share to the six Jacobian rows, linear then angular, of a pair's motion at a point.
 
-    row = sign (J_v + J_w x point), world axes. J (6, nv): at the world's origin; supports (links, nv) bool: which
-    coordinates move a link; position (nv,): place of each, unactuated first; rows_u (6, nu), rows_a (6, na).
+    row = sign (J_v + J_w x point), world axes. J (6, nv): at the world's origin; supports (links, nv) bool:
+    coordinates that move a link; position (nv,): column of each, unactuated first; rows_u (6, nu), rows_a (6, na).
     """
     nu = rows_u.shape[1]
     for k in range(J.shape[1]):
@@ -217,7 +217,7 @@ def body_rows(J, link, sign, supports, point, position, rows_u, rows_a):
 
 @bare_kernel
 def _through_inertia(L, inverse, C, base, desired, dt, rows_u, rows_t, planned):
-    """Jacobian rows (6, nu), (6, na) made into rows of Y and T, and the motion that is planned along them.
+    """Convert Jacobian rows (6, nu), (6, na) in place to rows of Y and T; planned (6,): the planned motion along them.
 
     Y = J_u L^-T, T = (Y C - J_a) / dt, planned = Y base + J_a qd_des. inverse (nu,): of L's diagonal.
     """
@@ -266,9 +266,9 @@ def _momentum(dynamics, tree, dt, position, push, desired):
 
 @inlined_kernel
 def _inertia(M, tree, L, C):
-    """L L^T = M_uu and C = L^-1 M_ua; False when M_uu is not positive definite.
+    """Factor L L^T = M_uu and C = L^-1 M_ua; False when M_uu is not positive definite.
 
-    M (nv, nv) upper triangle, L (nu, nu), C (nu, na). Design: the reduced problem, A = M_uu, B = M_ua.
+    M (nv, nv) upper triangle, L (nu, nu), C (nu, na).
     """
     nu, na = C.shape
     actuated, unactuated = tree.actuated, tree.unactuated
@@ -294,7 +294,7 @@ def _inertia(M, tree, L, C):
 
 @inlined_kernel
 def _without_contact(M, actuated, push, dt, reduced):
-    """The motion and torques at z = 0; False when they are not finite.
+    """Motion and torques at z = 0; False if they are not finite.
 
     base = L^-1 push_u - C qd_des, schur = M_aa - C^T C,
     torque_offset = (M_aa qd_des + C^T base - push_a) / dt.
@@ -427,7 +427,7 @@ def _contact_rows(dynamics, tree, contacts, shares, position, reduced):
 
 @inlined_kernel
 def _reduce(dynamics, tree, contacts, shares, reduced):
-    """One frame in steps: momentum, inertia, motion without contact, contacts; False when it is not finite.
+    """Reduce one frame: momentum, inertia, motion without contact, contacts; False if it is not finite.
 
     Source: first paper, eq. 37 with its sign corrected; J v+ = Y Y^T z + c on the unactuated freedoms.
     """
@@ -458,19 +458,19 @@ def reduce(
     surface,
     store,
 ):
-    """Fill the stores of m frames, one behind the other; returns how many precede the first without a problem.
+    """Fill the stores of m frames, one after the other; returns the number of frames before the first invalid one.
 
-    Such a frame's numbers are not finite, or A is not definite. A single problem is one frame: both
-    run the same instructions, so that results do not depend on the other frames of a batch. Arrays hold a
-    frame below the other; the tree, bodies and pair are the same in all of them.
+    The numbers of such a frame are not finite, or A is not definite. A single problem is one frame: both
+    run the same instructions, so that results do not depend on the other frames of a batch. Arrays hold
+    frame after frame; the tree, bodies and pair are the same in all of them.
 
     Args:
         mechanism: the robot at the m states.  how: (m, HEAD), see there.
         v (m nv,), acceleration (m na,), force (m nv,) or (0,): see ``Dynamics``.
-        bodies, pair, points, normals, gaps, surface: see ``Contacts``; surface (0, 3): all stand still.
+        bodies, pair, points, normals, gaps, surface: see ``Contacts``; surface (0, 3): all at rest.
         store: see ``empty_store``.
 
-    What changes with each period is passed as it is: to make a struct of it costs more than it saves.
+    Arrays that change with each period are passed singly: making a struct of them costs more than it saves.
     """
     M, J, h, supports = mechanism.M, mechanism.J, mechanism.h, mechanism.supports
     actuated, unactuated = mechanism.actuated, mechanism.unactuated

@@ -1,11 +1,11 @@
-"""Linear-quadratic problems whose many inputs act through few numbers, by Riccati's recursion.
+"""Linear-quadratic problems with many inputs that act through a wrench, by Riccati's recursion.
 
     min sum 1/2 dx' Q dx + q' dx + sum 1/2 du_i' H_i du_i + h_i' du_i
     dx[t + 1] = A[t] dx[t] + E[t] sum_i G_i du_i + defect[t],   dx[0] = 0
 
 where interval t has the inputs i = first[t] .. first[t + 1] - 1, three numbers each: forces, which
 act on the momentum through their wrench only. Eliminating them leaves S = sum G_i H_i^-1 G_i', 6 x 6
-however many there are. With S = C C' (of any rank: S is never inverted)
+for any number of them. With S = C C' (of any rank: S is never inverted)
 
     E'VE + S^-1  becomes  M = I + C' E'VE C = L L',   P = L^-1 C',   V[t] = Q + A' (V - VE P'P E'V) A
 
@@ -38,7 +38,7 @@ class Stages(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """What ``factor`` writes and ``solve`` reads.
+    """Output of ``factor``, input of ``solve``.
 
     V (T + 1, 9, 9), VE (T, 9, 6), P (T, 6, 6), LD (m, 3, 3) of each H, scratch (4, 9, 9).
     """
@@ -51,7 +51,7 @@ class Factor(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """What ``solve`` writes: dx (T + 1, 9), du (m, 3), value gradients p (T + 1, 9), wrench (T, 6)."""
+    """Output of ``solve``: dx (T + 1, 9), du (m, 3), value gradients p (T + 1, 9), wrench (T, 6)."""
 
     dx: np.ndarray
     du: np.ndarray
@@ -60,7 +60,7 @@ class Solution(NamedTuple):
 
 
 def factor_of(intervals: int, inputs: int) -> Factor:
-    """Memory for a factorisation."""
+    """Allocate a factorisation."""
     return Factor(
         np.zeros((intervals + 1, STATE, STATE)),
         np.zeros((intervals, STATE, WRENCH)),
@@ -71,7 +71,7 @@ def factor_of(intervals: int, inputs: int) -> Factor:
 
 
 def solution_of(intervals: int, inputs: int) -> Solution:
-    """Memory for a solution."""
+    """Allocate a solution."""
     return Solution(
         np.zeros((intervals + 1, STATE)),
         np.zeros((inputs, FORCE)),
@@ -280,7 +280,7 @@ def _respond(LD, G, h, c, du):
 
 @bare_kernel
 def _backward(stages, by, q, h, defect, out, rows):
-    """Value gradients p, and the inputs that they would have without dynamics (du, wrench)."""
+    """Value gradients p, and the optimal inputs for dx = 0 (du, wrench)."""
     A, E, first, G = stages.A, stages.E, stages.first, stages.G
     V, VE, P, LD = by.V, by.VE, by.P, by.LD
     du, p, wrench = out.du, out.p, out.wrench

@@ -1,8 +1,8 @@
-"""Named values that a kernel takes as one argument: ``period.gaps`` instead of the 27th of 37 arrays.
+"""Structs: named values that a kernel takes as one argument, ``period.gaps`` instead of the 27th of 37 arrays.
 
-Calling a compiled function with forty arrays takes 2.2 us, with one struct that holds them .5 us.
+Calling a compiled function with forty arrays takes 2.2 us, with one struct of them .5 us.
 A struct is also a Python object: its values are attributes there too, the same arrays as in kernels.
-Arrays are changed in place by either side. Numbers stay what they were; another struct has others.
+Arrays are changed in place by either side. Numbers are fixed; ``changed`` makes another struct.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _Struct = TypeVar("_Struct", bound="Struct")
 
 
 class StructType(types.StructRef):
-    """What numba knows of a struct: names and types of its values. Each struct registers its own."""
+    """numba type of a struct: names and types of its values. Each struct registers its own."""
 
 
 class Struct(structref.StructRefProxy):
-    """A struct's Python side. Subclasses annotate their fields and say how they are packed:
+    """Python side of a struct. Subclasses annotate their fields and define their packing:
 
         class Pair(Struct):
             first: np.ndarray
@@ -40,7 +40,7 @@ class Struct(structref.StructRefProxy):
 
         Pair.packed = staticmethod(_packed)
 
-    The kernel stands in the subclass' file, so that its cache changes with the fields.
+    The kernel is in the subclass' file, so that its cache changes with the fields.
     """
 
     packed: Callable[[tuple[Any, ...]], Any]
@@ -48,7 +48,7 @@ class Struct(structref.StructRefProxy):
     _numba_type_ = structref.StructRefProxy._type
 
     def __new__(cls: type[_Struct], **values: Any) -> _Struct:
-        """A struct of all its fields.
+        """Make a struct of all its fields.
 
         Raises:
             TypeError: a field is missing, or one is given that the struct lacks.
@@ -65,7 +65,7 @@ class Struct(structref.StructRefProxy):
         return made
 
     def changed(self: _Struct, **values: Any) -> _Struct:
-        """Another struct with other values in some fields; it shares the arrays of all others."""
+        """Another struct with some fields replaced; it shares the arrays of all others."""
         return type(self)(**{**vars(self), **values})
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -73,7 +73,7 @@ class Struct(structref.StructRefProxy):
 
 
 def fields(struct: type[Struct]) -> tuple[str, ...]:
-    """The names of a struct's fields, in their order."""
+    """Names of a struct's fields, in their order."""
     return tuple(name for name in struct.__annotations__ if name != "packed")
 
 
@@ -82,7 +82,7 @@ def _remade(struct: type[_Struct], values: Mapping[str, Any]) -> _Struct:
 
 
 def packing(struct: type[Struct], struct_type: type[StructType]) -> Callable[..., Any]:
-    """What makes a struct of the tuple of its values, for one kernel to call.
+    """Make the function that builds a struct from the tuple of its values, for one kernel to call.
 
     The values' references are counted as if each had been assigned to its field.
     """

@@ -1,6 +1,6 @@
 """Several arrays in the memory of one: a compiled function takes one array faster than ten.
 
-In a kernel these views hold no reference: what they look at must outlive them.
+In a kernel these views hold no reference: the array they look into must outlive them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ _FLOAT = np.dtype(np.float64)
 
 
 def dense(array: ArrayLike) -> NDArray[np.float64]:
-    """The array itself if compiled code may have it as it is, else a copy: how arrays enter kernels.
+    """The array itself if kernels can take it, else a copy: float64, row-major, aligned, writeable.
 
-    Its numbers are doubles, lie row after row, aligned, and may be written to. Views take the rows for
-    granted, and numba compiles a kernel anew for every other kind of array.
+    Views rely on row-major order, and numba compiles a kernel again for every other kind of array.
     """
     # ``is``: comparing a dtype with a type costs more than all the rest.
     if type(array) is np.ndarray and array.dtype is _FLOAT and array.flags.carray:
@@ -29,7 +28,7 @@ def dense(array: ArrayLike) -> NDArray[np.float64]:
 
 
 def view(store: np.ndarray, at: int, shape: tuple[int, ...]) -> np.ndarray:
-    """The numbers of ``store`` from number ``at`` on as an array of that shape, without a copy; rows lie together."""
+    """View of ``store`` from element ``at`` on as an array of that shape, row-major, without a copy."""
     size = 1
     for extent in shape:
         size *= extent
@@ -48,7 +47,7 @@ def columns(matrix: np.ndarray, first: int, count: int) -> np.ndarray:
 
 @intrinsic
 def _address(typing, store, at):
-    """Intrinsic: the pointer to element ``at`` of a one-dimensional array, in which a view begins."""
+    """Intrinsic: the pointer to element ``at`` of a one-dimensional array, at which a view begins."""
     signature = types.CPointer(store.dtype)(store, types.intp)
 
     def generate(context, builder, signature, arguments):
@@ -85,6 +84,6 @@ def _columns(matrix, first, count):
 
 
 def _refuse_gaps(array: Any, layout: str) -> None:
-    """Refuse to compile a view of an array whose numbers may lie apart: it would show what lies between."""
+    """Raise at compile time for a view of an array that may not be contiguous."""
     if array.layout != layout:
         raise TypingError(f"a view needs an array of layout {layout}, got {array}: see views.dense")

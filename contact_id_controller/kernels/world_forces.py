@@ -1,4 +1,4 @@
-"""Contact forces in the world frame from the impulses that models answer with."""
+"""Contact forces in the world frame from the impulses of a solution."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contact_id_controller.kernels.views import view
 
 @kernel
 def world_forces(store, actuated, unactuated, impulses, forces):
-    """Forces (m n, 3) N, world frame, out of impulses (3 m n,) N.s of m problems with n contacts each.
+    """Forces (m n, 3) N, world frame, from impulses (3 m n,) N.s of m problems with n contacts each.
 
-    store: of the problems, one behind the other.
+    store: of the problems, one after the other.
     """
     fixed, each = sizes(unactuated.shape[0], actuated.shape[0])
     # m (fixed + n each) numbers, of which the m n contacts are known.

@@ -1,4 +1,4 @@
-"""Linear complementarity problems: pivoting kernels and their Python doors.
+"""Linear complementarity problems: pivoting kernels and their Python entries.
 
 find z, w >= 0 with w = M z + q and z_i w_i = 0
 """

@@ -1,4 +1,4 @@
-"""What the Python doors share: validation at the edge, and the result from a kernel's arrays."""
+"""Shared parts of the Python entries: validation of arguments, and the result from a kernel's arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from contact_id_controller.lcp.status import (
 
 
 def checked_problem(M: ArrayLike, q: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """M (n, n) and q (n,) as contiguous float64, or LcpError."""
+    """Convert M (n, n) and q (n,) to contiguous float64; LcpError for other shapes or values."""
     M, q = checked_array("M", M, 2), checked_array("q", q, 1)
     if M.shape != (q.shape[0], q.shape[0]):
         raise LcpError(f"M must have shape (n, n) and q (n,), got {M.shape} and {q.shape}")
@@ -25,7 +25,10 @@ def checked_problem(M: ArrayLike, q: ArrayLike) -> tuple[np.ndarray, np.ndarray]
 
 
 def checked_array(name: str, value: ArrayLike, dimensions: int) -> np.ndarray:
-    """A finite array of the given number of dimensions, as kernels take it, or LcpError."""
+    """Convert to a finite float64 array, row-major and writeable, of this many dimensions; otherwise LcpError.
+
+    A fresh copy is made only if ``value`` is not such an array.
+    """
     try:
         value = dense(value)
     except (TypeError, ValueError):
@@ -38,7 +41,7 @@ def checked_array(name: str, value: ArrayLike, dimensions: int) -> np.ndarray:
 
 
 def checked_vector(name: str, value: ArrayLike, n: int, positive: bool = False) -> np.ndarray:
-    """``value`` as a finite (n,) vector, or an empty one for None."""
+    """``value`` as a finite (n,) vector, or an empty one for None; LcpError otherwise."""
     if value is None:
         return np.empty(0)
     value = checked_array(name, value, 1)
@@ -71,7 +74,7 @@ def checked_pivots(max_pivots: int | None, default: int) -> int:
 def result(
     status: int, z: np.ndarray, w: np.ndarray, basis: np.ndarray, report: np.ndarray
 ) -> LcpResult:
-    """What every Python entry of this room returns, from its kernel's answer z, w, basis and report."""
+    """Make the ``LcpResult`` from a kernel's solution z, w, basis and report."""
     return LcpResult(
         z,
         w,

@@ -5,11 +5,11 @@ lambda.  With u = sum Y f (r,) loaded contacts decouple:
 
     w_N = y_N u + d z_0 + g_N,    w_e = y_e u + lambda + g_e,    w_l = mu f_N - sum f_e + g_l
 
-so lambda and one edge force of each sliding contact are eliminated on the spot, and a dense core
-of about r unknowns is left: forces on one side, rows w = 0 on the other, z_0 as the last unknown.
+so lambda and one edge force of each sliding contact are eliminated locally, and a dense core
+of about r unknowns remains: forces on one side, rows w = 0 on the other, z_0 as the last unknown.
 The unknown of the normal is (1 + mu) f_N, so that a sliding contact's column has the size of a row
-of Y whatever its mu.  A contact without load needs no pairs: its friction force is zero, its lambda
-whatever its velocity asks for.  Loaded contacts are numbered by slots.
+of Y for any mu.  A contact without load needs no pairs: its friction force is zero, its lambda
+follows from its velocity.  Loaded contacts are numbered by slots.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FrictionProblem(NamedTuple):
 
 
 class FrictionAnswer(NamedTuple):
-    """Arrays that receive the result in the caller's units, as in ``FrictionResult``."""
+    """Arrays for the result in the caller's units, as in ``FrictionResult``."""
 
     basis: np.ndarray
     z: np.ndarray
@@ -73,7 +73,7 @@ class Work(NamedTuple):
 
 @allocating_kernel
 def friction_workspace(n, r, k):
-    """Buffers for n contacts, rank r, k edges: one of float64, one of int64."""
+    """Allocate buffers for n contacts, rank r, k edges: one of float64, one of int64."""
     m, p = r + EXTRA, k + 2
     reals = (4 * r + 8 + 5 * p) * n + m * (3 * m + 3)
     return np.empty(reals), np.empty(n * (p + 3) + 5 * m, np.int64)
@@ -109,9 +109,9 @@ def split(real, integer, n, r, k):
 
 @kernel
 def factor_core(work, edges, slots, open_slot, open_pair, covered):
-    """Build and factor the core of ``slots`` loaded contacts; its size, or -1 when singular.
+    """Build and factor the core of ``slots`` loaded contacts; returns its size, or -1 if singular.
 
-    (open_slot, open_pair) has both variables non-basic, and z_0 is then basic (``covered``);
+    At (open_slot, open_pair) both variables are non-basic, and z_0 is then basic (``covered``);
     slot -1: there is no such pair.
     """
     axes, basic, index, blocks = work.axes, work.basic, work.index, work.blocks
@@ -165,7 +165,7 @@ def factor_core(work, edges, slots, open_slot, open_pair, covered):
 
 @kernel
 def _choose_eliminated(basic, slot, s, open_slot, open_pair):
-    """The edge force that w_l = 0 gives and the row w_e = 0 that gives lambda; -1 for none."""
+    """Edge force eliminated by w_l = 0 and row w_e = 0 that gives lambda; -1 for none."""
     last = basic.shape[1] - 1
     slips = basic[s, last] == 1
     first = -1
@@ -195,7 +195,7 @@ def _combine(axes, edges, s, j, share, other, weight, out):
 
 @kernel
 def _covering(work, edges, s, j):
-    """What one unit of z_0 adds to the row of pair j of slot s."""
+    """Coefficient of z_0 in the row of pair j of slot s."""
     i = work.slot[CONTACT, s]
     if j == 0:
         return work.cover[0, i]
@@ -206,9 +206,9 @@ def _covering(work, edges, s, j):
 
 @kernel
 def solve_core(work, edges, slots, m, source, target):
-    """Basic variables for the row constants work.terms[CONSTANT], into work.level[target].
+    """Solve for the basic variables with row constants work.terms[CONSTANT], into work.level[target].
 
-    Every row w = 0 is met; pairs whose w is basic receive w.  ``source`` (r,) becomes
+    Every row w = 0 is satisfied; pairs whose w is basic receive w.  ``source`` (r,) becomes
     u = source + sum Y f.  Returns z_0.
     """
     axes, index, blocks, slot = work.axes, work.index, work.blocks, work.slot
@@ -245,7 +245,7 @@ def solve_core(work, edges, slots, m, source, target):
 
 @kernel
 def _local_values(work, edges, s, u, z0, out):
-    """Fill slot s's entries of ``out`` that the core did not give, from u and z_0."""
+    """Fill slot s's entries of ``out`` that are not in the core, from u and z_0."""
     axes, basic, constant = work.axes, work.basic, work.terms[CONSTANT]
     last = basic.shape[1] - 1
     first = work.cover.shape[1] + s * (last + 1)

@@ -1,9 +1,9 @@
-"""The path of Lemke's method on the factored friction problem, from no load to a solution.
+"""Path of Lemke's method on the factored friction problem, from no load to a solution.
 
 Contacts without load take part by their normal velocity only.  When that blocks, the contact gets
-a slot and starts sliding against its velocity; when its normal force vanishes it gives the slot
-back.  A path is hence as long as the number of contacts that carry load, not the number of
-contacts.  Giving slots back can in rare, degenerate cases close a loop: then the next attempt
+a slot and starts sliding against its velocity; when its normal force vanishes the slot is
+released.  A path is hence as long as the number of contacts that carry load, not the number of
+contacts.  Releasing slots can in rare, degenerate cases close a loop: then the next attempt
 keeps them, which is Lemke's method proper.
 """
 
@@ -46,12 +46,12 @@ ROUNDING = 1e-12  # of scaled values; z_0 has reached zero when no more than thi
 
 @kernel
 def follow_path(problem, attempt, slots, max_pivots, work, report):
-    """Drive z_0 to zero; returns the status and the number of loaded contacts, values final.
+    """Drive z_0 to zero; returns the status and the number of loaded contacts, with final values in work.
 
-    With ``slots`` > 0 nothing is driven: the values at the warm basis in the slots are computed.
+    With ``slots`` > 0 there is no path: the values at the warm basis in the slots are computed.
     The first attempt covers normal velocities alone, breaks ties by the lexicographic rule, updates
-    values and gives slots back.  Later ones cover tangential velocities too, each in directions of
-    its own: that breaks the ties of contacts at rest for good, so that of variables that vanish
+    values and releases slots.  Later ones cover tangential velocities too, each in directions of
+    its own: that breaks the ties of contacts at rest, so that of variables that vanish
     within rounding the best pivot may be taken.  They evaluate values from the data at each pivot,
     and every second one keeps the slots.
     """
@@ -128,10 +128,10 @@ def follow_path(problem, attempt, slots, max_pivots, work, report):
 
 @kernel
 def _unload(problem, attempt, u, work):
-    """Nothing loaded, z_0 just large enough: the contact that fixes it, its value, its spread.
+    """Start with no contact loaded and the least z_0; returns the contact that fixes it, its value, its spread.
 
-    A covering velocity d lies within the dual of its contact's cone, d_N > mu |d_T|: as much as one
-    of ones alone, that keeps the path from ending on a ray.
+    A covering velocity d lies within the dual of its contact's cone, d_N > mu |d_T|, which like a vector of ones
+    prevents the path from ending on a ray.
     """
     for x in range(u.shape[0]):
         u[x] = 0.0
@@ -150,7 +150,7 @@ def _unload(problem, attempt, u, work):
 
 @kernel
 def _blocking(careful, level, end, z0, z0_spread, z0_change):
-    """Which variable leaves, and the steps of values and spreads to there."""
+    """Variable that leaves, and the steps of values and spreads to there."""
     if not careful:
         return first_blocking(level, end, TIE_TOLERANCE, z0, z0_spread, z0_change)
     blocking, theta = steadiest_blocking(level, end, ROUNDING, z0, z0_change)
@@ -169,7 +169,7 @@ def _advance(level, end, theta, tilt):
 
 @kernel
 def _refine(work, edges, slots, m, du):
-    """Correct the final values of the slots by what they leave over."""
+    """Correct the final values of the slots by their residuals."""
     n, width, level = work.cover.shape[1], work.basic.shape[1], work.level
     _residual_terms(work, edges, slots, du)
     solve_core(work, edges, slots, m, du, CHANGE)
@@ -179,7 +179,7 @@ def _refine(work, edges, slots, m, du):
 
 @kernel
 def place_contact(problem, s, i, work):
-    """Give contact i slot s: its scaled rows, constants and friction."""
+    """Assign contact i to slot s: its scaled rows, constants and friction."""
     c, mu, edges, scale_c = problem.c, problem.mu[i], problem.edges, problem.scale_c
     offset, last = work.terms[OFFSET], work.basic.shape[1] - 1
     work.slot[CONTACT, s] = i
@@ -196,7 +196,7 @@ def place_contact(problem, s, i, work):
 
 @kernel
 def _start_sliding(work, edges, s, u, z0):
-    """Slot s, still without load, slides along the edge most against its velocity at u."""
+    """Let slot s, still without load, slide along the edge most against its velocity at u."""
     axes, level, basic = work.axes, work.level, work.basic
     last = basic.shape[1] - 1
     first = work.cover.shape[1] + s * (last + 1)
@@ -225,7 +225,7 @@ def _start_sliding(work, edges, s, u, z0):
 
 @kernel
 def _problem_terms(work, slots, u):
-    """Row constants of the problem itself, no source of u."""
+    """Write the row constants of the problem itself, without a source of u."""
     for s in range(slots):
         for j in range(work.basic.shape[1]):
             work.terms[CONSTANT, s, j] = work.terms[OFFSET, s, j]
@@ -235,7 +235,7 @@ def _problem_terms(work, slots, u):
 
 @kernel
 def _entering_terms(work, edges, slots, s, j, entering_z, du):
-    """Row constants and source of u for one unit of the variable entering at (s, j)."""
+    """Write row constants and source of u for one unit of the variable entering at (s, j)."""
     axes, constant, last = work.axes, work.terms[CONSTANT], work.basic.shape[1] - 1
     for t in range(slots):
         for e in range(last + 1):
@@ -259,7 +259,7 @@ def _entering_terms(work, edges, slots, s, j, entering_z, du):
 
 @kernel
 def _residual_terms(work, edges, slots, u):
-    """What the present values leave over in the slots' rows: solving for it refines them."""
+    """Write the residuals of the present values in the slots' rows: solving for them refines the values."""
     axes, basic, constant, value = work.axes, work.basic, work.terms[CONSTANT], work.level[VALUE]
     n, r, last = work.cover.shape[1], u.shape[0], basic.shape[1] - 1
     for x in range(r):
@@ -297,7 +297,7 @@ def _residual_terms(work, edges, slots, u):
 
 @kernel
 def _free_normals(problem, work, slots, z0, motion, target):
-    """Values or changes of w_N without slot; no change for the contacts that have one."""
+    """Write values or changes of w_N of contacts without slot; no change for the others."""
     out, n = work.level[target], work.cover.shape[1]
     for i in range(n):
         out[i] = work.cover[0, i] * z0
@@ -313,7 +313,7 @@ def _free_normals(problem, work, slots, z0, motion, target):
 
 @kernel
 def _prefer_normal(level, basic, n, blocking, theta):
-    """A blocking friction variable gives way to its contact's normal force if that vanishes too."""
+    """Replace a blocking friction variable by its contact's normal force if that vanishes too."""
     if blocking < n:
         return blocking
     width = basic.shape[1]

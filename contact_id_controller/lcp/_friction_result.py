@@ -1,4 +1,4 @@
-"""Before and after the path: scaling, warm basis, certified result in the caller's units."""
+"""Scaling and warm basis before the path, certified result in the caller's units after it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ CANCELLED = 1e-3  # weight of edge forces that cancel each other in the size of 
 
 @kernel
 def scaled(Y, c, mu, edges, work):
-    """The problem with scales that bring the largest entry of Y and c to 1; fills work.normals.
+    """Scale the problem so that the largest entry of Y and c is 1; fills work.normals.
 
-    Normal velocities that part do not count: a gap, however wide, does not scale the others.
+    Separating normal velocities do not count: a gap of any size does not scale the others.
     """
     r, n = work.normals.shape
     largest_Y = largest_c = 0.0
@@ -44,7 +44,7 @@ def scaled(Y, c, mu, edges, work):
 
 @kernel
 def load_basis(problem, basis, work):
-    """Put the contacts that carry load in a warm basis into slots; their number."""
+    """Put the contacts that carry load in a warm basis into slots; returns their number."""
     slots = np.int64(0)
     work.cover[:] = 0.0
     for i in range(basis.shape[0]):
@@ -59,7 +59,7 @@ def load_basis(problem, basis, work):
 
 @kernel
 def finish(problem, slots, work, answer, report):
-    """Write the result of ``slots`` loaded contacts; whether its residual certifies it."""
+    """Write the result of ``slots`` loaded contacts; returns whether its residual certifies it."""
     Y, edges, basis, z, impulses = problem.Y, problem.edges, answer.basis, answer.z, answer.impulses
     r, n, last = Y.shape[1], problem.mu.shape[0], basis.shape[1] - 1
     to_speed = 1.0 / problem.scale_c
@@ -104,10 +104,10 @@ def finish(problem, slots, work, answer, report):
 
 @kernel
 def _into_cone(z, mu, slides):
-    """Scale edge forces to at most mu f_N, where slip asks for it to just that.
+    """Scale edge forces to at most mu f_N, and to exactly that if the contact slips.
 
-    Of a force that ought to vanish only rounding is left, of which no share is friction.  What the
-    change moves is seen in w.
+    A force that should vanish consists of rounding only, whose share of friction is meaningless.  The effect
+    of the change appears in w.
     """
     last = z.shape[0] - 1
     total, limit = 0.0, mu * z[0]
@@ -120,7 +120,7 @@ def _into_cone(z, mu, slides):
 
 @kernel
 def _contact_error(i, problem, u, u_size, floor, most, answer):
-    """Fill contact i's w (and lambda without load); its largest error relative to |q| + |M| z."""
+    """Fill contact i's w (and lambda without load); returns its largest error relative to |q| + |M| z."""
     Y, c, edges, basis, z, w = (
         problem.Y,
         problem.c,

@@ -1,4 +1,4 @@
-"""The path of Lemke's method, from the covering variable's ray to a complementary basis.
+"""Path of Lemke's method, from the covering variable's ray to a complementary basis.
 
 Of  w - M z - d z_0 = q  only the rows with a non-basic w and the columns of basic z and z_0 need a
 factorisation:  K = [M d] there, H = K^-1.  The basic w follow by substitution, so a pivot costs
@@ -42,7 +42,7 @@ REFRESH = 8.0  # pivots between evaluations from the data in the first attempt; 
 
 @kernel
 def follow_path(cover, attempt, max_pivots, matrices, vectors, integers, report):
-    """Lemke's method on the scaled problem; (status, number of basic z).
+    """Run Lemke's method on the scaled problem; returns (status, number of basic z).
 
     On success vectors[X] holds the basic z in the order of integers[COLUMNS].
     """
@@ -86,7 +86,7 @@ def follow_path(cover, attempt, max_pivots, matrices, vectors, integers, report)
 
 @kernel
 def _start(cover, attempt, Mt, vectors, integers):
-    """All w basic; the covering vector as the last row of Mt."""
+    """Initialise with all w basic; the covering vector is the last row of Mt."""
     n = vectors.shape[1] - 1
     row_scale, d, level = vectors[ROW_SCALE], vectors[COVER], vectors[LEVEL:]
     small = large = row_scale[0]
@@ -122,7 +122,7 @@ def _row_times(Mt, H, m, columns, row, y):
 
 @kernel
 def _update_inverse(H, m, row, column, x, y, pivot):
-    """H after a pivot, in place; the new size.
+    """Update H in place after a pivot; returns the new size.
 
     row: position of the row whose w enters, -1 when a z enters (its column is appended).
     column: position of the column whose z leaves, -1 when a w leaves (its row is appended).
@@ -159,7 +159,7 @@ def _update_inverse(H, m, row, column, x, y, pivot):
 
 @kernel
 def _update_lists(rows, columns, row_at, column_at, m, row, column, entering, leaving):
-    """Keep the lists of basic z and non-basic w in step with H (m, m); m is the size after the pivot."""
+    """Update the lists of basic z and non-basic w to match H (m, m); m is the size after the pivot."""
     if row < 0:
         if column < 0:
             columns[m - 1], rows[m - 1] = entering, leaving
@@ -197,7 +197,7 @@ def _apply_inverse(H, m, right, x):
 
 @kernel
 def _values(Mt, H, m, rows, columns, vectors, goal):
-    """Values of all basic variables from the data, refined until rows w = 0 hold to ``goal``."""
+    """Compute all basic variables from the data, refined until rows w = 0 hold to ``goal``."""
     n = vectors.shape[1] - 1
     right, x, residual, total = vectors[RIGHT], vectors[X], vectors[Y], vectors[SPARE]
     value = vectors[LEVEL + VALUE]
@@ -224,7 +224,7 @@ def _values(Mt, H, m, rows, columns, vectors, goal):
 
 @kernel
 def _direction(Mt, H, m, rows, columns, row, entering, vectors):
-    """Change of all basic variables per unit of the entering z, or of the w at ``row``."""
+    """Compute the change of all basic variables per unit of the entering z, or of the w at ``row``."""
     n = vectors.shape[1] - 1
     x, right, change = vectors[X], vectors[Y], vectors[LEVEL + CHANGE]
     if row >= 0:

@@ -1,8 +1,8 @@
-"""The ratio test of the path-following methods: lexicographic on values, then on a perturbation.
+"""Ratio test of the path-following methods: lexicographic on values, then on a perturbation.
 
-The right-hand side is thought of as q + e p with an infinitesimal e and a generic p > 0; a basic
+The right-hand side is q + e p with an infinitesimal e and a generic p > 0; a basic
 variable is then the pair (value, spread), compared lexicographically.  No two ratios tie in both,
-so no basis comes back: the two-level form of the lexicographic rule.
+so no basis is repeated: the two-level form of the lexicographic rule.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ GOLDEN = 0.618033988749895  # multiples of it, modulo 1, spread perturbations an
 
 @kernel
 def tie_tolerance(attempt):
-    """Tolerance of an attempt; a failed one often had more rounding than its tolerance."""
+    """Tolerance of an attempt, which grows with its number: failed attempts often had larger rounding errors."""
     return min(TIE_TOLERANCE * 10.0 ** max(attempt, 0), LOOSEST_TIE)
 
 
 @kernel
 def first_blocking(level, end, tie, z0, z0_spread, z0_change):
-    """Which basic variable reaches zero first, and the steps of values and spreads to there.
+    """Basic variable that reaches zero first, and the steps of values and spreads to there.
 
     ``level`` (3, >= end): value, change per unit step, spread; entries without change never block.
     Ties in the values go to z_0, then to the smallest ratio of the spreads.  Returns an index below
@@ -64,10 +64,10 @@ def first_blocking(level, end, tie, z0, z0_spread, z0_change):
 
 @kernel
 def steadiest_blocking(level, end, slack, z0, z0_change):
-    """Which basic variable reaches zero about first, with the largest change; the step to there.
+    """Basic variable that reaches zero nearly first, with the largest change; the step to there.
 
     For paths whose covering vector breaks ties by itself: values may fall to minus ``slack``, the
-    rounding of values, and of all that reach zero by then the one that makes the best pivot is
+    rounding of values, and of all that reach zero by then the best pivot is
     taken.  Returns as ``first_blocking``.
 
     Source: Harris, Pivot selection methods of the Devex LP code (1973).
@@ -94,7 +94,7 @@ def steadiest_blocking(level, end, slack, z0, z0_change):
 
 @kernel
 def raise_cover(level, cover, n):
-    """Let z_0 enter: the row that fixes it, its value and its spread; ``level`` follows."""
+    """Let z_0 enter: returns the row that fixes it, its value and its spread; updates ``level``."""
     chosen = np.int64(NOTHING)
     best = lean = 0.0
     for i in range(n):

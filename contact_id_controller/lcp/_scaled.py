@@ -1,7 +1,7 @@
-"""The equilibrated problem that the dense methods work on, and the certificate of what they find.
+"""Equilibrated problem of the dense methods, and the certificate of their results.
 
 M' = R M C and q' = R q s with diagonal R, C and a scalar s, all powers of two, so that scaling is
-exact: z = C z' / s and w = w' / (R s).  Tolerances then mean the same in every problem.
+exact: z = C z' / s and w = w' / (R s).  Tolerances then have the same meaning in every problem.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def add_columns(Mt, m, columns, x, n, out):
 
 @kernel
 def certify(Mt, eps, m, columns, scale, vectors, basis, z, w):
-    """From x (m,), values of the z listed in ``columns``, the result in the caller's units.
+    """Convert x (m,), values of the z listed in ``columns``, to the result in the caller's units.
 
     z is clipped to >= 0, w = max(M z + q, 0) off the basis and 0 on it.  Returns the backward
     error max_i |w - (M' z + q')|_i / size_i, size = |q'| + |M'| z + NORM_SHARE times the same in
-    norms; inf when anything is not finite.  With ``eps``, which is taken off the diagonal of Mt
-    again, size is 1, the norm of q': a huge z must not excuse what a regularized problem misses.
+    norms; inf when anything is not finite.  With ``eps``, which is subtracted from the diagonal of Mt
+    again, size is 1, the norm of q': a huge z must not hide the residual of a regularized problem.
     """
     n = z.shape[0]
     right, x, value, size = vectors[RIGHT], vectors[X], vectors[Y], vectors[SPARE]
@@ -116,7 +116,7 @@ def certify(Mt, eps, m, columns, scale, vectors, basis, z, w):
 
 @kernel
 def solve_basis(Mt, A, eps, m, columns, order, vectors):
-    """x (m,) with M'_aa x + q'_a = 0 on the listed indices, by LU in A; False when singular.
+    """Solve M'_aa x + q'_a = 0 for x (m,) on the listed indices, by LU in A; False when singular.
 
     With ``eps`` the diagonal of Mt is lowered by it first.
     """
@@ -141,7 +141,7 @@ def solve_basis(Mt, A, eps, m, columns, order, vectors):
 
 @kernel
 def list_basis(basis, columns):
-    """The indices of the basic z, from basis (n,) bool into columns (n,); their number."""
+    """Write the indices of the basic z, basis (n,) bool, into columns (n,); returns their number."""
     m = np.int64(0)
     for i in range(basis.shape[0]):
         if basis[i]:
@@ -152,7 +152,7 @@ def list_basis(basis, columns):
 
 @kernel
 def give_up(q, basis, z, w):
-    """The state reported when nothing was found: z = 0, w = max(q, 0), nothing basic."""
+    """Set the result of a failure: z = 0, w = max(q, 0), nothing basic."""
     for i in range(q.shape[0]):
         basis[i] = False
         z[i] = 0.0

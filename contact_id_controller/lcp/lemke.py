@@ -58,12 +58,12 @@ def lemke(
     positive semidefinite ones: a solution, or ``ray`` when there is none; likewise the friction
     problems of Anitescu and Potra.  For other M a ``ray`` proves nothing about existence.  A
     lexicographic ratio test, on values and on a generic perturbation of q, prevents cycling.
-    Whatever is returned as solved was certified by its residual after refinement on the final
+    Status ``solved`` is certified by the residual after refinement on the final
     basis.  When the first covering vector fails, others are tried, then (M + eps I, q); only the
-    last is called ``solved_regularized``.
+    last gives ``solved_regularized``.
 
     Args:
-        M: (n, n).  q: (n,).  Rows and columns may be scaled at will: they are equilibrated.
+        M: (n, n).  q: (n,).  Rows and columns may have any scale: they are equilibrated.
         cover: (n,) positive covering vector d of the first attempt; by default ones, in
             equilibrated rows if M's rows differ much in size.
         warm_start: (n,) bool, a guess of the basic z such as ``basis`` of an earlier result: taken
@@ -100,7 +100,7 @@ def lemke(
 
 
 def lemke_workspace(n: int) -> tuple[np.ndarray, ...]:
-    """The arrays ``lemke_kernel`` works in: matrices, vectors, integers; contents do not matter."""
+    """Allocate the workspace of ``lemke_kernel``: matrices, vectors, integers."""
     return (
         np.empty((2, n + 1, n + 1)),
         np.empty((VECTORS, n + 1)),
@@ -110,7 +110,7 @@ def lemke_workspace(n: int) -> tuple[np.ndarray, ...]:
 
 @kernel
 def lemke_kernel(M, q, cover, max_pivots, matrices, vectors, integers, basis, z, w, report):
-    """The compiled ``lemke``: allocates nothing, returns the status, never raises.
+    """Compiled ``lemke``: allocates nothing, returns the status, never raises.
 
     Args:
         cover: (n,) or (0,) for the default.
@@ -160,7 +160,7 @@ def lemke_kernel(M, q, cover, max_pivots, matrices, vectors, integers, basis, z,
 
 @kernel
 def _raise_diagonal(Mt, n, eps, target):
-    """Replace the Tikhonov term on the diagonal of the first n rows of Mt: eps becomes target, which is returned."""
+    """Replace the Tikhonov term eps on the diagonal of the first n rows of Mt by target; returns target."""
     for i in range(n):
         Mt[i, i] += target - eps
     return target

@@ -137,7 +137,7 @@ def lemke_friction(
 def _checked(
     Y: ArrayLike, c: ArrayLike, mu: ArrayLike, edges: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The problem as arrays, or what is wrong with it as an LcpError."""
+    """Convert and check the problem's arrays; LcpError for invalid ones."""
     Y, c, mu = checked_array("Y", Y, 2), checked_array("c", c, 1), checked_array("mu", mu, 1)
     edges = checked_array("edges", edges, 2)
     n, k = mu.shape[0], edges.shape[0]
@@ -155,9 +155,9 @@ def _checked(
 def lemke_friction_kernel(
     Y, c, mu, edges, max_pivots, real, integer, basis, z, w, impulses, report
 ):
-    """The compiled ``lemke_friction``: allocates nothing, returns the status, never raises.
+    """Compiled ``lemke_friction``: allocates nothing, returns the status, never raises.
 
-    ``real``, ``integer``: from ``friction_workspace(n, r, k)``; contents do not matter.  ``basis``
+    ``real``, ``integer``: from ``friction_workspace(n, r, k)``, uninitialised.  ``basis``
     (n, k + 2) bool: on entry the warm start (all False: cold), on exit the basic z.  z, w,
     impulses, report: results, as in ``FrictionResult``.
     """

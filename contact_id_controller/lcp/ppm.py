@@ -81,7 +81,7 @@ def ppm(
 
 
 def ppm_workspace(n: int) -> tuple[np.ndarray, ...]:
-    """The arrays ``ppm_kernel`` works in: matrices, vectors, integers; contents do not matter."""
+    """Allocate the workspace of ``ppm_kernel``: matrices, vectors, integers."""
     return (
         np.empty((2, n + 1, n + 1)),
         np.empty((VECTORS, n + 1)),
@@ -91,7 +91,7 @@ def ppm_workspace(n: int) -> tuple[np.ndarray, ...]:
 
 @kernel
 def ppm_kernel(M, q, max_pivots, matrices, vectors, integers, basis, z, w, report):
-    """The compiled ``ppm``: allocates nothing, returns the status, never raises.
+    """Compiled ``ppm``: allocates nothing, returns the status, never raises.
 
     ``matrices``, ``vectors``, ``integers``: from ``ppm_workspace(n)``.  ``basis``: on entry the
     warm start, on exit the basic z.  z, w (n,), report: results.
@@ -119,9 +119,9 @@ def ppm_kernel(M, q, max_pivots, matrices, vectors, integers, basis, z, w, repor
 
 @kernel
 def _tableau_of(Mt, T, vectors, basis):
-    """T (n, n + 1): basic variables = T[:, n] + T[:, :n] non-basic ones, in the basis given.
+    """Fill T (n, n + 1) at the given basis: basic variables = T[:, n] + T[:, :n] non-basic ones.
 
-    Variables of the basis whose pivots vanish stay non-basic; afterwards ``basis`` shows it.
+    Variables of the basis whose pivots vanish become non-basic, in ``basis`` too.
     """
     n = basis.shape[0]
     for i in range(n):
@@ -146,7 +146,7 @@ def _tableau_of(Mt, T, vectors, basis):
 def _pivot(T, buffer, least_index, max_pivots, basis, seen, report):
     """Pivot until no basic variable is negative; SOLVED, UNSOLVABLE or PIVOT_LIMIT.
 
-    ``seen`` keeps an earlier basis, at doubling distances: it comes back if any does (Brent).
+    ``seen`` stores an earlier basis, at doubling distances, to detect a repeated one (Brent).
     """
     n = T.shape[0] - 1
     fewest, since, distance, length = n + 1, 0, 0, 1
@@ -185,7 +185,7 @@ def _pivot(T, buffer, least_index, max_pivots, basis, seen, report):
 
 @kernel
 def _partner(T, row, n):
-    """The row itself if its diagonal entry is positive, else its first positive entry, else n."""
+    """Row of the exchange: ``row`` itself if its diagonal entry is positive, else its first positive entry, else n."""
     largest = 1.0
     for j in range(n):
         largest = max(largest, abs(T[row, j]))
@@ -199,7 +199,7 @@ def _partner(T, row, n):
 
 @kernel
 def _exchange_pair(T, i, j, buffer, basis):
-    """Principal pivot on i, or on the pair i, j by two exchanges and a swap of names; basis (n,)."""
+    """Principal pivot on i, or on the pair i, j by two exchanges and a swap of names; updates T and basis (n,)."""
     n = T.shape[0] - 1
     _exchange(T, i, j, buffer)
     basis[i] = not basis[i]

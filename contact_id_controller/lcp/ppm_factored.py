@@ -68,9 +68,9 @@ def ppm_factored(
 
 @kernel
 def _solve(Y, q, row_floor, basis, z, w, report):
-    """Fill z and w (n,) where there is a solution, basis (n,): the guess in, the solution's out; its status.
+    """Fill z and w (n,) if there is a solution; basis (n,): guess in, solution's out; returns the status.
 
-    On rows of length one, and the largest right-hand side one.
+    Rows are scaled to norm one, and the right-hand side to a largest entry of one.
     """
     n, dim = Y.shape
     length, units, right, x = np.zeros(n), np.zeros((n, dim)), np.zeros(n), np.zeros(n)

@@ -1,4 +1,4 @@
-"""What a kernel reports, and the result that the Python doors return."""
+"""Status codes of the kernels, and the result of the Python entries."""
 
 from __future__ import annotations
 

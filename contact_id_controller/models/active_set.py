@@ -1,7 +1,7 @@
-"""What the contacts of a solution carry and how they move: the active set of its model.
+"""Active set of a solution: directions in which each contact's motion is fixed and its force can change.
 
-Held fixed, it makes the solution a smooth function of the state; ``control.state_gain`` has its
-derivative. A row of the registry names the function here that reads it off a solution.
+With the active set fixed, the solution is a smooth function of the state; ``control.state_gain`` has its
+derivative. A row of the registry names the function here that determines it from a solution.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ TIGHT = 1e-9
 class ActiveSet(NamedTuple):
     """The active set of one solution, n contacts, in coordinates normal, tangent 1, tangent 2.
 
-    held: for each contact the directions (k, 3), k up to 3, in which its motion is held.
-    pulls: the forces (k, 3) that hold it: the same, but where it slides friction goes with the normal force.
-    free: the orthonormal directions (m, 3) in which its force may change, m up to 3.
-    grips: (n,) bool, contacts that may hold tangentially: the plan was changed to suit them.
+    held: for each contact the directions (k, 3), k up to 3, in which its velocity is fixed.
+    pulls: the constraint forces (k, 3) of these: the same, but at a sliding contact normal force and friction together.
+    free: orthonormal directions (m, 3), m up to 3, in which its force can change.
+    grips: (n,) bool, contacts that may have tangential constraints: the plan was projected for them.
     """
 
     held: list[np.ndarray]
@@ -55,12 +55,12 @@ class ActiveSet(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all forces are inside of their cones: none slides, none parts, any small change leaves the set as it is."""
+        """Whether every contact sticks with its force inside the cone, so that no small change alters the set."""
         return all(rows is WHOLE for rows in (*self.held, *self.free))
 
 
 def of_coulomb_qp(solution: Solution, options: Chosen) -> ActiveSet:
-    """Of coulomb/qp: stage I holds the edges without slack, stage II the facets."""
+    """Active set of coulomb/qp: edges without slack in stage I, facets of the force pyramid in stage II."""
     problem = solution.problem
     parts = options.sliding == "parting"
     mu = polygon_friction(problem.contacts.friction, options.edges, options.polygon)
@@ -69,12 +69,12 @@ def of_coulomb_qp(solution: Solution, options: Chosen) -> ActiveSet:
 
 
 def of_no_slip_qp(solution: Solution, options: Chosen) -> ActiveSet:
-    """The same with unbounded friction where contacts touch."""
+    """Active set of no_slip/qp: as of coulomb/qp with unbounded friction at touching contacts."""
     return _of_stages(solution, unbounded_friction(solution.problem), EDGES, True)
 
 
 def of_no_slip_lcp(solution: Solution, options: Chosen) -> ActiveSet:
-    """Of no_slip/lcp: whatever neither parts nor slips is held, within its own friction if it can be."""
+    """Active set of no_slip/lcp: contacts that neither part nor slip are fixed, within their own friction if possible."""
     problem, edges = solution.problem, options.edges
     n, z = len(problem), solution.impulses.reshape(-1, 3)
     moved = problem.c if solution.attainable is None else solution.attainable
@@ -94,11 +94,11 @@ def of_no_slip_lcp(solution: Solution, options: Chosen) -> ActiveSet:
 
 
 def _of_stages(solution: Solution, mu: np.ndarray, edges: int, parts: bool) -> ActiveSet:
-    """What each contact carries in a solution of two stages, found from the modes of its velocities.
+    """Active set of a two-stage solution, by the modes of its contact velocities.
 
     Args:
-        mu, edges: (n,) friction and sides of the pyramid.
-        parts: contacts may part; False: those of a stiction model that touch stay, unless they creep.
+        mu, edges: (n,) friction and number of edges of the pyramid.
+        parts: sliding contacts part, as in stage I; False: they stay on the ground, unless they creep.
     """
     problem = solution.problem
     n = len(problem)
@@ -121,11 +121,11 @@ def _carried(
     grips: np.ndarray,
     parts: bool = True,
 ) -> ActiveSet:
-    """Directions that each contact holds, in which it pulls and is free to push, from its mode in ``face``.
+    """Active set from the contact modes in ``face``.
 
     Args:
-        mu: (n,) friction.  grips: (n,) bool, contacts that hold sideways.
-        parts: a sliding contact may leave the ground; False: it holds along the normal only.
+        mu: (n,) friction.  grips: (n,) bool, see ``ActiveSet``.
+        parts: a sliding contact's velocity is fixed along its edges; False: along normal and transverse direction.
     """
     impulses = solution.impulses.reshape(-1, 3)
     tight = TIGHT * np.abs(impulses).max(initial=0.0)
@@ -152,7 +152,7 @@ def _carried(
 
 
 def _on_the_ground(rows: np.ndarray) -> np.ndarray:
-    """Directions in which a contact is held that slides against one edge (1, 3), or between two (2, 3)."""
+    """Fixed directions of a contact that slides against one edge, rows (1, 3), or between two, rows (2, 3)."""
     if len(rows) == 1:
         return WHOLE[:1]
     between = rows[1] - rows[0]
@@ -160,7 +160,11 @@ def _on_the_ground(rows: np.ndarray) -> np.ndarray:
 
 
 def _within_cone(mu: float, edges: int, z: np.ndarray, tight: float) -> np.ndarray:
-    """Directions (m, 3) in which a force inside its pyramid, on a facet or an edge may change."""
+    """Directions (m, 3) in which the force z (3,) of a sticking contact can change.
+
+    None at zero force, fewer than three on a facet or an edge of its pyramid. tight: N s, below which a component
+    counts as zero.
+    """
     if np.abs(z).max() <= tight:
         return WHOLE[:0]
     if mu == 0.0:
@@ -175,14 +179,14 @@ def _within_cone(mu: float, edges: int, z: np.ndarray, tight: float) -> np.ndarr
 
 
 def _along_edges(rows: np.ndarray, z: np.ndarray, tight: float) -> np.ndarray:
-    """Orthonormal directions (m, 3) of the edges (2, 3) or (1, 3) that carry anything."""
+    """Orthonormal directions (m, 3) of those edges, rows (1 or 2, 3), with a positive component of z (3,)."""
     amounts = np.linalg.lstsq(rows.T, z, rcond=None)[0]
     return np.linalg.qr(rows[amounts > tight].T)[0].T
 
 
 @lru_cache(maxsize=64)
 def _facets(mu: float, edges: int) -> np.ndarray:
-    """Rows (edges, 3) whose product with a force within the pyramid is not negative; one if unbounded."""
+    """Inward normals (edges, 3) of the force pyramid's facets; the normal direction alone for unbounded friction."""
     if np.isinf(mu):
         return WHOLE[:1]
     width = 2.0 * np.pi / edges
@@ -195,7 +199,7 @@ def _facets(mu: float, edges: int) -> np.ndarray:
 
 
 def _edge(mu: float, angle: float) -> np.ndarray:
-    """(3,) the generator of a pyramid."""
+    """Generator (3,) of the pyramid at an angle, rad, from tangent 1."""
     return np.array([1.0, mu * np.cos(angle), mu * np.sin(angle)])
 
 

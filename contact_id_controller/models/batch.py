@@ -1,10 +1,9 @@
-"""Many frames at once: the answer to each is, bit for bit, that of ``build_problem`` and ``solve``.
+"""Inverse dynamics of many frames; each result equals, bit for bit, that of ``build_problem`` and ``solve``.
 
-Each frame is solved on its own, without a warm start: its answer depends neither on the frames beside
-it nor on who solves it. Frames in which the same contacts count go through one compiled call together
-where the model has one (``ContactModel.frames``); what is no plain case there is done alone. An executor
-of processes takes whole blocks of frames. Threads would not help: Pinocchio computes inertia and bias
-forces under the interpreter's lock.
+Each frame is solved without a warm start: its result depends neither on other frames nor on the process. Frames with
+the same contacts go through one compiled call together if the model has one (``ContactModel.frames``); frames which
+that call does not handle are solved singly. An executor of processes takes blocks of frames. Threads would not help:
+Pinocchio computes inertia and bias forces under the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -70,14 +69,14 @@ class ContactFrames:
     """The n possible contacts of a robot in each of m frames.
 
     Args:
-        contacts: what stays: n frames of the robot, identities, and whatever is not given below.
+        contacts: what is the same in all frames: robot frames, identities, and whatever is not given below.
         points: (m, n, 3) m, world frame.
-        touching: (m, n) bool, contacts that count; None: all. The numbers of others are not looked at.
+        touching: (m, n) bool, contacts in the problem; None: all. Values of others are not checked.
         normals: (m, n, 3) unit vectors, world frame.  gaps: (m, n) m.  friction: (m, n).
         surface_velocities: (m, n, 3) m/s, world frame, see ``ContactSet``.
 
     Raises:
-        ContactSetError: wrong shape, or a contact that counts has a number out of its range; the
+        ContactSetError: wrong shape, or a contact in the problem has a number out of its range; the
             message names the first such frame.
     """
 
@@ -138,7 +137,7 @@ class ContactFrames:
         return len(self.points)
 
     def part(self, rows: slice) -> ContactFrames:
-        """The contacts of some of the frames."""
+        """The contacts of a range of frames."""
         given = (
             self.points,
             self.touching,
@@ -152,7 +151,7 @@ class ContactFrames:
         return ContactFrames(self.contacts, points, touching, *rest)  # type: ignore[arg-type]
 
     def at(self, frame: int, robot: RobotModel) -> ContactSet:
-        """The contacts that count in a frame."""
+        """The contact set of one frame's problem."""
         base, rows = self._subset(frame, robot)
         gaps, normals, friction = self.gaps, self.normals, self.friction
         contacts = base.moved(
@@ -167,7 +166,7 @@ class ContactFrames:
         return contacts
 
     def together(self, rows: NDArray[np.intp], robot: RobotModel) -> tuple[ContactSet, Places]:
-        """The contacts that count in frames in which the same ones do: what they are, and where."""
+        """Contact set, and its values by frame, for frames ``rows`` in which the same contacts are in the problem."""
         base, numbers = self._subset(int(rows[0]), robot)
         at = np.ix_(rows, numbers)
         moving, same = self.surface_velocities, self.contacts.surface_velocities
@@ -186,11 +185,11 @@ class ContactFrames:
         )
 
     def numbers(self, frame: int, robot: RobotModel) -> NDArray[np.intp]:
-        """The places in ``contacts`` of those that count in a frame."""
+        """Indices in ``contacts`` of those in a frame's problem."""
         return self._subset(frame, robot)[1]
 
     def _subset(self, frame: int, robot: RobotModel) -> tuple[ContactSet, NDArray[np.intp]]:
-        """The contacts that touch in a frame, as a set and as row numbers; made once for each pattern of contacts."""
+        """The contacts in a frame's problem, as a set and as indices; cached for each pattern of contacts."""
         mask = self.touching[frame]
         known = self._subsets.get(key := mask.tobytes())
         if known is None:
@@ -205,20 +204,19 @@ class ContactFrames:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FrameSolutions:
-    """The answers to m frames with n possible contacts; numbers of refused frames are not numbers.
+    """The solutions of m frames with n possible contacts; NaN in refused frames.
 
     Attributes:
         torques: (m, na) N·m, in ``robot.joint_names`` order.
-        forces: (m, n, 3) N, world frame, on the robot; 0 where a contact does not count.
+        forces: (m, n, 3) N, world frame, on the robot; 0 for contacts not in the problem.
         velocity: (m, nv), generalized velocity at the period's end.
         local_forces: (m, n, 3) N, (normal, tangent 1, tangent 2).
-        contact_velocity: (m, n, 3) m/s, ``Solution.contact_velocity``; not a number where a contact
-            does not count.
-        gap_speed: (m, n) m/s, the closing speed that a gap allows; not a number there, either.
-        contradiction_m_s: (m,) largest contact velocity that a change of a contradictory plan took away.
+        contact_velocity: (m, n, 3) m/s, ``Solution.contact_velocity``; NaN for contacts not in the problem.
+        gap_speed: (m, n) m/s, the closing speed that a gap allows; NaN likewise.
+        contradiction_m_s: (m,) largest contact velocity that a change of a contradictory plan removed.
         iterations: (m,) steps of the solvers.
-        status: (m,) places in ``FRAME_STATUSES``.
-        reasons: frame -> why it was refused.
+        status: (m,) index in ``FRAME_STATUSES``.
+        reasons: frame -> error message of a refused frame.
     """
 
     torques: NDArray[np.float64]
@@ -234,7 +232,7 @@ class FrameSolutions:
 
     @classmethod
     def room(cls, robot: RobotModel, frames: int, contacts: int) -> FrameSolutions:
-        """Room for so many answers, to be filled by ``solve_batch``."""
+        """Allocate the arrays for this many frames and contacts, to be filled by ``solve_batch``."""
         return cls(
             np.empty((frames, robot.na)),
             np.empty((frames, contacts, 3)),
@@ -258,14 +256,14 @@ class FrameSolutions:
 
     @property
     def slip_m_s(self) -> NDArray[np.float64]:
-        """(m, n) tangential speed at the period's end; not a number where a contact does not count."""
+        """Tangential speed (m, n), m/s, at the period's end; NaN for contacts not in the problem."""
         slip: NDArray[np.float64] = np.hypot(
             self.contact_velocity[..., 1], self.contact_velocity[..., 2]
         )
         return slip
 
     def residuals(self, friction: ArrayLike) -> dict[str, NDArray[np.float64]]:
-        """The first four of ``Solution.residuals``, (m,) each; friction (n,) or (m, n)."""
+        """First four of ``Solution.residuals``, (m,) each; friction (n,) or (m, n)."""
         normal, parting = self.local_forces[..., 0], self.contact_velocity[..., 0] + self.gap_speed
         tangential = np.hypot(self.local_forces[..., 1], self.local_forces[..., 2])
         mu = np.broadcast_to(np.asarray(friction, float), normal.shape)
@@ -291,12 +289,12 @@ class FrameSolutions:
         numbers: NDArray[np.intp],
         places: NDArray[np.int64],
     ) -> None:
-        """Rows ``places`` out of as many problems and answers; see ``keep_frames``."""
+        """Copy answers into rows ``places``; see ``keep_frames``."""
         keep_frames(*matrices, room, forces, numbers, places, self._kept)
 
     @functools.cached_property
     def _kept(self) -> Kept:
-        """The arrays that kernels fill."""
+        """The struct of the arrays that kernels fill."""
         return Kept(
             torques=self.torques,
             velocity=self.velocity,
@@ -310,7 +308,7 @@ class FrameSolutions:
         return {name: array for name, array in vars(self).items() if name != "_kept"}
 
     def _keep_solution(self, k: int, numbers: NDArray[np.intp], solution: Solution) -> None:
-        """Write the solution of frame ``k`` that was solved by itself; ``numbers``: rows of its contacts among all."""
+        """Copy the solution of frame ``k``, solved singly; ``numbers``: indices of its contacts among all."""
         problem, moved = solution.problem, solution.attainable
         parts = (
             problem.c if moved is None else moved,
@@ -361,7 +359,10 @@ def solve_batch(
     block: int = BLOCK,
     **keywords: Unpack[DoorOptions],
 ) -> FrameSolutions:
-    """Inverse dynamics with contact for m frames, each as ``build_problem`` and ``solve`` do it, cold.
+    """Inverse dynamics with contact of m frames, each as by ``build_problem`` and ``solve`` without warm start.
+
+    A frame with an invalid state (not finite, quaternion not of length 1) is refused: its numbers are NaN and
+    ``reasons`` has the error message; the other frames are solved.
 
     Args:
         robot: of all frames.
@@ -369,16 +370,13 @@ def solve_batch(
         contacts: of the m frames.
         period: s, a number or (m,).
         friction, solver: see ``solve``.
-        keywords: options of ``build_problem`` and ``solve``. A longer period than the time constant takes
-            a contact's velocity away within the period.
+        keywords: options of ``build_problem`` and ``solve``. With a period longer than the time constant
+            a contact's velocity is removed within the period.
         external_forces: (m, nv), N and N·m.
-        out: room of this size to fill (``FrameSolutions.room``); None: new room.
-        executor: does blocks of frames, such as ``ProcessPoolExecutor``, or that of a Dask client;
-            None: this thread does all.
+        out: arrays of this size to fill (``FrameSolutions.room``); None: they are allocated.
+        executor: solves blocks of frames, such as ``ProcessPoolExecutor``, or that of a Dask client;
+            None: all in this thread.
         block: frames that a worker of the executor takes at once.
-
-    A frame that is no problem (its state is not finite, its quaternion has not length 1) is refused
-    alone: its numbers are NaN, ``reasons`` has the reason.
 
     Raises:
         StateError: arrays of wrong shape.
@@ -423,7 +421,7 @@ def solve_batch(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Frames:
-    """What is given of m frames; how: the options of their problems."""
+    """Inputs of m frames; how: the options of their problems."""
 
     robot: RobotModel
     q: NDArray[np.float64]
@@ -441,7 +439,7 @@ class _Frames:
         return _Frames(self.robot, *arrays, contacts, periods, force, self.how)
 
     def maker(self, period: float) -> ProblemMaker:
-        """Of the problems of frames with this period, s."""
+        """The ``ProblemMaker`` of frames with this period, s."""
         constant_s = self.how.get("contact_time_constant_s")
         if constant_s is None or not constant_s < period:
             return ProblemMaker(self.robot, period, **self.how)
@@ -451,7 +449,7 @@ class _Frames:
 def _solve_block(
     frames: _Frames, model: tuple[str, str], keywords: Mapping[str, Any]
 ) -> FrameSolutions:
-    """In a worker: room of its own."""
+    """Solve a block in a worker process; allocates the result."""
     out = FrameSolutions.room(frames.robot, len(frames.q), len(frames.contacts.contacts))
     _solve_rows(frames, model, keywords, out)
     return out
@@ -460,7 +458,7 @@ def _solve_block(
 def _solve_rows(
     frames: _Frames, model: tuple[str, str], keywords: Mapping[str, Any], out: FrameSolutions
 ) -> None:
-    """Solve all frames by one model: equal contacts together where it has a compiled loop, else singly."""
+    """Solve all frames into ``out``: those of equal contacts together if the model has a compiled call, else singly."""
     row = solvable(*model)
     prepare, options = row.prepare_frames, row.complete(keywords)
     left = np.ones(len(frames.q), bool)
@@ -475,7 +473,7 @@ def _solve_rows(
 def _solve_alone(
     frames: _Frames, k: int, row: ContactModel, options: Chosen, out: FrameSolutions
 ) -> None:
-    """Solve frame ``k`` through the door of single problems; an error of its state becomes its status."""
+    """Solve frame ``k`` by ``build_problem`` and the model; an error of its state becomes its status."""
     robot, contacts, force = frames.robot, frames.contacts, frames.external_forces
     try:
         compute_dynamics(robot, frames.q[k], frames.v[k])
@@ -498,13 +496,12 @@ def _solve_together(
     prepare: Callable[..., FramesCall | None],
     out: FrameSolutions,
 ) -> NDArray[np.bool_]:
-    """Solve frames with the same contacts in one compiled call.
+    """Solve frames with the same contacts in one compiled call and write their rows of ``out``.
 
     Args:
         rows: of these frames.  prepare: the model's row, ``ContactModel.prepare_frames``, with its options.
-        out: rows of solved frames are written.
 
-    Returns which of them are solved; the others have to be solved singly, with all that the model can do.
+    Returns a mask of the solved ones; the others must be solved singly, with the model's fallbacks.
     """
     robot, force, periods = frames.robot, frames.external_forces, frames.periods[rows].tolist()
     contacts, places = frames.contacts.together(rows, robot)
@@ -540,7 +537,7 @@ def _solve_together(
 
 
 def _sound(frames: _Frames) -> NDArray[np.bool_]:
-    """(m,) frames that ``build_problem`` surely does not refuse for their numbers."""
+    """Mask (m,) of frames whose numbers ``build_problem`` certainly accepts."""
     q, force = frames.q, frames.external_forces
     given = (q, frames.v, frames.acceleration, *(() if force is None else (force,)))
     sound: NDArray[np.bool_] = np.logical_and.reduce(
@@ -554,7 +551,7 @@ def _sound(frames: _Frames) -> NDArray[np.bool_]:
 
 
 def _alike(touching: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> Iterator[NDArray[np.intp]]:
-    """The wanted frames (m,) in groups of at most TOGETHER in which the same contacts count."""
+    """Yield the wanted frames (m,) in groups of at most TOGETHER with the same contacts in the problem."""
     rows = np.flatnonzero(wanted)
     masks = np.packbits(touching[rows], axis=1)
     _, which = np.unique(masks, axis=0, return_inverse=True)

@@ -1,4 +1,4 @@
-"""What a batch keeps of solutions, written by one call: from Python it costs as much as they do."""
+"""Copying of solutions into the arrays of a batch, compiled: in Python it would take as long as solving."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from contact_id_controller.models.steps.reduced import open_answer
 
 
 class Kept(Struct):
-    """The arrays of ``FrameSolutions``, a row a frame."""
+    """The arrays of ``FrameSolutions``, one row a frame."""
 
     torques: NDArray[np.float64]
     velocity: NDArray[np.float64]
@@ -44,10 +44,10 @@ Kept.packed = staticmethod(_packed)
 
 @inlined_kernel
 def _keep(reduced, answer, forces, numbers, k, kept):
-    """Write one frame's solution into row k of the arrays of all frames; rows of open contacts are NaN, forces 0.
+    """Write one frame's solution into row k of the arrays of all frames; contacts not in the problem: NaN, forces 0.
 
     ``w = c + Y Y^T z`` (3n,), m/s, is the contacts' velocity at the period's end, ``z / dt`` their force in local
-    axes, N; c is the attainable one (``answer.moved``). numbers (n,): places of these contacts among all.
+    axes, N; c is the attainable one (``answer.moved``). numbers (n,): indices of these contacts among all.
     """
     Y, gap_speed, dt = reduced.Y, reduced.gap_speed, reduced.dt
     moved, z = answer.moved, answer.z
@@ -83,10 +83,10 @@ def _keep(reduced, answer, forces, numbers, k, kept):
 
 @kernel
 def keep_frames(store, actuated, unactuated, room, forces, numbers, places, kept):
-    """Rows ``places`` (m,) of the arrays ``kept`` out of m problems and answers, one behind the other.
+    """Write m solutions into rows ``places`` (m,) of the arrays ``kept``; negative: not written.
 
-    forces (m n, 3): N, world frame.  numbers (n,): places of the problems' contacts among all of them.
-    A negative place: nothing is kept.
+    store, room: of the m problems and answers, one after the other.  forces (m n, 3): N, world frame.
+    numbers (n,): indices of the problems' contacts among all of them.
     """
     frames, n, na = places.shape[0], numbers.shape[0], actuated.shape[0]
     size, width = store.shape[0] // frames, room.shape[0] // frames

@@ -1,6 +1,6 @@
-"""What a row of the registry states about a contact model: its law, its options, its limits.
+"""Description of a contact model in the registry: its law, its options, its limits.
 
-Whoever needs to know what a model can do asks its row, never its name. Nothing here loads a kernel.
+Code that depends on what a model can do reads its row instead of comparing names. Nothing here loads a kernel.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contact_id_controller.parameter_spec import ParameterSpec
 
 
 class Normal(enum.Enum):
-    """The law of the normal forces f_N and parting speeds w_N of the contacts that touch."""
+    """Law of the normal forces f_N and separation speeds w_N of touching contacts."""
 
     COMPLEMENTARITY = "0 <= f_N perp w_N >= 0"
     COMPLEMENTARITY_FREE = "the force lies in its cone, the velocity in the dual one, orthogonal"
@@ -28,7 +28,7 @@ class Normal(enum.Enum):
 
 
 class Tangential(enum.Enum):
-    """The law of the tangential forces f_T."""
+    """Law of the tangential forces f_T."""
 
     COULOMB = "|f_T| <= mu f_N, opposed to slip"
     NO_SLIP = "whatever holds a touching contact"
@@ -39,12 +39,12 @@ class Tangential(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A keyword option of contact models, and how the controller comes to its value.
+    """A keyword option of contact models, and where the controller takes its value from.
 
     Args:
         keyword: its name for ``solve``.
         parameter: the parameter that sets it in YAML; None: no parameter does.
-        supplied: the controller knows the value (``control.controller`` has the list), for example
+        supplied: the controller supplies the value (``control.controller`` has the list), for example
             the limits of the robot's motors.
         annotation: its type, of an option without a parameter.
         default: the model's own; None: that of the parameter, where there is one.
@@ -61,18 +61,18 @@ class Option:
     least: float | None = None
 
     def by_default(self, value: Any) -> Option:
-        """The same option of a model with another default."""
+        """The same option with another default, for a model that needs one."""
         return dataclasses.replace(self, default=value)
 
     @property
     def value(self) -> Any:
-        """Its value where none is given."""
+        """Default value."""
         if self.default is None and self.parameter is not None:
             return self.parameter.default
         return self.default
 
     def refuse(self, value: Any) -> None:
-        """Refuse a value that does not exist.
+        """Raise if a value does not exist.
 
         Raises:
             UnknownModelError: the message names it, and the valid ones.
@@ -95,10 +95,10 @@ class Option:
 
 
 class Chosen(types.SimpleNamespace):
-    """The values of all options of a model, by their keywords; they do not change."""
+    """Immutable values of all options of a model, by their keywords."""
 
     def but(self, **values: Any) -> Chosen:
-        """Others in the place of some of them."""
+        """A copy with some values changed."""
         return Chosen(**{**vars(self), **values})
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -113,24 +113,24 @@ DERIVABLE = {
 
 
 def literal(names: Iterable[str]) -> str:
-    """The type of a value that is one of these names."""
+    """Source text of the type of a value that is one of these names."""
     return f"Literal[{', '.join(repr(name) for name in names)}]".replace("'", '"')
 
 
 @dataclasses.dataclass(frozen=True)
 class ContactModel:
-    """One contact model: how it is called and what it can do.
+    """Row of the registry: how one contact model is called and what it can do.
 
     Args:
         friction, solver: the two names by which users choose it.
         choose_when: one line for the tables of the documentation.
-        normal, tangential: the law that its solutions obey, to which benchmarks and tests hold them.
+        normal, tangential: the law of its solutions, which benchmarks and tests check.
         options: all that it takes, each named once, here.
         home: "module:function" in ``models``, or the function itself; None: the controller needs no
             solution (feedback alone). By default the function ``solve_<friction>_<solver>`` in the
             file ``<friction>_<solver>.py``.
         exact_cone: friction in the quadratic cone; otherwise in the polygon of option ``edges``.
-        yields: its contacts give way, by option ``regularisation`` times the force.
+        yields: its contacts are soft, with option ``regularisation`` as compliance.
         uses_history: which of several solutions it finds depends on ``warm_start``.
         engine: can drive ``simulation.RigidRobot``.
         switchable: prepared by default for being switched to while the controller runs.
@@ -140,16 +140,16 @@ class ContactModel:
             coefficients of friction are infinite.
         steep_friction: from this coefficient on, sliding contacts take several times the torque of the exact law in one
             state of 20 to 50 (results/benchmarks.md); infinity: in none, or it lets nothing slide.
-        iterative: approaches its solution up to ``accuracy``; others are exact to rounding.
+        iterative: converges to its solution up to ``accuracy``; others are exact to rounding.
         unique_forces: forces depend on the problem alone, not on the order of the contacts.
         accuracy: relative violation of its law up to which it calls a solution solved.
         solved_share: share of the solvable random problems of ``benchmark.robustness`` that it solves.
-        active_set: "module:function" in ``models``, which gives what each contact of a solution carries
-            and how it moves (``models.active_set``): with that held fixed the derivative of its torques
-            by the state is known (``control.state_gain``). Empty: it is not.
-        frames: "module:function" in ``models``: ``function(friction, load_share, options)`` returns what
-            answers problems with these contacts in one compiled call (``frame_problems.FramesCall``), bit
-            for bit as one by one, or None where these options need more. Empty: no such call.
+        active_set: "module:function" in ``models``, which gives the active set of a solution
+            (``models.active_set``), with which the derivative of its torques by the state is computed
+            (``control.state_gain``). Empty: there is none.
+        frames: "module:function" in ``models``: ``function(friction, load_share, options)`` returns a function
+            that solves problems with these contacts in one compiled call (``frame_problems.FramesCall``), bit
+            for bit as one by one, or None where the options need more. Empty: no such call.
     """
 
     friction: str
@@ -189,17 +189,17 @@ class ContactModel:
 
     @property
     def predicts_forces(self) -> bool:
-        """Whether it predicts contact forces; the others are references to compare with."""
+        """Whether it predicts contact forces; the others are references for comparison."""
         return self.normal is not Normal.NONE
 
     @functools.cached_property
     def feedback_only(self) -> bool:
-        """Whether no problem is solved: the controller's feedback is the torque."""
+        """Whether it solves no problem: the controller's feedback is the torque."""
         return self.home is None
 
     @property
     def holds_touching(self) -> bool:
-        """Whether it lets no touching contact part or slip: a law for planned motion only."""
+        """Whether no touching contact can part or slip: a law for planned motion only."""
         return self.normal is Normal.HOLDING
 
     @functools.cached_property
@@ -221,16 +221,16 @@ class ContactModel:
 
     @functools.cached_property
     def read_active_set(self) -> Callable[..., Any]:
-        """The function that ``active_set`` names, loaded on first use."""
+        """Function that ``active_set`` names, loaded on first use."""
         return loaded(f"models.{self.active_set}")
 
     @functools.cached_property
     def prepare_frames(self) -> Callable[..., Any] | None:
-        """The function that ``frames`` names, loaded on first use; None where there is none."""
+        """Function that ``frames`` names, loaded on first use; None if there is none."""
         return loaded(f"models.{self.frames}") if self.frames else None
 
     def not_derivable(self, settings: Any) -> str:
-        """Why the derivative of its torques by the state is not known; empty where it is.
+        """Reason why the derivative of its torques by the state is not available; empty if it is.
 
         settings: an attribute for each parameter, options among them.
         """
@@ -263,11 +263,11 @@ class ContactModel:
 
     @functools.cached_property
     def _completed(self) -> Callable[[tuple[tuple[str, Any], ...]], Chosen]:
-        """``_checked``, which looks at the same options only once: they come with every problem."""
+        """``_checked`` with a cache, since the same options come with every problem."""
         return functools.lru_cache(maxsize=64, typed=True)(self._checked)
 
     def _checked(self, keywords: tuple[tuple[str, Any], ...]) -> Chosen:
-        """The options with these keywords changed; UnknownModelError names an unknown one, and the ones that exist."""
+        """All options with these keywords changed; UnknownModelError for an unknown one lists those that exist."""
         given = dict(keywords)
         for option in self.options:
             if option.keyword in given:
@@ -284,7 +284,7 @@ class ContactModel:
         return keyword in self.accepted
 
     def keywords(self, settings: Any, supplied: Mapping[str, Any]) -> dict[str, Any]:
-        """The options as ``settings`` and ``supplied`` say; others are the model's own defaults.
+        """Options from ``settings`` and ``supplied``; the others keep the model's defaults.
 
         settings: an attribute for each parameter, and ``options``, those without one by keyword. A
         parameter that the settings do not have, of a model registered later, is at its default.

@@ -56,12 +56,12 @@ def solve_coulomb_lcp(
             first.
         options: edges, polygon, distribution, consistency: as for coulomb/qp.
 
-    Where stage I of coulomb/qp lets no loaded contact slide, its answer solves the LCP too and is taken
-    (but with ``distribution`` none, which keeps Lemke's vertex); elsewhere Lemke's method runs. It
-    handles copositive problems, G of any rank, and ends at a solution, certified by its residual, at
-    a ray or at its pivot limit. Contacts that contradict each other are eased as in coulomb/qp (status
-    ``inconsistent`` from 5 % on); where Lemke fails all the same, contacts yield a little
-    (``steps.compliance``); where that fails too (``not_converged``) the forces are soft ones.
+    If no loaded contact slides in stage I of coulomb/qp, its solution solves the LCP and is returned (except with
+    ``distribution`` none, which returns Lemke's vertex); otherwise Lemke's method runs. It handles copositive problems,
+    G of any rank, and ends at a solution, certified by its residual, at a ray or at its pivot limit. Contradictory
+    contacts are relaxed as in coulomb/qp (status ``inconsistent`` from 5 % on); if Lemke's method fails nevertheless,
+    compliance is added to the contacts (``steps.compliance``); if that fails too (``not_converged``) the forces are
+    those of soft contacts.
 
     Source: first paper, eq. 54 to 68; Stewart and Trinkle (1996), Anitescu and Potra (1997).
     """
@@ -92,8 +92,8 @@ def solve_coulomb_lcp(
 def _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
     """Whether stage I of coulomb/qp has a solution in which no loaded contact slides or parts.
 
-    Complementarity then holds by itself: it solves the LCP, faster than Lemke's method, and of several
-    solutions it is one that holds. Fills u, z and, for ``slip.share_forces``, pairs and slacks.
+    It then also satisfies complementarity: it solves the LCP, faster than Lemke's method, and is the sticking one of
+    several solutions. Fills u (nu,), z (3n,) and, for ``slip.share_forces``, pairs and slacks (n, edges + 2).
     """
     status, _ = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
     if status != SOLVED:
@@ -113,9 +113,9 @@ def _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
 
 @kernel
 def _solve(store, actuated, unactuated, mu, edges, load_share, distribution, project, basis, room):
-    """Lemke's method where contacts slide, and the torques; as ``coulomb_qp._two_stages``.
+    """Lemke's method if contacts slide, force distribution and torques; result as ``coulomb_qp._two_stages``.
 
-    basis (n, edges + 2): bool, the first guess in, the solution's out.
+    basis (n, edges + 2): bool, initial basis in, that of the solution out.
     """
     reduced = open_store(store, actuated, unactuated)
     answer = begin(reduced, room)

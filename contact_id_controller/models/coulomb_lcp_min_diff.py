@@ -1,13 +1,11 @@
-"""Of all solutions of the Coulomb LCP, the one nearest to the last (first paper, algorithm 3).
+"""The solution of the Coulomb LCP nearest to the last period's forces (first paper, algorithm 3).
 
-The solutions of the LCP of ``coulomb_lcp`` are a union of convex sets, one for each choice of a mode
-for each contact (``contact_modes``), at most (2 + 2k)^n. In each of them the impulses nearest to the
-last ones are a convex program (``mode_program``); forces and, through them, v+ may vary. The paper
-solves a linear system for each combination of basic variables. Here choices for some of the contacts
-are dropped, with all that belong to them, where even without the conditions of the others nothing
-is nearer than what is known (branch and bound): the answer is that of the full enumeration, after
-tens of programs instead of 10,000. The paper's distance is that of (v+, torques), a sum of different
-units; here it is that of the impulses.
+The solutions of the LCP of ``coulomb_lcp`` are a union of convex sets, one for each choice of a mode for each contact
+(``contact_modes``), at most (2 + 2k)^n. In each of them the impulses nearest to the last ones are a convex program
+(``mode_program``). The paper solves a linear system for each combination of basic variables. Here branch and bound
+discards choices of modes for some contacts when the distance without the conditions of the others already exceeds the
+best one: the result is that of full enumeration, after tens of programs instead of 10,000. The paper's distance is
+that of (v+, torques), a sum of different units; here it is that of the impulses.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ SMALLEST_SPEED = 1e-9  # velocities by at least this share of those that the las
 def solve_coulomb_lcp_min_diff(
     problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
-    """Of all contact forces under Coulomb friction with complementarity, those nearest to the last.
+    """Contact forces under Coulomb friction with complementarity that are nearest to the last ones.
 
         min |z - z_last|^2      z solves the Coulomb LCP
 
@@ -62,12 +60,12 @@ def solve_coulomb_lcp_min_diff(
         warm_start: the last period's solution; its forces (world frame), matched by contact identity,
             are z_last, zero at new contacts. None: the least impulses.
         options: edges, polygon, consistency: as for coulomb/lcp.
-            distribution: ``none`` keeps the nearest forces, as in the paper; the others take from them only
-            the motion and the slip, and distribute the forces anew; only these heed load shares.
+            distribution: ``none`` returns the nearest forces, as in the paper; the others keep only their
+            motion and slip, and distribute the forces anew; only these use load shares.
 
-    At most 4 contacts: the cost is exponential. The forces are unique but for ties. Each contact of
+    At most 4 contacts: the cost is exponential. The forces are unique except for ties. Each contact of
     a solution is verified to lie within 1e-8, relative, of one of its modes. Contradictory plans, and
-    forces where no solution is found: as for coulomb/lcp. Where the search is cut short (status
+    forces if no solution is found: as for coulomb/lcp. If the search hits its limit (status
     ``not_converged``) the forces solve the LCP but may not be the nearest.
 
     Raises:
@@ -129,7 +127,7 @@ def _after(
     velocity: np.ndarray,
     delta: np.ndarray | None,
 ) -> Solution:
-    """A solution for the same changed plan as ``first``, after ``nodes`` programs more."""
+    """Solution for the same changed plan as ``first``, with ``nodes`` programs added to its iterations."""
     return Solution(
         first.problem,
         status,
@@ -158,7 +156,7 @@ class Scaled(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """The modes that forces lie nearest to: modes (n,) int64, how far each is off, worst (n,).
+    """Nearest modes of given forces: modes (n,) int64, violation of each contact, worst (n,).
 
     sizes (2,): scales of force and velocity. work (6, 3): workspace.
     """
@@ -170,9 +168,9 @@ class Fit(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """Distances of the last force of each contact from what a mode allows.
+    """Distances of the last force of each contact from the forces of a mode.
 
-    of_mode (n, modes); order (n, modes) int64: modes by distance; undecided (n,): from what any mode allows.
+    of_mode (n, modes); order (n, modes) int64: modes by distance; undecided (n,): least distance over all modes.
     """
 
     of_mode: np.ndarray
@@ -208,9 +206,9 @@ def _nearest_solution(Y, moved, gap_speed, mu, edges, target, z):
 
 @kernel
 def _nearest_modes(scaled, z, fit):
-    """Fill ``fit``: the mode of every contact whose cell is nearest to z (3n,), and how far it is off; the largest.
+    """Fill ``fit`` with the mode whose cell is nearest to z (3n,), contact by contact; returns the largest violation.
 
-    Velocities w = Y u + free with u = Y^T z; distances of impulses and velocities are shares of the largest of each,
+    Velocities w = Y u + free with u = Y^T z; distances of impulses and velocities are relative to the largest of each,
     so that both count alike.
     """
     Y, mu = scaled.Y, scaled.mu
@@ -243,7 +241,7 @@ def _nearest_modes(scaled, z, fit):
 def _keep_if_nearer(scaled, target, z, fit, best, least):
     """Copy z (3n,) into ``best`` if it is a solution nearer to ``target``; returns the least distance so far.
 
-    z is first put into the cones of its modes, which rounding leaves.
+    z is first projected into the cones of its modes, which removes rounding errors.
     """
     _nearest_modes(scaled, z, fit)
     point = np.empty(3)
@@ -263,7 +261,7 @@ def _keep_if_nearer(scaled, target, z, fit, best, least):
 
 @kernel
 def _least_distances(scaled, target, reach, work):
-    """Fill ``reach``: distances of each contact's last impulse, in ``target`` (3n,), from what each mode allows."""
+    """Fill ``reach`` with the distances of each contact's last impulse, in ``target`` (3n,), from each mode."""
     mu, edges, order = scaled.mu, scaled.edges, reach.order
     point = np.empty(3)
     for i in range(mu.shape[0]):
@@ -282,10 +280,10 @@ def _least_distances(scaled, target, reach, work):
 
 @kernel
 def _bound_choice(scaled, target, modes, sequence, all_decided, fit, z, best, least):
-    """Solve for the z (3n,) nearest to ``target`` with the modes chosen so far; undecided contacts keep their cone only.
+    """Solve for the z (3n,) nearest to ``target`` with the modes decided so far, undecided contacts in their cones.
 
     Its distance is a lower bound for all choices below; a z that is a solution goes into ``best``. Returns (contact to
-    branch on, -1 where nothing nearer lies below; least distance so far).
+    branch on, -1 if nothing nearer lies below; least distance so far).
     """
     Y, free, mu, edges = scaled.Y, scaled.free, scaled.mu, scaled.edges
     status = nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z)
@@ -312,8 +310,8 @@ def _bound_choice(scaled, target, modes, sequence, all_decided, fit, z, best, le
 def _branch_and_bound(scaled, target, best):
     """Branch and bound over the contacts' modes for the solution nearest to ``target`` (3n,), N·s.
 
-    best (3n,) holds a guess, and the nearest solution at the end. A branch fixes one more contact's mode; it is cut
-    where the distance that its fixed and undecided contacts need at least is not below the best one.
+    best (3n,): initial guess in, nearest solution out. A branch decides one more contact's mode; it is cut
+    if the lower bound of its distance is not below the best one.
     Returns (whether best is a solution, whether the search was complete, nodes).
     """
     mu, edges = scaled.mu, scaled.edges

@@ -1,14 +1,13 @@
-"""Coulomb friction with complementarity on exact cones: the law itself, no polygon.
+"""Coulomb friction with complementarity on exact cones, no polygon.
 
     0 <= f_N  perp  N v+ + gap >= 0        |f_T| <= mu f_N,  f_T opposed to slip
 
 as the fixed point z = AC(z - w) of a projection (``kernels.exact_cones``), w = Y Y^T z + c, solved to 1e-10
-in units of the problem's largest velocity. A motion without slip is preferred where there is one
-(``steps.exact_law``); at the motion found the admissible forces form a convex set, from which ``distribution``
-chooses.
+in units of the problem's largest velocity. A motion without slip is preferred if there is one (``steps.exact_law``);
+at the motion found the admissible forces form a convex set, from which ``distribution`` chooses.
 
-Nothing proves that the method ends with a solution, nor is the solution unique: with much friction several
-motions may obey the law. What is called solved is certified.
+The method need not end with a solution, nor is the solution unique: with much friction several motions may satisfy
+the law. A solution with status ``solved`` is certified.
 """
 
 from __future__ import annotations
@@ -72,14 +71,14 @@ def solve_coulomb_ncp(
 
     Args:
         warm_start: the last period's solution; its impulses, matched by contact identity, are the first
-            guess where contacts slide. Of several solutions it finds the one that goes on.
+            guess where contacts slide. Of several solutions it selects the one that continues the last.
         options: distribution, consistency: as for coulomb/qp.
 
-    A motion without slip is taken where forces in the cones hold it. Elsewhere Newton's method on
-    proximal stages (2 starts of 120 steps at most, or of one for each unknown where these are 64 or
-    more); contacts that contradict each other are eased as in coulomb/qp (status ``inconsistent`` from
+    A motion without slip is taken if forces in the cones produce it. Otherwise Newton's method on
+    proximal stages (2 starts of 120 steps at most, or of one for each unknown if these are 64 or
+    more); contradictory contacts are relaxed as in coulomb/qp (status ``inconsistent`` from
     5 % on) and solved again from 5 starts and with friction that grows, then from the solutions of up
-    to 4 friction polygons. Where that fails too (``not_converged``) the forces are soft ones.
+    to 4 friction polygons. If that fails too (``not_converged``) the forces are those of soft contacts.
 
     Source: Alart and Curnier (1991); de Saxce and Feng (1998); Acary and Brogliato (2008), chapter 13.
     """
@@ -104,7 +103,7 @@ def solve_coulomb_ncp(
 def _from_polygons(
     problem: Problem, mu: np.ndarray, share: np.ndarray, chosen: int, room: np.ndarray
 ) -> tuple[int, int]:
-    """Solve once more from the solutions of friction polygons; returns (code, steps)."""
+    """Solve again, starting from the solutions of friction polygons; returns (status code, steps)."""
     answer = read_answer(problem, room)
     free = answer.moved.copy()
     free[::3] += problem.gap_speed
@@ -126,7 +125,7 @@ def _from_polygons(
 
 @kernel
 def _go_on(store, actuated, unactuated, mu, load_share, distribution, room):
-    """From the impulses in ``room`` to a solution for the plan there; returns (code, steps)."""
+    """Solve from the impulses in ``room`` for the plan in it; returns (status code, steps)."""
     reduced = open_store(store, actuated, unactuated)
     answer = open_answer(room, mu.shape[0], actuated.shape[0])
     cones = Cones(effective_friction(mu, NO_SLIP), EASED_EDGES, load_share)
@@ -142,7 +141,7 @@ def _go_on(store, actuated, unactuated, mu, load_share, distribution, room):
 
 @kernel
 def _choose(reduced, cones, distribution, answer):
-    """Put the chosen forces at the motion of the impulses answer.z in their place; returns the steps."""
+    """Replace the impulses answer.z by the distribution's choice at their motion; returns the steps."""
     if distribution == 2:
         return 0
     weight = 1.0 if distribution == 0 else 0.0
@@ -151,26 +150,26 @@ def _choose(reduced, cones, distribution, answer):
 
 @kernel
 def _slide(reduced, cones, distribution, noise, starts, guess, held, answer):
-    """Impulses that obey Coulomb's law where some contacts slide or part, chosen at their motion; (code, steps).
+    """Solve for impulses with sliding or parting contacts, then distribute them at their motion; (status code, steps).
 
-    Newton's method (``solve_law``) is tried from four places in turn, until the law holds:
+    Newton's method (``solve_law``) starts from four places in turn, until the law is satisfied:
 
-        GUESS         polish of the guess, where there is one
-        FIRST_START   the first start of proximal stages, which pauses once it is near and gains nothing more
+        GUESS         polish of the guess, if there is one
+        FIRST_START   first start of the proximal stages, paused when it is near and does not improve
         OTHER_STARTS  the other starts, with growing friction before the second
-        RESUMED       the first start once more from where the others ended, without a pause, if it had paused
+        RESUMED       the first start again from where the others ended, without a pause, if it had paused
 
-    After GUESS and FIRST_START the impulses may have come near a motion in which a set of contacts other than
-    ``held`` bears and none of it slips: three feet that stand while a fourth parts. Such a set is redundant, and what
-    rounding makes of its slip no Newton step takes away; then the set is held instead (``stick``).
+    After GUESS and FIRST_START the impulses may be near a motion in which a set of contacts other than ``held`` is
+    loaded and does not slip, as three feet in contact while a fourth parts. Such a set is redundant, so rounding errors
+    of its slip stop Newton's method; then sticking of that set is tried instead (``stick``).
 
     Args:
-        distribution: place in ``DISTRIBUTIONS``.
-        noise: share of the largest contact velocity that may be taken from the plan so that contacts rest; 0:
-            nothing may, and no set is held instead.
+        distribution: index into ``DISTRIBUTIONS``.
+        noise: share of the largest contact velocity by which the plan may be changed so that contacts stick; 0: no
+            change, and no other set is tried.
         starts: of the proximal stages, at most.
         guess (n, 3): first guess of the impulses, N s; zeros: none.
-        held (n,): contacts that no forces in their cones hold at rest together.
+        held (n,): contacts that cannot all stick with forces in their cones.
         answer: its impulses z (3n,) are the result, its ``moved`` and ``delta`` (see ``begin``) the plan.
     """
     moved, z, mu = answer.moved, answer.z, cones.mu
@@ -214,9 +213,20 @@ def _slide(reduced, cones, distribution, noise, starts, guess, held, answer):
 
 @kernel
 def _solve(store, actuated, unactuated, mu, load_share, distribution, project, guess, room):
-    """The law for the plan, for the plan with nothing lifted, for eased contacts; and the torques.
+    """Solve Coulomb contact with sticking and sliding, and the joint torques that go with it.
 
-    guess (n, 3): first guess of the impulses. Returns (code, steps, largest contradiction m/s).
+    Attempt 0 takes the planned accelerations, with ``project`` projected onto the constraints of the touching contacts
+    that the plan does not lift; attempt 1 (``project`` only) projects onto those of all touching contacts; attempt 2
+    relaxes contact velocities that no force can produce (without ``project`` the status is then INFEASIBLE). Each tries
+    sticking (``stick``), then sliding (``_slide``).
+
+    Args:
+        store, actuated, unactuated: of ``matrices(problem)``, see ``open_store``.
+        mu, load_share (n,).  distribution: index into ``DISTRIBUTIONS``.  project: bool.
+        guess (n, 3): first guess of the impulses, N s; zeros: none.
+        room: output, opened by ``begin``.
+
+    Returns (status code, solver steps, largest contact velocity by which the plan was changed, m/s).
     """
     reduced = open_store(store, actuated, unactuated)
     answer = begin(reduced, room)

@@ -1,16 +1,16 @@
-"""Least power under exact friction cones and torque limits: contacts hold, the plan may give way.
+"""Least power under exact friction cones and torque limits: contacts stick, the planned acceleration may change.
 
     min u^T W u        u = torque_offset + T^T z           (the reduced dynamics)
                        Y Y^T z + c = 0                     (touching contacts neither slip nor part;
                                                             without friction they do not part)
                        z_N >= 0, |z_T| <= mu z_N, -limit <= u <= limit
 
-W = diag(R/Kt^2), so the objective is the power that heats the motors. When no forces and torques do
-this, the physics stay and the planned joint accelerations change by the disturbance d (na,):
+W = diag(R/Kt^2), so the objective is the power that heats the motors. If that is infeasible, the dynamics are kept
+and the planned joint accelerations change by the disturbance d (na,):
 
     min u^T W u + rho |d|^2     u = torque_offset + T^T z + schur d,   Y Y^T z + c - dt^2 T d = 0
 
-(section 3.3). Only where no d holds them either, contacts yield: least squares in their velocities.
+(section 3.3). If no d is feasible either, the contacts yield: least squares in their velocities.
 Source: Aghili, Optimal control of legged robots subject to friction cone constraints, eq. 26 to 33.
 """
 
@@ -82,28 +82,27 @@ BACK = 1e-9  # a lifted contact returns when it closes by more than this share o
 def solve_coulomb_qcqp(
     problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
-    """Forces in their exact cones and torques within limits, of least power.
+    """Contact forces in exact friction cones and torques within limits, of least power.
 
-    Contacts that touch are held: J v+ is what ``problem.c`` leaves of today's velocity; those with
-    mu = 0 in their normal direction only, since no force could hold the others. Contacts with
-    a gap, and those that the plan lifts, carry nothing. Penetrations are not undone. The contacts'
-    load shares are not heeded: the forces are those of least power.
+    Touching contacts stick: J v+ is what ``problem.c`` leaves of the present velocity; those with mu = 0 are
+    constrained in their normal direction only. Contacts with a gap, and those that the plan lifts, have no force.
+    Penetration is not corrected. Load shares are ignored: the forces are those of least power.
 
     Args:
         warm_start: the last period's solution: its active limits and cones are tried first. That saves
             steps and does not change the result.
         options: torque_limits: (na,) or scalar, N·m, positive or inf; by default ``robot.effort_limits``.
             weights: (na,) or scalar, diagonal of W = R/Kt^2 in W/(N·m)^2; by default ones.
-            consistency: ``project`` replaces a plan that the contacts contradict by the closest one
-            that they allow; ``report`` only reports it.
-            rho: price of the disturbance, relative: 1 is that of the torques that cause it at joints
+            consistency: ``project`` replaces a plan that contradicts the contacts by the closest
+                consistent one; ``report`` only reports it.
+            rho: relative cost of the disturbance: 1 is that of the torques that cause it at joints
             that are free to move.
 
-    The status is ``solved``; ``relaxed`` when forces and torques have no solution for the plan, the
-    disturbance then being in ``Solution.disturbance``, when contacts gave way, or when one that is not held
-    closes beyond its gap (``Solution.contradiction_m_s``); ``inconsistent`` when holding the contacts
-    is contradictory by itself (as for coulomb/qp). Forces are inside their cones in every case, torques
-    within limits in all but ``not_converged``. ``Solution.certificate`` bounds how far from optimal it is.
+    The status is ``solved``; ``relaxed`` if forces and torques are infeasible for the plan, the disturbance then being
+    in ``Solution.disturbance``, if contacts yielded, or if an unconstrained one closes beyond its gap
+    (``Solution.contradiction_m_s``); ``inconsistent`` if the contact constraints contradict each other (as for
+    coulomb/qp). Forces are inside their cones in every case, torques within limits in all but ``not_converged``.
+    ``Solution.certificate`` bounds the distance from the optimum.
 
     Raises:
         ConfigurationError: limits, weights or rho that are not positive, or of the wrong shape.
@@ -167,7 +166,7 @@ def _uniform(size: int, value: float) -> np.ndarray:
 
 
 def _per_joint(name: str, value: Any, size: int) -> np.ndarray:
-    """One value for all, or one a joint, as (size,); ConfigurationError where it is neither."""
+    """Broadcast one value for all, or one a joint, to (size,); ConfigurationError for another shape."""
     if type(value) is float:
         return _uniform(size, value)
     try:
@@ -180,7 +179,7 @@ def _per_joint(name: str, value: Any, size: int) -> np.ndarray:
 
 
 class Demand(NamedTuple):
-    """The terms besides the motion: friction mu (n,), limits (na,) N·m, W (na,), rho, project."""
+    """Parameters besides the motion: friction mu (n,), limits (na,) N·m, W (na,), rho, project."""
 
     mu: np.ndarray
     limits: np.ndarray
@@ -190,10 +189,10 @@ class Demand(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The plan after projection, and the holding equations.
+    """The plan after projection, and the contact constraints.
 
-    held (n,) bool: contacts that hold; offset (na,) N·m torques at z = 0; residual (3n,) m/s what no motion
-    can take away of the contacts' velocities. K (3n, nu), wide (3n, nu + na), k (3n,): room for ``hold``.
+    held (n,) bool: constrained contacts; offset (na,) N·m torques at z = 0; residual (3n,) m/s part of the contacts'
+    velocities that no motion can remove. K (3n, nu), wide (3n, nu + na), k (3n,): workspace for ``hold``.
     """
 
     held: np.ndarray
@@ -218,7 +217,7 @@ def _solve(
     room,
     found,
 ):
-    """Opens the arrays for ``_hold_or_lift``; found: those of an ``Optimum`` but the impulses."""
+    """Open the arrays for ``_hold_or_lift``; found: those of an ``Optimum`` except the impulses."""
     reduced = open_store(store, actuated, unactuated)
     n, na = mu.shape[0], actuated.shape[0]
     answer = open_answer(room, n, na)
@@ -234,7 +233,7 @@ def _solve(
 
 @kernel
 def _friction(mu):
-    """Coefficients (n,): infinite or zero where they might as well be."""
+    """Friction (n,) with large values set to infinity and those below NO_FRICTION to zero."""
     effective = effective_friction(mu, np.inf)
     for i in range(mu.shape[0]):
         if mu[i] < NO_FRICTION:
@@ -244,7 +243,10 @@ def _friction(mu):
 
 @kernel
 def _hold_or_lift(reduced, demand, guess, answer, optimum):
-    """Contacts that the plan lifts are let go, unless what the others do brings one back."""
+    """Solve with the contacts that the plan lifts unconstrained; again with all constrained if one of them closes.
+
+    Returns (status, steps, largest contradiction m/s).
+    """
     n, nu, na = demand.mu.shape[0], reduced.Y.shape[1], demand.W.shape[0]
     for j in range(na):
         if not (demand.limits[j] > 0.0 and 0.0 < demand.W[j] < np.inf):
@@ -276,9 +278,9 @@ def _hold_or_lift(reduced, demand, guess, answer, optimum):
 
 @kernel
 def _closing(reduced, held, gap_speed, answer):
-    """Largest speed, m/s, at which a contact that is not held closes beyond its gap; 0 where none does.
+    """Largest speed, m/s, at which an unconstrained contact closes beyond its gap; 0 if none does.
 
-    gap_speed: contacts with a larger one are not constrained.
+    gap_speed: contacts whose own is larger are skipped.
     """
     Y, z, moved, largest = reduced.Y, answer.z, answer.moved, 0.0
     u = np.zeros(Y.shape[1])
@@ -296,7 +298,10 @@ def _closing(reduced, held, gap_speed, answer):
 
 @inlined_kernel
 def _attempt(reduced, demand, lift, guess, plan, answer, optimum):
-    """Contacts that touch hold; with ``lift`` those that the plan parts on purpose are let go."""
+    """Solve with the touching contacts constrained, except, with ``lift``, those that the plan lifts.
+
+    Returns (status, steps, largest contradiction m/s).
+    """
     mu, project, held = demand.mu, demand.project, plan.held
     moved, delta, T, dt = answer.moved, answer.delta, reduced.T, reduced.dt
     contradiction = 0.0
@@ -333,7 +338,7 @@ def _attempt(reduced, demand, lift, guess, plan, answer, optimum):
 
 @bare_inlined
 def _size_of_motion(reduced, held, moved):
-    """Largest velocity of a held contact, today's or the plan's."""
+    """Largest present or planned velocity of a constrained contact, m/s."""
     scale = 0.0
     for i in range(held.shape[0]):
         if held[i]:
@@ -344,7 +349,7 @@ def _size_of_motion(reduced, held, moved):
 
 @bare_inlined
 def _judge_torques(demand, torques, figures):
-    """The torques' loss; what rounding leaves outside the limits is taken away."""
+    """Clip the torques, in place, to their limits (which removes rounding errors); figures[0] is their power."""
     figures[0] = 0.0
     for j in range(torques.shape[0]):
         limit = demand.limits[j]
@@ -354,7 +359,7 @@ def _judge_torques(demand, torques, figures):
 
 @inlined_kernel
 def _task(reduced, demand, plan, joints, K, rank, unit):
-    """The program with the holding equations K, which let ``joints`` give way."""
+    """The program with the constraints K; joints: na if the plan may change by d, else 0."""
     return Task(
         Y=reduced.Y,
         T=reduced.T,
@@ -376,9 +381,9 @@ def _task(reduced, demand, plan, joints, K, rank, unit):
 
 @inlined_kernel
 def _relax(reduced, demand, plan, moved, guess, optimum):
-    """Solve the plan as it is; if that fails let the plan give way, then the contacts too.
+    """Solve for the plan; if that is infeasible with a disturbance, then with yielding contacts too.
 
-    Returns (status, steps, what had to give way, length of what no motion can take away).
+    Returns (status, steps, level of relaxation, norm of the contact velocities that no motion can remove).
     """
     Y, T, dt, mu, held = reduced.Y, reduced.T, reduced.dt, demand.mu, plan.held
     na = T.shape[1]
@@ -412,7 +417,7 @@ def _relax(reduced, demand, plan, moved, guess, optimum):
 
 @kernel
 def _sharpen(task, optimum):
-    """Rough so far; on the active constraints that were found it becomes exact. Returns the steps."""
+    """Refine a rough optimum by ``least_power`` on its active set; kept if that fails. Returns the steps."""
     found, gap, defect = optimum.memory.copy(), optimum.figures[1], optimum.figures[2]
     solved, steps = least_power(task, found, optimum)
     if not solved:

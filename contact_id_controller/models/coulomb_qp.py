@@ -1,16 +1,16 @@
-"""Coulomb friction on pyramids, by two small quadratic programs (first paper, section 6) where nothing slides.
+"""Coulomb friction on pyramids, by two small quadratic programs (first paper, section 6) unless a contact slides.
 
 Stage I, on the reduced problem with the friction pyramid's edges e_j as generators of the forces:
 
     min 1/2 |u|^2   subject to   e_j^T (Y u + c + gap) >= 0   for every edge of every contact
 
 whose multipliers are the edges' impulses: the contact model of eq. 75 as a nearest-point problem
-in nu dimensions, however many contacts there are; no regularisation, no n x n matrix.
+in nu dimensions for any number of contacts; no regularisation, no n x n matrix.
 
-Its motion lets a contact that slides part at mu |w_T|, which the others pay for: more the more friction there
-is, without bound. So where a loaded contact slides or parts, the complementarity problem of the same
-pyramids takes stage I's place (``steps.slip``), in which what slides stays on the ground; elsewhere stage I's motion
-solves that problem too. Stage II: ``steps.force_distribution``.
+In its motion a sliding contact parts at mu |w_T|, at the cost of larger forces at the others, without bound as mu
+grows. So if a loaded contact slides or parts, the complementarity problem of the same pyramids replaces stage I
+(``steps.slip``), in which sliding contacts stay on the ground; otherwise stage I's motion solves that problem too.
+Stage II: ``steps.force_distribution``.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ from contact_id_controller.solution import NOT_CONVERGED, Solution
 
 
 class Stages(Struct):
-    """How the two stages are solved.
+    """Options of the two stages.
 
     Attributes:
-        edges: of each pyramid.  distribution: place in ``DISTRIBUTIONS``.
-        project: a plan that the contacts contradict is replaced.  parts: what slides, parts.
+        edges: of each pyramid.  distribution: index into ``DISTRIBUTIONS``.
+        project: replace a plan that contradicts the contacts.  parts: sliding contacts part.
     """
 
     edges: int
@@ -95,7 +95,7 @@ Stages.packed = staticmethod(_packed)
 
 @lru_cache(maxsize=64)
 def stages_of(edges: int, distribution: str, consistency: str, sliding: str) -> Stages:
-    """Of the options with these names."""
+    """Convert the names of options."""
     return Stages(
         edges=edges,
         distribution=DISTRIBUTIONS.index(distribution),
@@ -110,27 +110,27 @@ def solve_coulomb_qp(
     """Contact forces and torques under Coulomb friction, both stages.
 
     Args:
-        warm_start: not needed; the forces are unique, so the last period's have no influence.
+        warm_start: not used; the forces are unique.
         options: edges, polygon: the friction pyramid, ``inscribed`` in the cone or ``circumscribed``.
             Inscribed, friction between two edges is cos(pi / edges) of that along them: 4 edges, the
             first along tangent 1, lose 29 % of it at 45 degrees, 8 lose 8 % at 22.5.
             distribution: of the forces with the same effect on the base: ``least_torque`` (stage II),
             ``least_force``, or ``none`` (the solver's vertex).
-            consistency: ``project`` replaces a plan that the contacts contradict by the closest one
-            that they allow; ``report`` only reports it.
-            cone: ``exact`` lets stage II use the whole cone of a contact that sticks, not only the
+            consistency: ``project`` replaces a plan that contradicts the contacts by the closest
+            consistent one; ``report`` only reports it.
+            cone: ``exact`` allows stage II the exact cone of a sticking contact instead of the
             pyramid; with ``inscribed`` and ``least_torque`` only.
             sliding: ``coulomb``: a loaded contact that slides stays on the ground, its friction against the
             slip. ``parting``: it parts at mu times its slip, as in the paper: forces then grow without
             bound with mu.
 
     Guarantees: stage I always ends, with the optimum or the proof that the contacts contradict each
-    other. What then gives way, and the forces, come from ``steps.relaxation``; more than 5 % of the contact
-    velocities (or any, with ``report``) is called ``inconsistent``. G may have any rank. What slides is
-    found by Lemke's method as in coulomb/lcp, always cold: the answer is a function of the problem.
+    other. Contradictory contacts are relaxed (``steps.relaxation``); a change of more than 5 % of the contact
+    velocities (or any, with ``report``) gives status ``inconsistent``. G may have any rank. Sliding is
+    solved by Lemke's method as in coulomb/lcp, always cold: the result is a function of the problem.
 
     Raises:
-        UnknownModelError: options that the exact cone does not go with.
+        UnknownModelError: options that cannot be combined with the exact cone.
 
     Source: first paper, eq. 75, sections 6.1 to 6.2; Anitescu (2006).
     """
@@ -147,9 +147,9 @@ def solve_coulomb_qp(
 def prepare_frames(
     friction: np.ndarray, load_share: np.ndarray, options: Chosen
 ) -> FramesCall | None:
-    """What gives the answers of ``solve_coulomb_qp`` to many problems in one compiled call.
+    """Make the compiled call that solves many problems as ``solve_coulomb_qp`` does.
 
-    None where these options need more than that call.
+    None if the options need more than that call.
     """
     if options.cone == "exact":
         _check_exact_cone(options)
@@ -160,7 +160,7 @@ def prepare_frames(
 
 
 def _check_exact_cone(options: Chosen) -> None:
-    """Refuse options that the exact cone of stage II does not go with."""
+    """Raise for options that cannot be combined with the exact cone of stage II."""
     for name, only in {"polygon": "inscribed", "distribution": "least_torque"}.items():
         value = getattr(options, name)
         if value != only:
@@ -168,7 +168,10 @@ def _check_exact_cone(options: Chosen) -> None:
 
 
 def solve_cones(problem: Problem, mu: np.ndarray, stages: Stages, exact: bool = False) -> Solution:
-    """Both stages for friction coefficients mu (n,), as written; exact: the cone of stage II."""
+    """Solve both stages for friction coefficients mu (n,), not reduced for a polygon.
+
+    exact: exact cones in stage II.
+    """
     edges, project, parts = stages.edges, stages.project, stages.parts
     robot, share = problem.robot, problem.contacts.load_share
     room = np.empty(room_size(share.shape[0], robot.na, robot.nv))
@@ -188,10 +191,10 @@ def solve_cones(problem: Problem, mu: np.ndarray, stages: Stages, exact: bool = 
 
 @kernel
 def _solve(mu, load_share, stages, store, actuated, unactuated, frames, room, verdicts):
-    """Both stages for m problems (``frames``) that lie one behind the other, or for one.
+    """Solve both stages of one problem, or of m (``frames``) stored one after the other.
 
     All run the same instructions: results do not depend on the other problems of a batch. mu, load_share:
-    (m n,). Returns what ``_two_stages`` does of the last one; verdicts (m, 3) or (0, 3): of each.
+    (m n,). Returns the result of ``_two_stages`` for the last one; verdicts (m, 3) or (0, 3): for each.
     """
     n, numbers, width = mu.shape[0] // frames, store.shape[0] // frames, room.shape[0] // frames
     status, steps, contradiction = SOLVED, 0, 0.0
@@ -211,7 +214,7 @@ def _solve(mu, load_share, stages, store, actuated, unactuated, frames, room, ve
 
 @kernel
 def _two_stages(reduced, cones, stages, answer):
-    """Stage I, stage II and the torques of one problem; returns (status, steps, largest contradiction m/s)."""
+    """Solve both stages and the torques of one problem; returns (status, steps, largest contradiction m/s)."""
     n, status, steps, contradiction = reduced.gap_speed.shape[0], SOLVED, 0, 0.0
     if n:
         u, z, delta = np.zeros(reduced.Y.shape[1]), answer.z, answer.delta
@@ -240,11 +243,11 @@ def _two_stages(reduced, cones, stages, answer):
 
 @kernel
 def _find_motion(reduced, cones, stages, u, face, answer):
-    """The motion of the unactuated coordinates that the contacts allow, and impulses that make it.
+    """Solve for the motion of the unactuated coordinates, u (nu,), and impulses answer.z that produce it.
 
-    The plan first, then one in which all contradictions are taken away, not only those that are noise; in the
-    end the contacts give way. u (nu,), face: out. Returns (status, cones that the motion belongs to, whether
-    contacts gave way, steps, largest contradiction m/s).
+    First with the projected plan, then with a plan whose contradictions are all removed, not only those of the size of
+    rounding; finally with relaxed contact velocities. u, face: out. Returns (status, cones of the motion, whether
+    contacts were relaxed, steps, largest contradiction m/s).
     """
     Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
     moved, z, delta = answer.moved, answer.z, answer.delta
@@ -275,10 +278,10 @@ def _find_motion(reduced, cones, stages, u, face, answer):
 
 @kernel
 def _settle(reduced, moved, cones, status, parts, u, z, face):
-    """The pyramids' complementarity problem where stage I, which ended with ``status``, does not solve it.
+    """Solve the pyramids' complementarity problem, unless stage I, which ended with ``status``, has solved it.
 
-    u (nu,), z (3n,): of stage I in, of the law out.  face: out, at the motion of what is solved.
-    Returns (status, cones, pivots); the cones are finite but where what slides parts.
+    u (nu,), z (3n,): of stage I in, of the complementarity problem out.  face: out, contact modes of the solution.
+    Returns (status, cones, pivots); the cones are finite unless ``parts``.
     """
     Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
     n = gap_speed.shape[0]

@@ -2,8 +2,8 @@
 
     min 1/2 z^T (G + eps I) z + (c + gap)^T z   over the friction pyramids
 
-is strictly convex: its forces are unique, so no second stage is needed, but nothing makes their
-torques small, and the contacts yield by eps z. With u = Y^T z it becomes a smooth problem in nu
+is strictly convex: its forces are unique, so no second stage is needed, but their torques are not minimised,
+and the contacts yield by eps z. With u = Y^T z it becomes a smooth problem in nu
 variables, min 1/2 |u|^2 + 1/(2 eps) |P_K(-(Y u + c + gap))|^2, solved by the semismooth Newton method of
 ``cone_newton``, warm started from the last period's u.
 """
@@ -38,9 +38,9 @@ def solve_coulomb_qp_one_stage(
         options: regularisation: eps relative to the mean diagonal of G, in (0, 1].
             edges, polygon, consistency: as for coulomb/qp.
 
-    The contacts' load shares are not heeded: there is no stage II that could.
+    Load shares are ignored, as there is no stage II.
 
-    A contradictory plan has a solution here too: the contacts give way, with large forces.
+    A contradictory plan has a solution here too: the contacts yield, with large forces.
 
     Source: first paper, section 6.1; Todorov (2014).
     """
@@ -51,7 +51,7 @@ def solve_coulomb_qp_one_stage(
 def solve_regularised(
     problem: Problem, mu: np.ndarray, edges: int, options: Chosen, warm_start: Solution | None
 ) -> Solution:
-    """The one-stage program for friction coefficients mu (n,), as written.
+    """Solve the one-stage program for friction coefficients mu (n,), not reduced for a polygon.
 
     Raises:
         UnknownModelError: a regularisation outside its range.
@@ -81,7 +81,10 @@ def solve_regularised(
 
 @kernel
 def _solve(store, actuated, unactuated, mu, edges, project, regularisation, x, room):
-    """The regularised program; x (nu,) its motion, in and out. As ``coulomb_qp._two_stages``."""
+    """Solve the regularised program; x (nu,): its motion, initial guess in, solution out.
+
+    As ``coulomb_qp._two_stages``.
+    """
     reduced = open_store(store, actuated, unactuated)
     answer, mu = begin(reduced, room), effective_friction(mu, np.inf)
     contradiction = 0.0

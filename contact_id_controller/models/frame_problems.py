@@ -1,4 +1,4 @@
-"""The reduced problems of many frames in one array, for models that answer them in one compiled call."""
+"""Reduced problems of many frames in one array, for models that solve them in one compiled call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNTOLD = np.empty((0, 3))
 class FrameAnswers(NamedTuple):
     """Results of a model for m problems with n contacts each.
 
-    room: m times the room of an ``Answer``.  verdicts: (m, 3) status of the kernel, steps, and the
+    room: m times the numbers of an ``Answer``.  verdicts: (m, 3) status of the kernel, steps, and the
     largest contradiction, m/s.
     """
 
@@ -39,7 +39,7 @@ class FrameAnswers(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FrameProblems:
-    """m problems of one robot with the same n contacts, the numbers of one behind those of the other.
+    """m problems of one robot with the same n contacts, stored one after the other.
 
     Attributes:
         robot: of all.  store: m times the numbers of a ``Problem``.
@@ -53,7 +53,7 @@ class FrameProblems:
     count: int
 
     def answers(self, prepare: Callable[..., FramesCall | None]) -> FrameAnswers | None:
-        """Results of the call that ``prepare(friction, load_share)`` makes; None where it makes none."""
+        """Solve by the call that ``prepare(friction, load_share)`` makes; None if it makes none."""
         call = prepare(self.friction, self.load_share)
         if call is None:
             return None
@@ -66,18 +66,18 @@ class FrameProblems:
         return self.count
 
     def matrices(self) -> tuple[Any, ...]:
-        """What ``open_store`` makes the problems' arrays of, in its order."""
+        """Arguments of ``open_store``, in its order."""
         return self.store, self.robot.actuated, self.robot.unactuated
 
     def room(self) -> FrameAnswers:
-        """Room for the answers."""
+        """Allocate the answers."""
         robot, n = self.robot, len(self.friction) // self.count
         size = room_size(n, robot.na, robot.nv)
         return FrameAnswers(np.empty(self.count * size), np.empty((self.count, 3)))
 
 
 class States(NamedTuple):
-    """Of m frames: q (m, nq), v (m, nv), desired acceleration (m, na), external forces (m, nv) or None."""
+    """States of m frames: q (m, nq), v (m, nv), desired acceleration (m, na), external forces (m, nv) or None."""
 
     q: NDArray[np.float64]
     v: NDArray[np.float64]
@@ -86,7 +86,7 @@ class States(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Of n contacts in m frames: points, normals (m, n, 3), gaps, friction (m, n), surface (m, n, 3) or None."""
+    """Values of n contacts in m frames: points, normals (m, n, 3), gaps, friction (m, n), surface (m, n, 3) or None."""
 
     points: NDArray[np.float64]
     normals: NDArray[np.float64]
@@ -102,10 +102,10 @@ def reduce_frames(
     places: Places,
     how: NDArray[np.float64],
 ) -> FrameProblems:
-    """The problems that ``build_problem`` makes, as many as precede the first frame without one.
+    """Build the frames' problems as ``build_problem`` does, up to the first frame that has none.
 
     Args:
-        contacts: the n contacts; what they are, not where.
+        contacts: the n contacts; their points and values are in ``places``.
         how: (m, 4), ``ProblemMaker.how`` of each frame.
     """
     m, n = len(how), len(contacts)

@@ -1,4 +1,4 @@
-"""The same contacts at one state after the other: inverse dynamics with contact and no Python object per step."""
+"""Inverse dynamics with the same contacts at one state after the other, without Python objects for each step."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ if TYPE_CHECKING:
 
 
 class InverseDynamics:
-    """From (q, v, desired acceleration) to torques with everything else made ready before.
+    """Torques from (q, v, desired acceleration), with all else prepared in advance.
 
-    Its torques are, bit for bit, those of ``build_problem`` and ``solve`` without a warm start. Where the
-    model has no compiled call for it (``ContactModel.frames``), or a state is no plain case there, these
-    two are what it calls.
+    The torques equal, bit for bit, those of ``build_problem`` and ``solve`` without a warm start; these two are called
+    if the model has no compiled call (``ContactModel.frames``), or that call does not handle a state.
 
     Args:
         robot, contacts, period: see ``build_problem``.  friction, solver: see ``solve``.
         keywords: options of both.
 
-    Not to be shared between threads: it has one room for the numbers of a step. A copy has its own.
+    Not to be shared between threads: it has one workspace. A copy has its own.
 
     Raises:
         ConfigurationError: period, time constant or gain outside its range.
@@ -77,11 +76,11 @@ class InverseDynamics:
         desired_acceleration: ArrayLike,
         points: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
-        """(na,) N·m, in ``robot.joint_names`` order; the next step may overwrite them.
+        """Compute the torques (na,), N·m, in ``robot.joint_names`` order; the next step may overwrite them.
 
         Args:
             q (nq,), v (nv,), desired_acceleration (na,): see ``build_problem``.
-            points: (n, 3) m, world frame, where the contacts are now; None: where they were given.
+            points: (n, 3) m, world frame, present contact points; None: those given at construction.
 
         Raises:
             StateError: see ``build_problem``.
@@ -110,7 +109,7 @@ class InverseDynamics:
         desired_acceleration: ArrayLike,
         points: NDArray[np.float64] | None = None,
     ) -> Solution:
-        """All that is known of a step, of which ``torques`` is a part; arguments and errors as there."""
+        """Compute the complete solution of a step; arguments and errors as of ``torques``."""
         contacts = self.contacts if points is None else self.contacts.moved(self._at(points).copy())
         robot = self.robot
         q, v = vector("q", q, robot.nq), vector("v", v, robot.nv)

@@ -1,4 +1,4 @@
-"""Inverse dynamics without a contact model: the references against which contact models are measured."""
+"""Inverse dynamics without a contact model: references for the comparison of contact models."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from contact_id_controller.solution import SOLVED, Solution
 def solve_no_contact(
     problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
-    """Torques for the desired acceleration as if nothing were touched; all forces zero."""
+    """Torques for the desired acceleration without contacts; all forces zero."""
     return _answer(problem, np.zeros(3 * len(problem)))
 
 
 def solve_sensed(problem: Problem, options: Chosen, warm_start: Solution | None = None) -> Solution:
     """Torques for the desired acceleration under measured contact forces ``options.forces`` (n, 3) N, world frame.
 
-    The forces are taken as they are, however old: nothing is predicted (first paper, section 7.3,
+    The forces are used as measured, with their delay: nothing is predicted (first paper, section 7.3,
     the controllers ID(t_i-1) and ID(t_i-2)). None: no force was measured yet.
 
     Raises:

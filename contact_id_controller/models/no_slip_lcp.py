@@ -59,14 +59,14 @@ MOST_TRIED = 8  # touching contacts, up to which all sets of them are tried
 def solve_no_slip_lcp(
     problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
-    """Contact forces and torques when nothing slips.
+    """Contact forces and torques without slip.
 
     Args:
         warm_start: the last period's solution; its loaded contacts, matched by identity, are tried
-            first, which keeps ``distribution="none"`` from hopping between vertices.
+            first, which keeps ``distribution="none"`` from jumping between vertices.
         options: edges: of the pyramid that the distribution respects. The model's friction is unbounded,
             but among forces of the same effect those within the contacts' own friction are chosen
-            where there are any: a real ground returns no others.
+            if there are any: a real ground returns no others.
             distribution: ``least_torque``, ``least_force`` or ``none`` (a vertex with at most nu forces).
             consistency: ``project`` or ``report``, as for coulomb/qp. A plan that slips has no solution
             here (status ``inconsistent``).
@@ -102,7 +102,7 @@ def solve_no_slip_lcp(
 
 
 def prepare_frames(friction: np.ndarray, load_share: np.ndarray, options: Chosen) -> FramesCall:
-    """What gives the answers of ``solve_no_slip_lcp`` to many problems in one compiled call; options as there."""
+    """Make the compiled call that solves many problems as ``solve_no_slip_lcp`` does; options as there."""
     edges, chosen = options.edges, DISTRIBUTIONS.index(options.distribution)
     project = options.consistency == "project"
     loaded = np.empty(len(friction), dtype=bool)
@@ -136,9 +136,9 @@ def prepare_frames(friction: np.ndarray, load_share: np.ndarray, options: Chosen
 
 @kernel
 def _normal_velocities(Y, moved, gap_speed, u, parting):
-    """parting (n,): normal velocity N v+ + gap, m/s, of each contact at the motion u (nu,).
+    """Write into parting (n,) each contact's normal velocity N v+ + gap, m/s, at the motion u (nu,).
 
-    N v+ = Y_N u + moved_N; Y (3n, nu), moved (3n,) m/s, gap_speed (n,) m/s. Returns what counts as zero, m/s.
+    N v+ = Y_N u + moved_N; Y (3n, nu), moved (3n,) m/s, gap_speed (n,) m/s. Returns the tolerance of zero, m/s.
     """
     scale = 0.0
     for r in range(moved.shape[0]):
@@ -152,7 +152,7 @@ def _normal_velocities(Y, moved, gap_speed, u, parting):
 
 @kernel
 def _motion(reduced, edges, project, eased, loaded, grip, u, moved, z):
-    """Stage I for the contacts that hold (grip inf); returns (status, steps, change of moved m/s)."""
+    """Stage I with sticking contacts (grip inf); returns (status, steps, change of ``moved`` m/s)."""
     Y, gap_speed = reduced.Y, reduced.gap_speed
     if eased:
         return ease(Y, reduced.c, reduced.speed, moved, gap_speed, grip, edges, u, z)
@@ -168,17 +168,17 @@ def _motion(reduced, edges, project, eased, loaded, grip, u, moved, z):
 
 @kernel
 def _holds_by_load(z, i):
-    """Whether the tangential impulse of contact i is no larger than some friction would return."""
+    """Whether the tangential impulse of contact i is at most UNBOUNDED_FRICTION times its normal one."""
     tangential = max(abs(z[3 * i + 1]), abs(z[3 * i + 2]))
     return tangential <= UNBOUNDED_FRICTION * z[3 * i]
 
 
 @kernel
 def _distribute_lawfully(reduced, cones, distribution, grip, parting, tolerance, delta, u, z):
-    """Impulses z at the motion u without any tangential one where there is no load; False: none.
+    """Distribute impulses z at the motion u, none tangential at unloaded contacts; (whether there are any, steps).
 
-    Within the contacts' own friction where there are such impulses, else within friction as good as
-    unbounded. A touching contact that does not hold (grip 0) may slip, so it carries nothing.
+    They lie within the contacts' own friction if possible, otherwise within friction as good as
+    unbounded. A touching contact that does not stick (grip 0) may slip, so its force is zero.
     """
     n = grip.shape[0]
     mode, bound, nothing = np.empty(n, np.int64), np.empty(n), np.zeros(n)
@@ -209,7 +209,10 @@ def _distribute_lawfully(reduced, cones, distribution, grip, parting, tolerance,
 
 @kernel
 def _distribute_unbounded(reduced, cones, distribution, grip, parting, tolerance, delta, u, z):
-    """The paper's forces: what holds may do so without load. Returns steps, negative if there are none."""
+    """Distribute the paper's forces, tangential ones at unloaded contacts included.
+
+    Returns steps, negative on failure.
+    """
     n = grip.shape[0]
     mode, nothing = np.empty(n, np.int64), np.zeros(n)
     for i in range(n):
@@ -225,9 +228,9 @@ def _distribute_unbounded(reduced, cones, distribution, grip, parting, tolerance
 
 @kernel
 def _change_grip(reduced, cones, grip, locked, parting, tolerance, delta, u, z):
-    """Let go of contacts that hold without load; hold for good those that slip under load.
+    """Release sticking contacts without load; fix and lock those that slip under load, in grip and locked (n,).
 
-    Returns False where neither is left to do.
+    Returns False if none changed.
     """
     n, changed = grip.shape[0], False
     for i in range(n):
@@ -248,7 +251,7 @@ def _change_grip(reduced, cones, grip, locked, parting, tolerance, delta, u, z):
 
 @kernel
 def _let_go(grip, locked, parting, tolerance):
-    """Let go of the contacts that part; False: none does."""
+    """Release the contacts that part, in grip (n,); returns whether any did."""
     changed = False
     for i in range(grip.shape[0]):
         if grip[i] > 0.0 and not locked[i] and parting[i] > tolerance:
@@ -259,17 +262,17 @@ def _let_go(grip, locked, parting, tolerance):
 
 @kernel
 def _find_grip(reduced, cones, distribution, project, eased, loaded, grip, u, answer):
-    """Touching contacts that hold under load while all others part or rest: their grip, motion, forces.
+    """Find a set of sticking contacts that are loaded while all others part or are unloaded: grip, motion, forces.
 
-    Starts with all that ``grip`` names: lets go those that part, then changes by what cannot be loaded.
+    Starts with the set ``grip``: releases contacts that part, then changes it by which can be loaded.
 
     Args:
-        project: what the plan contradicts by may be taken out of answer.moved; eased: least squares decide instead.
-        loaded (n,): in, contacts to satisfy first; out, those that press.
-        grip (n,): inf where a contact holds, 0 where it may slide; in and out.
+        project: contradictions of the plan may be removed from answer.moved; eased: it is relaxed by least squares.
+        loaded (n,): in, contacts to satisfy first; out, the loaded ones.
+        grip (n,): inf for a sticking contact, 0 for one that may slide; in and out.
         u (nu,): out, the motion.  answer: its impulses z (3n,) are written.
 
-    Returns (status, steps, largest change of answer.moved, m/s): UNHOLDABLE, with the last motion, where no such
+    Returns (status, steps, largest change of answer.moved, m/s): UNHOLDABLE, with the last motion, if no such
     set was found.
     """
     moved, z, delta = answer.moved, answer.z, answer.delta
@@ -300,9 +303,9 @@ def _find_grip(reduced, cones, distribution, project, eased, loaded, grip, u, an
 
 @kernel
 def _try_grips(reduced, cones, distribution, plan, answer):
-    """``_find_grip`` by trying all sets of at most MOST_TRIED contacts, those that let go of fewest first.
+    """``_find_grip`` by enumeration of all sets of at most MOST_TRIED touching contacts, fewest released first.
 
-    plan (3n,): the contact velocities at z = 0. Returns (whether one was found, steps).
+    plan (3n,): contact velocities at z = 0, m/s. Returns (whether one was found, steps).
     """
     n, steps, count = plan.shape[0] // 3, 0, 0
     touching, grip, parting = np.empty(n, np.int64), np.empty(n), np.empty(n)
@@ -356,7 +359,7 @@ def _solve(
     room,
     verdicts,
 ):
-    """Opens the arrays for ``_hold``, of one problem or of several; see ``coulomb_qp._solve``."""
+    """Open the arrays for ``_hold``, of one problem or of several; see ``coulomb_qp._solve``."""
     n, numbers, width = mu.shape[0] // frames, store.shape[0] // frames, room.shape[0] // frames
     status, steps, contradiction = SOLVED, 0, 0.0
     for k in range(frames):
@@ -376,9 +379,9 @@ def _solve(
 
 @kernel
 def _hold(reduced, cones, distribution, project, loaded, answer):
-    """Contacts that hold, and the torques; as ``coulomb_qp._two_stages``.
+    """Solve for sticking contacts and the torques; result as ``coulomb_qp._two_stages``.
 
-    cones: of the distribution. loaded (n,): bool, a guess in, the contacts with load out.
+    cones: of the distribution. loaded (n,): bool, guess in, loaded contacts out.
     """
     n, moved = reduced.gap_speed.shape[0], answer.moved
     contradiction = 0.0

@@ -19,7 +19,7 @@ EDGES = 4  # of pyramids of which none has a bound
 
 
 def unbounded_friction(problem: Problem) -> np.ndarray:
-    """Infinite (n,) where a contact touches, zero where it is still apart."""
+    """Friction (n,): infinite where a contact touches, zero where it has a gap."""
     return np.where(problem.gap_speed <= TOUCHING_SPEED, np.inf, 0.0)
 
 
@@ -34,9 +34,9 @@ def solve_no_slip_qp(
 def solve_no_slip_qp_one_stage(
     problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
-    """The regularised one-stage form; options as for coulomb/qp_one_stage.
+    """The regularised one-stage form without slip; options as for coulomb/qp_one_stage.
 
-    The default yields ten thousand times as much as with friction bounds: without them, feet that
-    nearly depend on each other are held with enormous forces otherwise, and the robot falls.
+    The default compliance is ten thousand times that with friction bounds: without them, nearly dependent feet
+    would otherwise get enormous forces, and the robot falls.
     """
     return solve_regularised(problem, unbounded_friction(problem), EDGES, options, warm_start)

@@ -1,4 +1,4 @@
-"""The options that several contact models share: keyword, parameter, values, meaning."""
+"""Options that several contact models share: keyword, parameter, values, meaning."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def option(
     live: bool = True,
     **columns: Any,
 ) -> Option:
-    """An option that YAML sets by the parameter of its name, or of the name ``parameter``.
+    """Make an option that YAML sets by the parameter of its name, or of the name ``parameter``.
 
     kind, default, description, live and the other columns (unit, minimum, maximum, choices): as for
-    ``ParameterSpec``.  least: that ``solve`` takes.
+    ``ParameterSpec``.  least: smallest value that ``solve`` takes.
     """
     text = " ".join(description.split())
     name = parameter or keyword
@@ -37,7 +37,7 @@ def option(
 
 
 def one_of(keyword: str, choices: tuple[str, ...]) -> Option:
-    """An option without a parameter; its first choice is the default."""
+    """Make an option without a parameter; its first choice is the default."""
     return Option(keyword, annotation=literal(choices), default=choices[0], choices=choices)
 
 

@@ -1,6 +1,6 @@
-"""Which contact models exist. A new model is one file and one row.
+"""Registry of the contact models. A new model is one file and one row.
 
-Rows say what a model can do (``ContactModel``); the file of a model is loaded when it first solves.
+Rows describe what a model can do (``ContactModel``); the file of a model is loaded when it first solves.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ROWS: dict[tuple[str, str], ContactModel] = {}
 
 
 def register(row: ContactModel) -> ContactModel:
-    """Add a row; from then on ``solve`` knows the model.
+    """Add a row, so that ``solve`` accepts the model.
 
     Raises:
         UnknownModelError: the pair exists already, or another model's option has the name of a
@@ -211,7 +211,7 @@ for _row in (
 
 
 def row_of(friction: str, solver: str) -> ContactModel:
-    """The row of a pair, also of one that only the controller knows (feedback alone).
+    """Row of a pair, including those that only the controller uses (feedback alone).
 
     Raises:
         UnknownModelError: no such pair; the message lists the possible ones.
@@ -229,12 +229,12 @@ def row_of(friction: str, solver: str) -> ContactModel:
 
 
 def contact_models() -> list[ContactModel]:
-    """The rows of all models that predict contact forces."""
+    """Rows of all models that predict contact forces."""
     return [row for row in ROWS.values() if row.predicts_forces]
 
 
 def model_parameters() -> list[ParameterSpec]:
-    """The parameters that set options of models, each once."""
+    """Parameters that set options of models, each once."""
     found: dict[str, ParameterSpec] = {}
     for row in ROWS.values():
         for one in row.options:
@@ -244,12 +244,12 @@ def model_parameters() -> list[ParameterSpec]:
 
 
 def available() -> list[tuple[str, str]]:
-    """The (friction, solver) pairs that ``solve`` accepts."""
+    """(friction, solver) pairs that ``solve`` accepts."""
     return [pair for pair, row in ROWS.items() if not row.feedback_only]
 
 
 def check(friction: str, solver: str) -> None:
-    """Refuse a pair that ``solve`` does not accept.
+    """Raise for a pair that ``solve`` does not accept.
 
     Raises:
         UnknownModelError: the message lists the possible pairs.
@@ -286,7 +286,7 @@ def solve(
 
 
 def solvable(friction: str, solver: str) -> ContactModel:
-    """The row of a model that solves problems.
+    """Row of a model that solves problems.
 
     Raises:
         UnknownModelError: see ``check``.
@@ -298,13 +298,13 @@ def solvable(friction: str, solver: str) -> ContactModel:
 
 
 def parted(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of problems, see ``problem.ProblemMaker``, and those of models, out of both."""
+    """Split keywords into the options of problems, see ``problem.ProblemMaker``, and those of models."""
     how = {name: value for name, value in keywords.items() if name in PROBLEM_OPTIONS}
     return how, {name: value for name, value in keywords.items() if name not in how}
 
 
 def names_text() -> str:
-    """The source of ``models/names.py``: the names of models and options for type checkers."""
+    """Source text of ``models/names.py``: names of models and options for type checkers."""
     taken = {one.keyword: one.type_text() for row in ROWS.values() for one in row.options}
     friction, solver = (literal(dict.fromkeys(names)) for names in zip(*available()))
     fields = "\n".join(f"    {keyword}: {type_text}" for keyword, type_text in taken.items())

@@ -2,8 +2,8 @@
 
     f_T = -mu_v v_T,    0 <= f_N  perp  N v+ + gap >= 0
 
-Explicit: v_T is today's contact velocity, as in the paper. Implicit, the default: v_T is the one at
-the period's end, which is stable whatever the period and the coefficient. Eliminating the tangential
+Explicit: v_T is the present contact velocity, as in the paper. Implicit, used here: v_T is the one at
+the period's end, which is stable for any period and coefficient. Eliminating the tangential
 impulses turns 1/2 |u|^2 into 1/2 u^T (I + dt Y_T^T mu_v Y_T) u and leaves a positive semidefinite
 LCP on the normals.
 """
@@ -57,12 +57,15 @@ def solve_viscous_lcp(
     """Contact forces and torques under viscous friction, coefficients ``contacts.viscosity`` (N s/m).
 
     Args:
-        warm_start: the last period's solution; its loaded contacts are tried first.
-        options: distribution: of the normal forces; the tangential ones follow from the motion,
-            so load shares act on the normal forces only.
-            consistency: as for coulomb/qp, in the normal directions.
+        problem: of n contacts.  Friction acts only at contacts whose gap is closed.
+        options: distribution: of the normal forces, see ``DISTRIBUTIONS``; the tangential ones follow from the
+            motion, so load shares act on the normal forces only.
+            consistency: ``project`` replaces a plan that contradicts the contacts in the normal directions by
+            the closest consistent one; ``report`` only reports it.
+        warm_start: the last period's solution; its contacts with a normal force are the first guess of the
+            active set.
 
-    Only touching contacts rub.
+    Returns a ``Solution``: torques, N·m, contact impulses, N·s, and a status.
     """
     room = answer_room(problem)
     loaded = np.zeros(len(problem), dtype=bool)
@@ -82,10 +85,10 @@ def solve_viscous_lcp(
 
 
 class _Friction(NamedTuple):
-    """Tangential impulses z_r = -rub_r (Y_r u + slip_r), of the velocity at the period's end.
+    """Tangential impulses z_r = -rub_r (Y_r u + slip_r), by the velocity at the period's end.
 
-    rub (3n,) dt mu_v, zero on normals and where nothing touches; slip (3n,) m/s; H (nu, nu) Cholesky
-    factor of I + Y^T rub Y, ill-conditioned where friction is strong.
+    rub (3n,): dt mu_v, kg, zero in normal rows and at contacts with a gap; slip (3n,) m/s: velocity at u = 0;
+    H (nu, nu): Cholesky factor of I + Y^T rub Y, ill-conditioned if friction is strong.
     """
 
     rub: np.ndarray
@@ -95,7 +98,7 @@ class _Friction(NamedTuple):
 
 @kernel
 def _rubbing(reduced, viscosity):
-    """``_Friction`` of the touching contacts, slip still zero."""
+    """``_Friction`` of the touching contacts, slip still zero; viscosity (n,) N s/m."""
     Y, nu = reduced.Y, reduced.Y.shape[1]
     rub, H = np.zeros(Y.shape[0]), np.zeros((nu, nu))
     for k in range(nu):
@@ -123,9 +126,10 @@ def _tangential_impulse(Y, friction, u, r):
 
 @kernel
 def _drag(reduced, friction, keep, moved, A, free, target):
-    """Set the slip for the plan ``moved``; free (nu,): what it does to w = H^T u, target (3n,): normals then.
+    """Set friction.slip for the contact velocities ``moved`` (3n,) m/s, and its effect on motion and normals.
 
-    A (3n, nu): the normals' rows in w.
+    free (nu,): out, w = H^T u by the friction alone; target (3n,): out, m/s, in normal rows the normal velocity at
+    that w.  keep: share of the present velocity that stays.  A (3n, nu): normal rows of Y H^-T.
     """
     Y, speed, nu = reduced.Y, reduced.speed, free.shape[0]
     fill(free, 0.0)
@@ -143,7 +147,10 @@ def _drag(reduced, friction, keep, moved, A, free, target):
 
 @kernel
 def _distribute_normals(reduced, friction, load_share, distribution, u, answer, normals):
-    """Tangential impulses into ``answer.z`` at the motion u; ``normals`` (3n,) by stage II. Returns steps."""
+    """Write the tangential impulses at the motion u (nu,) into ``answer.z``, and distribute normals (3n,) by stage II.
+
+    Returns steps.
+    """
     Y, T, moved, z = reduced.Y, reduced.T, answer.moved, answer.z
     n, nu, na = load_share.shape[0], Y.shape[1], T.shape[1]
     shifted, rest = np.empty(na), u.copy()
@@ -174,7 +181,11 @@ def _distribute_normals(reduced, friction, load_share, distribution, u, answer, 
 def _solve(
     store, actuated, unactuated, keep, viscosity, load_share, distribution, project, loaded, room
 ):
-    """Contacts that rub, and the torques; as ``coulomb_qp._two_stages``."""
+    """Solve for viscous friction and the torques; result as ``coulomb_qp._two_stages``.
+
+    viscosity, load_share (n,); keep: share of the present velocity that stays; distribution: index into
+    ``DISTRIBUTIONS``; loaded (n,): bool, first guess of the loaded contacts in, those of the solution out.
+    """
     reduced = open_store(store, actuated, unactuated)
     answer = begin(reduced, room)
     Y, gap_speed, moved, z = reduced.Y, reduced.gap_speed, answer.moved, answer.z
@@ -245,7 +256,7 @@ def _solve(
 
 @kernel
 def _refine(Y, friction, u, z):
-    """Correct the motion u, and the tangential impulses in z (3n,) with it, by the equation's own residual."""
+    """Refine the motion u (nu,), and the tangential impulses in z (3n,), in place by the residual u - Y^T z."""
     nu = u.shape[0]
     rest = np.empty(nu)
     for repetition in range(REFINEMENTS):
@@ -265,10 +276,10 @@ def _refine(Y, friction, u, z):
 
 @kernel
 def _settle(Y, gap_speed, z, moved):
-    """Take from the normal velocities (``moved``) what rounding left of closing or loaded parting.
+    """Remove from the normal velocities ``moved`` (3n,) rounding errors that would be closing or loaded parting.
 
     Strong friction turns rounding of the motion into forces, and these into larger rounding. Returns
-    the largest part of the velocity's scale above ordinary rounding that was taken, m/s.
+    the largest correction above ordinary rounding, m/s, else 0.
     """
     u, scale, largest = np.zeros(Y.shape[1]), 0.0, 0.0
     for r in range(z.shape[0]):

@@ -1,6 +1,6 @@
 """Coulomb's law on exact cones: proximal stages with growing rho, from several starts.
 
-Nothing proves that this ends with a solution: the law is not monotone, may have several solutions or none.
+Convergence is not guaranteed: the law is not monotone, may have several solutions or none.
 A solution is certified by its defect, see ``coulomb.defect``. Measured: ``benchmarks/exact_cones.py``.
 """
 
@@ -50,10 +50,10 @@ REST = 1e-300  # velocities below this are none
 
 
 class Budget(NamedTuple):
-    """Steps of polish of a first guess; the starts to make, [first, end); the rho of the first, 0 for the usual one.
+    """Steps of polish of a first guess; starts to make, [first, end); rho of the first, 0 for the default.
 
-    With all of them, growing friction is tried before the second. patience: stages that gain nothing after
-    which a start that has come near pauses, 0 for never.
+    With all of them, growing friction is tried before the second. patience: number of stages without
+    improvement after which a start that is near pauses, 0 for never.
     """
 
     polish: int
@@ -64,7 +64,7 @@ class Budget(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """The first rho of a start, its factor, the steps that it may take; patience: see ``Budget``."""
+    """First rho of a start, its factor, the most steps; patience: see ``Budget``."""
 
     rho: float
     growth: float
@@ -73,7 +73,7 @@ class Stages(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Of a search: trial, polished, reached, next (3n,), mu (n,)."""
+    """Workspace of a search: trial, polished, reached, next (3n,), mu (n,)."""
 
     trial: np.ndarray
     polished: np.ndarray
@@ -84,7 +84,7 @@ class Room(NamedTuple):
 
 @bare_kernel
 def _scales(Y, c, gap_speed):
-    """Mean square length of Y's rows, and the largest velocity that the contacts have to undo."""
+    """Mean square norm of Y's rows, and the largest velocity that the contacts must remove."""
     inertia, speed = 0.0, 0.0
     for r in range(c.shape[0]):
         speed = max(speed, abs(c[r]))
@@ -97,7 +97,7 @@ def _scales(Y, c, gap_speed):
 
 @kernel
 def certify(Y, c, gap_speed, mu, z):
-    """Defect of impulses z (3n,), measured from the problem as it stands; infinite for what is not finite or huge."""
+    """Defect of impulses z (3n,), computed from the unscaled problem; infinite if not finite or huge."""
     inertia, speed = _scales(Y, c, gap_speed)
     n, nu = gap_speed.shape[0], Y.shape[1]
     if not speed > REST:
@@ -138,13 +138,13 @@ def certify(Y, c, gap_speed, mu, z):
 
 @kernel
 def solve_law(Y, c, gap_speed, mu, budget, z):
-    """Impulses z (3n,) that obey Coulomb's law with complementarity; in: the first guess, zero for none.
+    """Find impulses z (3n,) that satisfy Coulomb's law with complementarity; z in: first guess, zero for none.
 
     Args:
         Y (3n, nu), c (3n,) m/s, gap_speed (n,) m/s, mu (n,) finite: see ``Problem``.
         budget: see ``Budget``.
 
-    Returns (SOLVED, PAUSED where the last start was out of patience, or NOT_SOLVED; Newton steps; defect). Of what is
+    Returns (SOLVED, PAUSED if the last start was out of patience, or NOT_SOLVED; Newton steps; defect). If it is
     not solved z is the best found, its defect infinite where z is huge.
     """
     n, nu = gap_speed.shape[0], Y.shape[1]
@@ -183,13 +183,13 @@ def solve_law(Y, c, gap_speed, mu, budget, z):
 
 @bare_kernel
 def first_start_steps(nu):
-    """Newton steps that the first start may take with nu unknowns."""
+    """Most Newton steps of the first start with nu unknowns."""
     return max(START_STEPS, nu) if nu >= MANY else START_STEPS
 
 
 @bare_kernel
 def _search(law, budget, warm, best, room, work):
-    """All starts; best (3n,) in and out. Returns (its defect, Newton steps, whether the last start paused)."""
+    """Run all starts; best (3n,) in and out. Returns (its defect, Newton steps, whether the last start paused)."""
     steps, nu, trial, paused = 0, work.u.shape[0], room.trial, False
     least = defect(law, best, work.F, work.y, work.image)
     if warm and budget.polish and least > TOLERANCE:
@@ -219,9 +219,9 @@ def _search(law, budget, warm, best, room, work):
 
 @bare_kernel
 def _descend(law, stages, least, best, room, work):
-    """Stages from room.trial on; best (3n,), whose defect is ``least``, in and out.
+    """Run stages from room.trial on; best (3n,), whose defect is ``least``, in and out.
 
-    Returns (its defect, steps, whether its patience was at an end).
+    Returns (its defect, steps, whether patience was exceeded).
     """
     trial, polished, steps, failures, idle = room.trial, room.polished, 0, 0, 0
     rho, limit = stages.rho, stages.limit
@@ -258,9 +258,9 @@ def _descend(law, stages, least, best, room, work):
 
 @bare_kernel
 def _grow_friction(law, least, best, room, work):
-    """With coefficients of ``LITTLE`` at most, of a little more, and so on, each from the solution before.
+    """Solve with friction of at most ``LITTLE``, then a little more, and so on, each from the last solution.
 
-    As ``_descend``, but ``best`` changes only with the last. With little friction the law is next to convex.
+    As ``_descend``, but ``best`` changes only with the last. With little friction the law is nearly convex.
     """
     most, n, nu = 0.0, room.mu.shape[0], work.u.shape[0]
     for i in range(n):
@@ -306,5 +306,5 @@ def _grow_friction(law, least, best, room, work):
 
 @kernel
 def coulomb_cones(Y, c, gap_speed, mu, starts, z):
-    """``solve_law`` for who calls from Python; mu (n,) finite, z (3n,) in and out."""
+    """``solve_law`` for calls from Python; mu (n,) finite, z (3n,) in and out."""
     return solve_law(Y, c, gap_speed, mu, Budget(WARM_POLISH, 0, starts, 0.0, 0), z)

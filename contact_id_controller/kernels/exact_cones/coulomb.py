@@ -95,9 +95,9 @@ def derivative(mu, y, factor, C):
 
 @bare_kernel
 def eliminated(mu, y, rest, shrink, C, g):
-    """The block (I - q D)^-1 of each contact, q = 1 - shrink: C (6, n) of its product with D, g (3n,) with rest.
+    """Each contact's block B = (I - q D)^-1, q = 1 - shrink, D = AC'(y): C (6, n) out = B D, g (3n,) out = B rest.
 
-    D = AC'(y). With q = 1 the block of a sticking contact would have no inverse.
+    With q = 1 the block of a sticking contact would have no inverse.
     """
     n = mu.shape[0]
     q, stiff = 1.0 - shrink, 1.0 / shrink

@@ -1,4 +1,4 @@
-"""Impulses to velocities and back, and the matrix of Newton's method, for contacts between few or many bodies.
+"""Impulses to velocities and back, and the matrix of Newton's method, for dense or sparse Y.
 
 Six coefficients a contact, C (6, n), make up matrices
 
@@ -7,8 +7,8 @@ Six coefficients a contact, C (6, n), make up matrices
     [ a2 b12 b22 ]
 
 and Y is (nu, 3n), vectors of contacts (3n,) having all normals first, then all first, then all second tangents:
-loops then run along the contacts. Where many bodies touch, most of Y is zero: a contact moves the two that it is
-between. Then only the rest is gone through (`Law.starts`), 10 to 100 times less.
+loops then run along the contacts. With many bodies in contact most of Y is zero, as a contact moves only its two
+bodies. Then only nonzero blocks are used (`Law.starts`), 10 to 100 times fewer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Law(NamedTuple):
 
 @kernel
 def law_of(Y, c, mu):
-    """The law with what is not zero in Y, where that is little."""
+    """The law with the nonzero blocks of Y, if these are few."""
     nu, n = Y.shape[0], mu.shape[0]
     starts = np.zeros(n + 1, np.int64)
     if nu >= MANY:
@@ -131,7 +131,7 @@ def apply(C, values, out):
 
 @bare_kernel
 def assemble(law, C, V, A):
-    """A (nu, nu) = I + Y C Y^T; V (nu, 3n) is room."""
+    """A (nu, nu) = I + Y C Y^T; V (nu, 3n) is workspace."""
     Y, nu = law.Y, A.shape[0]
     if law.starts.shape[0]:
         _add_contacts(law, C, V, A)
@@ -145,7 +145,7 @@ def assemble(law, C, V, A):
 
 @bare_kernel
 def _add_contacts(law, C, V, A):
-    """A (nu, nu) = Y C Y^T, contact by contact; V (nu, 3n) is room."""
+    """A (nu, nu) = Y C Y^T, contact by contact; V (nu, 3n) is workspace."""
     starts, columns, blocks = law.starts, law.columns, law.blocks
     for a in range(A.shape[0]):
         for b in range(A.shape[0]):
@@ -171,7 +171,7 @@ def _add_contacts(law, C, V, A):
 
 @bare_kernel
 def _products(Y, V, A):
-    """A (nu, nu) = Y V^T, Y and V (nu, m): two rows by four at a time, as far along them as stays near."""
+    """A (nu, nu) = Y V^T, Y and V (nu, m): blocks of two rows by four, in pieces that fit the cache."""
     nu, m = Y.shape
     high, wide = nu - nu % HIGH, nu - nu % WIDE
     for begin in range(0, max(m, 1), NEAR):

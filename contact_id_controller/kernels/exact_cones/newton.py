@@ -5,11 +5,11 @@ A stage keeps impulses z_k and rho and solves, in the motion u alone,
     F(u) = u - Y AC(z_k - rho (Y^T u + c)) = 0        F'(u) = I + rho Y D Y^T
 
 which is the exact law of w + (z_{k+1} - z_k) / rho: redundant contacts do no harm, and a stage that
-no longer changes z solves the law itself. F' is not symmetric where contacts slide, nor is F a gradient there, so
+no longer changes z solves the law itself. F' is not symmetric where contacts slide, and F no gradient there, so
 there is no merit function that must fall: the step rule prefers |F|, then the slope of F along the step.
 
 The polish is Newton's method on z - AC(z - w), each contact's 3x3 block eliminated; the
-residual is computed from z each time, so that it also takes away what rounding has left.
+residual is computed from z each time, so that rounding errors are removed too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WORTHWHILE, PATIENCE = 0.5, 3  # the polish ends after so many steps that gain l
 
 
 class Work(NamedTuple):
-    """Room of the methods, see ``make_work``.
+    """Workspace of the methods, see ``make_work``.
 
     u, step, trial, F, F_trial (nu,); A (nu, nu); order (nu,) int64; V (nu, 3n); C (6, n); y, image, g, best (3n,).
     """
@@ -72,7 +72,7 @@ class Work(NamedTuple):
 
 @inlined_kernel
 def make_work(n, nu):
-    """Room for n contacts and nu unknowns."""
+    """Allocate workspace for n contacts and nu unknowns."""
     size = 3 * n
     return Work(
         u=np.empty(nu),
@@ -93,7 +93,7 @@ def make_work(n, nu):
 
 @bare_kernel
 def _balance(law, z, rho, u, y, image, F):
-    """F (nu,) at u, with y = z - rho w and image = AC(y); returns |F|^2."""
+    """Write F (nu,) at u, with y = z - rho w and image = AC(y); returns |F|^2."""
     velocities(law, law.c, u, y)
     for r in range(y.shape[0]):
         y[r] = z[r] - rho * y[r]
@@ -110,7 +110,7 @@ def _balance(law, z, rho, u, y, image, F):
 def stage(law, z, rho, tolerance, limit, work):
     """Solve one stage from work.u, which becomes its motion; work.image are its impulses.
 
-    Returns Newton steps, negative (and one more) where it failed.
+    Returns Newton steps, negative (and one more) on failure.
     """
     u, y, image, F = work.u, work.y, work.image, work.F
     square = _balance(law, z, rho, u, y, image, F)
@@ -137,7 +137,7 @@ def stage(law, z, rho, tolerance, limit, work):
 
 @bare_inlined
 def _advance(law, z, rho, square, work):
-    """Move work.u along work.step as far as the step rule allows; returns |F|^2 there, infinite: nowhere."""
+    """Move work.u along work.step as far as the step rule allows; returns |F|^2 there, infinite for no step."""
     u, step, trial, F, F_trial = work.u, work.step, work.trial, work.F, work.F_trial
     nu = u.shape[0]
     share, low, high, start, slope, low_slope, high_slope = 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0
@@ -186,7 +186,7 @@ def _advance(law, z, rho, square, work):
 
 @bare_kernel
 def polish(law, z, tolerance, limit, work):
-    """Newton's method on z - AC(z - w) from z (3n,), which is left at the best found.
+    """Newton's method on z - AC(z - w) from z (3n,), which becomes the best iterate.
 
     Returns (its defect, steps).
     """

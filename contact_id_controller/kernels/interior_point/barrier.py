@@ -4,7 +4,7 @@
         A x = b (rows with soft = 0),  lower <= x <= upper (the first variables),  x_i in Q (the others)
 
 The Newton matrix has diagonal and 3 x 3 blocks, so a step is one factorisation of the size of the rows
-of A, linear in the contacts. Where no point satisfies the constraints, the multipliers grow along a
+of A, linear in the contacts. If the constraints are infeasible, the multipliers grow along a
 certificate (Farkas' lemma for cones):
 
     A^T y + s = 0,  s in the dual cone,   b^T y + lower^T s_l - upper^T s_u > 0
@@ -49,7 +49,7 @@ MARGIN = 1e-15  # distance from its bound, relative, to which rounding may take 
 
 @bare_kernel
 def _measure(program, point, work, count):
-    """Gap, no least that a step aims at, and the largest defect relative to TIGHT; see ``make_method``."""
+    """Gap, a least target gap of zero, and the largest defect relative to TIGHT; see ``make_method``."""
     dual, primal, gap, leak, objective = residuals(program, point, work)
     relative, worst = (gap + leak) / max(abs(objective), LEAST_OBJECTIVE), max(dual, primal)
     work.log[count, 0], work.log[count, 1] = relative, worst
@@ -61,20 +61,20 @@ def _measure(program, point, work, count):
 
 @bare_kernel
 def _excluded(program, point, work, final):
-    """Whether the multipliers are a certificate; where the method ends anyway a weaker one will do."""
+    """Whether the multipliers certify infeasibility; final: with a weaker tolerance."""
     return excludes(program, point, work.rd, WEAK if final else ABSURD, work.threes[0])
 
 
 @bare_kernel
 def _direction(program, point, work, target, share, taken):
-    """Towards complementarity ``target``; the predictor is not corrected against rounding."""
+    """Direction towards complementarity ``target``; the predictor is not corrected against rounding."""
     aim(program, point, target, share, taken, work)
     solve_newton(program, share, target + taken > 0.0, work)
 
 
 @bare_kernel
 def _move(program, point, work, length):
-    """point + length step; rounding must not put a variable onto its bound."""
+    """Add length times the step to the point; no variable is rounded onto its bound."""
     step, lower, upper = work.step, program.lower, program.upper
     for j in range(point.x.shape[0]):
         point.x[j] += length * step.x[j]
@@ -92,7 +92,7 @@ _iterate = make_method(_measure, _excluded, factor_newton, _direction, reach, _m
 
 @kernel
 def _room(point, saved, degree):
-    """A step and its workspace for points of this size."""
+    """Allocate a step and its workspace for points of this size."""
     N, p, boxes = point.x.shape[0], point.y.shape[0], point.r.shape[0]
     vectors = np.empty((6, N))
     return Work(
@@ -118,13 +118,13 @@ def _room(point, saved, degree):
 
 @kernel
 def central_path(program, warm, point, saved):
-    """Solve in place; everything in units in which the program is of the size of one.
+    """Solve in place; all quantities scaled to order one.
 
     Args:
         program: its At and b are overwritten.
-        warm: ``point`` lies strictly inside the bounds and cones, and is started from.
+        warm: start from ``point``, which lies strictly inside the bounds and cones.
         point: out.
-        saved (4, max(N, p)): out, (x, y, s, r) of a point on the way, for a warm start.
+        saved (4, max(N, p)): out, (x, y, s, r) of an intermediate point, for a warm start.
 
     Returns (status, steps, duality gap relative to the objective, largest relative KKT defect).
     """

@@ -16,7 +16,7 @@ import numpy as np
 class ConeProgram(NamedTuple):
     """weight (N,): D >= 0, the same for the two tangents of a cone; linear (N,): g; At (N, p): A transposed.
 
-    b, soft (p,); lower, upper (m,), infinite where there is no bound.
+    b, soft (p,); lower, upper (m,), infinite without bound.
     """
 
     weight: np.ndarray
@@ -38,14 +38,14 @@ class Point(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A step, its matrix and room.
+    """A step, its matrix and workspace.
 
     degree: of bounds and cones. step; rd (N,), rp (p,): defects of the dual and primal equations.
     log (steps + 1, 2): gap relative to the objective and largest relative defect before each step; saved (4,
-    max(N, p)): (x, y, s, r) of a point on the way. extent (2, N) int64: where the entries of each
-    variable's column that are not zero begin and end. inverse (m,): 1 x 1 blocks; blocks (cones, BLOCK): the
+    max(N, p)): (x, y, s, r) of an intermediate point. extent (2, N) int64: begin and end of the nonzero entries
+    of each variable's column. inverse (m,): 1 x 1 blocks; blocks (cones, BLOCK): the
     others, see ``scale_cone``; S (p, p): lower factor of the Schur complement. rhs, comp (N,): right side,
-    and the part of it that complementarity asks for; pull, pulled (N,), rest (p,), rows (3, p), threes
+    and its complementarity part; pull, pulled (N,), rest (p,), rows (3, p), threes
     (4, 3): workspace.
     """
 

@@ -3,11 +3,11 @@
     min f(x)   A x + soft y = b,   s = G x + h in K,   z in K (self-dual),   s o z = target e
 
 K holds half-lines and second-order cones. An iteration scales s and z into one point (Nesterov and
-Todd), factors the Newton matrix once and takes two directions from it (Mehrotra): how far the first,
-which aims at no complementarity, could go decides what the second aims at, and its second-order terms
-are corrected. A point may start infeasible; multipliers that grow along a certificate end the method.
+Todd), factors the Newton matrix once and computes two directions from it (Mehrotra): the step length of the first,
+which aims at zero complementarity, sets the target of the second, which also corrects
+second-order terms. A point may start infeasible; multipliers that grow along a certificate end the method.
 
-How A, G and the Newton matrix are stored, multiplied and factored is the structure's: dense rows under
+How A, G and the Newton matrix are stored, multiplied and factored depends on the structure: dense rows under
 diagonal and 3 x 3 blocks (``barrier.py``), or intervals of a motion by Riccati's recursion
 (``planning/kinodynamic/momentum_kernel.py``).
 
@@ -36,29 +36,29 @@ def make_method(
     move: Kernel,
     accepted: float,
 ) -> Kernel:
-    """The method for one structure; its kernel ``iterate(program, point, work, most)``.
+    """Make the method for one structure: a kernel ``iterate(program, point, work, most)``.
 
-    Compiled as a part of the kernel that calls it, in whose file's cache it lies.
+    It is compiled as a part of the kernel that calls it, and cached with that one's file.
 
     Its ``work`` has a field degree: that of K, one for each half-line and each second-order cone.
 
     Args:
         measure: (program, point, work, count) -> (gap s'z, the least gap that a step aims at, largest
-            defect in units of what is asked: 1 ends the method).
-        excluded: (program, point, work, final) -> whether multipliers prove that nothing is feasible;
-            final: no further step is taken, so that a weaker proof will do.
-        factor: (program, point, work) -> False where the Newton matrix is not positive definite.
-        direction: (program, point, work, target, share, taken) on the factor, towards s o z = target e and
-            (1 - share) of the defects; taken: how far the predictor went, whose second-order terms this
-            one corrects; 0 for the predictor itself.
+            defect in units of the tolerance: 1 ends the method).
+        excluded: (program, point, work, final) -> whether multipliers certify infeasibility;
+            final: no further step is taken, so a weaker certificate suffices.
+        factor: (program, point, work) -> False if the Newton matrix is not positive definite.
+        direction: (program, point, work, target, share, taken) by the factor, towards s o z = target e and
+            (1 - share) of the defects; taken: step length of the predictor, whose second-order terms are
+            corrected; 0 for the predictor itself.
         reach: (program, point, work, share) -> the longest step along it that stays inside K.
         move: (program, point, work, length) a step of that length.
-        accepted: the largest defect that passes where a step no longer halves it, as rounding lets no closer.
+        accepted: the largest defect that is accepted when a step no longer halves it, because of rounding.
     """
 
     @bare_kernel
     def iterate(program, point, work, most):
-        """Solve from ``point``, s and z inside K, by at most so many steps; (status, steps taken)."""
+        """Solve from ``point``, s and z inside K, by at most ``most`` steps; (status, steps taken)."""
         status, count, short, length, last = NOT_CONVERGED, 0, 0, 0.0, np.inf
         for count in range(most + 1):
             gap, least, defect = measure(program, point, work, count)

@@ -1,4 +1,4 @@
-"""Around an interior-point step: starting point, defects, certificate.
+"""Parts of the interior-point method besides its step: starting point, defects, certificate.
 
 See ``central_path`` for the program and its arrays. Nothing here allocates.
 """
@@ -17,7 +17,7 @@ SMALLEST = 1e-4  # smallest term of a row against which its defect counts, in sc
 
 @bare_kernel
 def dot(a, b, start, stop):
-    """Sum of a_i b_i from start to stop, a and b (n,); four sums at a time, since one would wait for itself."""
+    """Sum of a_i b_i from start to stop, a and b (n,); four partial sums at a time, to avoid waiting for one."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     i = start
     while i + 4 <= stop:
@@ -34,7 +34,7 @@ def dot(a, b, start, stop):
 
 @bare_kernel
 def extent(At, first, last):
-    """Where the entries of each variable's column that are not zero begin and end."""
+    """Write the begin and end of the nonzero entries of each variable's column, into first and last (N,)."""
     p = At.shape[1]
     for j in range(At.shape[0]):
         row = At[j]
@@ -48,7 +48,7 @@ def extent(At, first, last):
 
 @bare_kernel
 def cold_start(program, point):
-    """A point well inside all bounds and cones."""
+    """Initialise a point well inside all bounds and cones."""
     lower, upper, x, s, r = program.lower, program.upper, point.x, point.s, point.r
     boxes = lower.shape[0]
     for j in range(boxes):
@@ -113,7 +113,7 @@ def residuals(program, point, work):
 
 @bare_kernel
 def excludes(program, point, rd, proof, force):
-    """Whether y proves that every point of the constraints were larger than ``proof``."""
+    """Whether y certifies that every point of the constraints is larger than ``proof``."""
     weight, linear, b, soft = program.weight, program.linear, program.b, program.soft
     lower, upper = program.lower, program.upper
     x, y, s, r = point

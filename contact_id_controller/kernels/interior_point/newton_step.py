@@ -143,9 +143,9 @@ def _add_cone(row0, row1, row2, block, rows, S):
 
 @bare_kernel
 def aim(program, point, target, share, taken, work):
-    """Right side of the first equation; comp keeps what complementarity asks for.
+    """Right side of the first equation; comp keeps its complementarity part.
 
-    target: complementarity aimed at. taken: how far the predictor, work.step, went, whose second-order terms
+    target: complementarity aimed at. taken: step length of the predictor, work.step, whose second-order terms
     are corrected; 0 for the predictor itself. The upper bounds' part of comp goes into work.step.r.
     """
     lower, upper, blocks, step, rd = program.lower, program.upper, work.blocks, work.step, work.rd
@@ -186,7 +186,7 @@ def aim(program, point, target, share, taken, work):
 
 @bare_kernel
 def solve_newton(program, share, refined, work):
-    """Directions work.step.x and work.step.y; refined: correct what rounding leaves of the rows."""
+    """Solve for directions work.step.x and work.step.y; refined: correct rounding errors of the rows."""
     At, soft = program.At, program.soft
     dx, dy, rp = work.step.x, work.step.y, work.rp
     rhs, pull, pulled, rest = work.rhs, work.pull, work.pulled, work.rest
@@ -230,7 +230,7 @@ def solve_newton(program, share, refined, work):
 def reach(program, point, work, share):
     """Directions step.s and step.r of work.step, and the longest step that stays inside bounds and cones.
 
-    0 where the step is not finite.
+    0 if the step is not finite.
     """
     weight, lower, upper = program.weight, program.lower, program.upper
     x, s, r = point.x, point.s, point.r

@@ -1,4 +1,4 @@
-"""Units of a cone program: what it is made of becomes of the size of one, and back.
+"""Scaling of a cone program so that its data are of order one, and back.
 
     x = beta c x^,   rows times r,   objective = beta^2 / kappa times the scaled one
 
@@ -69,7 +69,7 @@ def equilibrate(program, column, row):
 
 @bare_kernel
 def lift_prices(weight, first, boxes, least):
-    """Raise prices from variable ``first`` on to ``least``; those of a cone together, in their ratio."""
+    """Raise weights from variable ``first`` on to at least ``least``; those of a cone together, in their ratio."""
     for j in range(first, boxes):
         weight[j] = max(weight[j], least)
     for j in range(boxes, weight.shape[0], 3):
@@ -83,7 +83,7 @@ def lift_prices(weight, first, boxes, least):
 
 @kernel
 def into_units(point, column, row, beta, kappa):
-    """A point in SI units, in place, expressed in the scaled ones."""
+    """Convert a point in SI units to the scaled ones, in place."""
     x, y, s, r = point
     for j in range(x.shape[0]):
         x[j] /= beta * column[j]

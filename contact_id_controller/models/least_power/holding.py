@@ -1,4 +1,4 @@
-"""The equations that hold the touching contacts, as many as are independent."""
+"""Linearly independent equations of the contact constraints."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from contact_id_controller.kernels.dense import independent_rows
 
 @bare_kernel
 def held_rows(mu):
-    """How many rows of a contact are held: without friction the normal one only."""
+    """Number of constrained rows of a contact: 3, without friction the normal one only."""
     return 3 if mu > 0.0 else 1
 
 
 @bare_kernel
 def unit_of_disturbance(Y, T, dt, joints):
-    """Unit that makes the columns of d as large as those of y, so that their rank means something."""
+    """Unit of d that makes its columns of K as large as those of y, so that the numerical rank is meaningful."""
     first, second = 0.0, 0.0
     for r in range(Y.shape[0]):
         for a in range(Y.shape[1]):
@@ -29,11 +29,11 @@ def unit_of_disturbance(Y, T, dt, joints):
 
 @kernel
 def hold(Y, T, dt, mu, held, moved, K, k, residual):
-    """Independent equations K (y, d) = k of Y y - dt^2 T d + moved = 0 at the held contacts.
+    """Independent equations K (y, d) = k of Y y - dt^2 T d + moved = 0 at the constrained contacts ``held`` (n,).
 
-    K (3 held, nu + joints), k (3 held,): out, their first rank rows; without columns for d joints = 0.
-    moved (3n,): m/s, contact velocities at y = d = 0. residual (3n,), or (0,) if not needed: m/s, what no y
-    can take away. Returns (rank, length of that, unit of d).
+    K (3 n, nu + joints), k (3 n,): out, the first rank rows; joints = 0: no columns for d.
+    moved (3n,): m/s, contact velocities at y = d = 0. residual (3n,), or (0,) if not needed: out, m/s, the part that no
+    y can remove. Returns (rank, norm of that part, unit of d).
     """
     nu = Y.shape[1]
     joints = K.shape[1] - nu
@@ -58,7 +58,7 @@ def hold(Y, T, dt, mu, held, moved, K, k, residual):
 
 @bare_kernel
 def _left_over(Y, mu, held, moved, K, k, order, y, residual):
-    """residual = Y y + moved at the held contacts, for the y that satisfies K y = k best."""
+    """residual = Y y + moved at the constrained contacts, for the y that solves K y = k."""
     rank = order.shape[0]
     fill(residual, 0.0)
     fill(y, 0.0)

@@ -1,7 +1,7 @@
 """A least-power task as a cone program, solved by the interior-point method.
 
-Variables: torques, the disturbance, forces without friction limit, cones. Rows: those of the torques and
-the holding equations, which are soft where contacts yield.
+Variables: torques, the disturbance, unbounded forces, cones. Rows: those of the torques and
+the contact constraints, which are soft if contacts may yield.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NARROW = 1e-9  # limits closer to each other than this share of the largest are 
 
 @kernel
 def solve_by_interior_point(task, yields, optimum):
-    """Solve one task; ``yields``: contacts may give way, by least squares. Returns (status, steps)."""
+    """Solve one task; ``yields``: contacts may yield, by least squares. Returns (status, steps)."""
     n, na = task.mu.shape[0], task.T.shape[1]
     forces, bounded = 0, 0
     for i in range(n):
@@ -75,7 +75,7 @@ def solve_by_interior_point(task, yields, optimum):
 
 @bare_kernel
 def _torque_rows(task, program):
-    """u - T^T z - schur d = offset within limits, K (Y^T z, d) = k: all but the columns of z and d."""
+    """Write the rows u - T^T z - schur d = offset within limits, K (Y^T z, d) = k, without the columns of z and d."""
     na = task.T.shape[1]
     largest = 0.0
     for j in range(na):
@@ -93,7 +93,7 @@ def _torque_rows(task, program):
 
 @bare_kernel
 def _disturbance_columns(task, rho, program):
-    """d, free, at its price: rho in units of the torques that move a joint which is free to move."""
+    """Write the columns of d, unbounded, with cost ``rho`` in units of the torques that move a joint free to move."""
     nu, na = task.Y.shape[1], task.T.shape[1]
     price = rho * disturbance_price(task.schur, task.W)
     for j in range(na):
@@ -107,7 +107,7 @@ def _disturbance_columns(task, rho, program):
 
 @kernel
 def _softness(task, tie):
-    """Of contacts that yield: YIELD times as dear as the same motion of the joints."""
+    """Set the compliance of yielding contacts: a violation costs YIELD times as much as that motion of the joints."""
     lever = 0.0
     for r in range(task.T.shape[0]):
         for j in range(task.joints):
@@ -122,7 +122,10 @@ def _softness(task, tie):
 
 @bare_kernel
 def _force_columns(task, tie, program, place):
-    """Forces in units of their cones, at the tie's price; place (n,): the first of each contact or -1."""
+    """Write the columns of the forces in units of their cones, with cost ``tie``.
+
+    place (n,): first column, -1 for none.
+    """
     na = task.T.shape[1]
     box, cone = na + task.joints, program.lower.shape[0]
     for i in range(task.mu.shape[0]):
@@ -151,7 +154,7 @@ def _force_columns(task, tie, program, place):
 
 @bare_kernel
 def _hand_out(task, boxes, place, point, optimum):
-    """Impulses, disturbance and memory from the solver's point in SI units."""
+    """Convert the solver's point to impulses, disturbance and memory in SI units."""
     na = task.T.shape[1]
     x, s, r, memory = point.x, point.s, point.r, optimum.memory
     fill(memory, 0.0)

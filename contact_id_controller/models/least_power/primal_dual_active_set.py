@@ -2,11 +2,11 @@
 
     min u^T W u + 1/2 x^T D x    u = offset + G^T x,  E x = k,  |u| <= limit,  |x_T| <= x_N
 
-x are the forces in units of their cones, and the disturbance where there is one. On a fixed set of active
-constraints the optimum is the zero of the KKT equations: with none active, as for a robot that stands or
-walks well, one linear solve.
-What the new point violates joins the set, what would pull leaves it. Primal-dual active sets need not
-settle; then the interior-point method takes over. What is returned as solved has passed the same test.
+x are the forces in units of their cones, and the disturbance if there is one. On a fixed set of active constraints
+the optimum is the zero of the KKT equations: with none active, as in standing or walking with enough friction and
+torque, one linear solve. Constraints that the new point violates are added, those with a multiplier of the wrong sign
+removed. Primal-dual active sets may cycle; then the interior-point method takes over. A point returned as solved has
+passed the same optimality test.
 Source: Hintermueller, Ito and Kunisch, The primal-dual active set strategy (2002).
 """
 
@@ -40,10 +40,10 @@ NEGLIGIBLE = 1e-14  # an objective below this share of its terms' squares counts
 
 
 class Condensed(NamedTuple):
-    """The task in its forces and disturbance alone: u = offset + G^T x, E at the head of R.
+    """The task in its forces and disturbance alone: u = offset + G^T x, E in the first rows of R.
 
     G (m, na), R (., m), H (m, m) lower half of D + 2 G W G^T, price (m,) the diagonal D, unit (m,) SI
-    units of each variable, place (n,) of each contact's force in x or -1.
+    units of each variable, place (n,) index of each contact's force in x or -1.
     """
 
     G: np.ndarray
@@ -89,7 +89,7 @@ class Kkt(NamedTuple):
 
 @kernel
 def least_power(task, guess, optimum):
-    """The optimum if a few steps find it. Returns (whether ``optimum`` is it, steps).
+    """Find the optimum if a few steps suffice. Returns (whether ``optimum`` is it, steps).
 
     guess: the memory of a similar task, its first na entries, or none.
     """
@@ -144,7 +144,7 @@ def least_power(task, guess, optimum):
 
 @bare_inlined
 def _condense(task, condensed, double):
-    """Torques, holding equations and costs by forces and disturbance. double (na,): workspace."""
+    """Eliminate the torques: constraints and costs in forces and disturbance. double (na,): workspace."""
     G, R, H, price, unit, place = condensed
     T, Y, K, schur, W = task.T, task.Y, task.K, task.schur, task.W
     n, nu, na, m = task.mu.shape[0], Y.shape[1], T.shape[1], G.shape[0]
@@ -185,7 +185,7 @@ def _condense(task, condensed, double):
 
 @bare_inlined
 def _start(task, condensed, guess, active):
-    """The active set and the forces of the guess, as far as it goes."""
+    """Initialise active set and forces from the guess, whose length may be shorter."""
     x, w, _, sign, pressing, cones = active
     n, na = task.mu.shape[0], sign.shape[0]
     fill(x, 0.0)
@@ -206,7 +206,7 @@ def _start(task, condensed, guess, active):
 
 @bare_inlined
 def _newton(task, condensed, active, kkt, figures):
-    """Newton's method on the KKT equations while constraints join and leave the active set."""
+    """Newton's method on the KKT equations, with an update of the active set after each step."""
     x, w, u, sign, pressing, cones = active
     G, H, price, place = condensed.G, condensed.H, condensed.price, condensed.place
     mu, limits, W, offset, rank = task.mu, task.limits, task.W, task.offset, task.rank
@@ -252,7 +252,7 @@ def _newton(task, condensed, active, kkt, figures):
 
 @bare_inlined
 def _exchange(mu, limits, place, active):
-    """Violated constraints join the active set, those that pull leave it; whether any did."""
+    """Add violated constraints to the active set, remove those of wrong sign; returns whether any changed."""
     x, _, u, sign, pressing, cones = active
     changed = False
     for j in range(u.shape[0]):
@@ -278,9 +278,9 @@ def _exchange(mu, limits, place, active):
 
 @bare_inlined
 def _active_rows(k, rank, mu, limits, condensed, active, kkt):
-    """Gradients R of the active constraints, defects and multipliers. Returns (how many, any cone curved).
+    """Gradients R of the active constraints, defects and multipliers. Returns (count, whether any cone is curved).
 
-    E x = k; sign u = limit; |x_T| = x_N. How many is -1 where a cone's force is at its tip.
+    E x = k; sign u = limit; |x_T| = x_N. The count is -1 if a cone's force is at its tip.
     """
     G, R, place = condensed.G, condensed.R, condensed.place
     x, w, u, sign, pressing, cones = active
@@ -323,13 +323,13 @@ def _active_rows(k, rank, mu, limits, condensed, active, kkt):
 
 @bare_inlined
 def _optimality(q, offset, W, price, condensed, active, kkt, figures):
-    """How far the point is from optimal: min u^T W u + 1/2 x^T D x, q rows of R x = k with multipliers w.
+    """KKT residuals of the point: min u^T W u + 1/2 x^T D x, q rows of R x = k with multipliers w.
 
-    The gradient D x + 2 G W u + R^T w goes into ``kkt.gradient``; figures[1], relative duality gap: what
-    complementarity leaves, |gradient x| + |w defect|, over the objective; figures[2], largest relative defect.
+    The gradient D x + 2 G W u + R^T w goes into ``kkt.gradient``; figures[1]: relative duality gap,
+    |gradient x| + |w defect| over the objective; figures[2]: largest relative defect.
     price: the diagonal D; offset: u at x = 0.
 
-    Returns the largest relative defect of the rows, inf where nothing is finite any more.
+    Returns the largest relative defect of the rows, inf if not finite.
     """
     G, R = condensed.G, condensed.R
     x, w, u = active.x, active.w, active.u
@@ -387,7 +387,7 @@ def _factor_hessian(H, mu, place, x, cones, F):
 
 @bare_inlined
 def _factor_rows(q, rank, R, F, V, S):
-    """V = R F^-T and S, the factor of V V^T; active limits and cones give way by a tiny share."""
+    """V = R F^-T and S, the factor of V V^T, with a tiny regularisation of the active limits and cones."""
     m = F.shape[0]
     for a in range(q):
         assign(V[a], R[a])
@@ -407,7 +407,7 @@ def _factor_rows(q, rank, R, F, V, S):
 
 @bare_inlined
 def _step(q, kkt, x, w):
-    """H dx + R^T dw = -gradient,  R dx = -defect."""
+    """Solve H dx + R^T dw = -gradient,  R dx = -defect."""
     F, V, S, dw, dx = kkt.F, kkt.V, kkt.S, kkt.dw, kkt.dx
     m = x.shape[0]
     assign(dx, kkt.gradient)
@@ -430,9 +430,9 @@ def _step(q, kkt, x, w):
 
 @bare_inlined
 def _hand_out(mu, place, active, optimum):
-    """Impulses z, N·s, from the forces x in SI units; also into the memory, with the cones' multipliers.
+    """Convert the forces x to impulses z, N·s; also into the memory, with the cones' multipliers.
 
-    What rounding leaves outside a cone is taken away.
+    Rounding errors outside a cone are removed.
     """
     x, cones, z, memory = active.x, active.cones, optimum.z, optimum.memory
     first = optimum.memory.shape[0] - 4 * place.shape[0]

@@ -1,7 +1,7 @@
-"""The least-power program of coulomb/qcqp in named tuples, its units and its prices.
+"""The least-power program of coulomb/qcqp in named tuples, its units and its costs.
 
 min u^T W u + rho price |d|^2 + tie |z|^2       u = offset + T^T z + schur d
-    K (Y^T z, d) = k,  |u| <= limits,  z_N >= 0,  |z_T| <= mu z_N at the held contacts
+    K (Y^T z, d) = k,  |u| <= limits,  z_N >= 0,  |z_T| <= mu z_N at the constrained contacts
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Task(NamedTuple):
     """One program: n contacts, nu unactuated and na actuated coordinates.
 
     Y (3n, nu), T (3n, na), schur (na, na), dt: see ``Reduced``. offset (na,) N·m: torques at z = 0 of the plan
-    after projection. mu (n,), held (n,) bool. limits (na,) N·m, W (na,) W/(N·m)^2, rho: see
-    ``solve_coulomb_qcqp``. joints: na where the plan may give way by d, else 0. K (., nu + joints), k (.,),
+    after projection. mu (n,), held (n,) bool: constrained contacts. limits (na,) N·m, W (na,) W/(N·m)^2, rho: see
+    ``solve_coulomb_qcqp``. joints: na if the plan may change by d, else 0. K (., nu + joints), k (.,),
     rank, unit: see ``hold``.
     """
 
@@ -42,7 +42,7 @@ class Task(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """What solving a task fills in.
+    """Results of a task.
 
     z (3n,) N·s; disturbance (na,) rad/s2; memory (na + 4n,): multipliers of the torque limits with the
     limit's sign, then impulse and multiplier of every cone; figures (3,): objective, relative gap, largest
@@ -65,16 +65,16 @@ def units_of_cone(mu):
 
 @bare_kernel
 def cone_price(tie, normal_unit, component):
-    """Price of a force component in units of its cone: f_N^2 + |f_T|^2 / min(mu, 1)^2 times the tie.
+    """Cost of a force component in units of its cone: f_N^2 + |f_T|^2 / min(mu, 1)^2 times the tie-break weight.
 
-    Bounded in f_N for every mu: a price that grew with mu would lift the robot off its feet.
+    Bounded in f_N for every mu: a cost that grew with mu would unload the robot's feet.
     """
     return tie * normal_unit * normal_unit if component == 0 else tie
 
 
 @bare_kernel
 def force_price(T, W):
-    """Second derivative of the tie break in a force; one where no torque depends on any."""
+    """Second derivative of the tie break by a force; 1 if no torque depends on any force."""
     cost = 0.0
     for r in range(T.shape[0]):
         row = T[r]
@@ -85,7 +85,7 @@ def force_price(T, W):
 
 @bare_kernel
 def disturbance_price(schur, W):
-    """Price of a disturbance at rho = 1: that of the torques that cause it, averaged over the joints."""
+    """Cost of a disturbance at rho = 1: that of the torques that cause it, averaged over the joints."""
     total = 0.0
     for i in range(W.shape[0]):
         for j in range(W.shape[0]):
@@ -95,7 +95,7 @@ def disturbance_price(schur, W):
 
 @bare_kernel
 def into_rows(K, rank, factor, row, out):
-    """out[a] = factor (K row)_a: what a force with the row of Y does in the holding equations."""
+    """out[a] = factor (K row)_a: column of the contact constraints for a force whose row of Y is ``row``."""
     for a in range(rank):
         line, total = K[a], 0.0
         for c in range(row.shape[0]):

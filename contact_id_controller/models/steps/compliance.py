@@ -1,10 +1,10 @@
-"""Coulomb friction with complementarity where Lemke's method fails on rigid contacts.
+"""Coulomb friction with complementarity and compliance, if Lemke's method fails on rigid contacts.
 
     (G + eps I) z + c + gap  complementary to z as in ``coulomb_lcp``
 
 Contacts that yield by eps times their impulse make the problem strictly copositive, so it has a
-solution for every c and Lemke's method cannot end on a ray; near-dependent contacts no longer make its
-bases singular. Its solution solves the rigid problem of c + eps z exactly, which is what is reported as
+solution for every c and Lemke's method cannot end on a ray; nearly dependent contacts no longer make its
+bases singular. Its solution solves the rigid problem of c + eps z exactly, which is reported as
 attainable. The factor [Y, sqrt(eps) I] has 3n more columns: slow, for the rare case only.
 """
 
@@ -34,7 +34,10 @@ UNFELT = 1e-6  # share of the largest contact velocity; a plan with stiff contac
 def with_compliance(
     solution: Solution, mu: np.ndarray, edges: int, distribution: int, project: bool
 ) -> Solution:
-    """The solution, or what ``solve_compliant`` finds where Lemke's method failed; mu (n,) as written."""
+    """Replace a solution in which Lemke's method failed by that of ``solve_compliant``.
+
+    mu (n,) not reduced for a polygon.
+    """
     again = None
     if solution.status == NOT_CONVERGED:
         finite = effective_friction(mu, NO_SLIP)
@@ -55,13 +58,13 @@ def solve_compliant(
     compliances: tuple[float, ...] = COMPLIANCES,
     tolerated: float = TOLERATED,
 ) -> Solution | None:
-    """Try again what failed, for the same plan; None when no tolerable compliance helps.
+    """Solve the failed problem again with compliant contacts; None if no tolerable compliance helps.
 
     Args:
         solution: the failed one; its plan is kept.
         mu (n,): finite coefficients.  edges: of the polygon.
         distribution: index into ``options.DISTRIBUTIONS``.
-        start (3n,): contact velocities at z = 0, m/s; None for the plan's, as it is.
+        start (3n,): contact velocities at z = 0, m/s; None: those of the solution's plan.
         compliances, tolerated: to try, and the share of the largest contact velocity that may yield.
 
     Source: Tikhonov regularisation as in Cottle, Pang and Stone (1992), section 5.6.

@@ -1,13 +1,13 @@
-"""Joint motions that the contacts can follow.
+"""Projection of planned joint motions onto the contact constraints.
 
-With joint velocities prescribed and touching points that must not slip or part, a plan can be
-impossible: legs that splay, fingers that squeeze a rigid box with velocity. The closest possible
-plan is found by weighted least squares over the joint velocities' change ``delta`` and the base:
+With joint velocities prescribed and touching points that must not slip or part, a plan can be impossible: legs that
+splay, fingers that squeeze a rigid box with velocity. The closest possible plan is found by weighted least squares
+over the change ``delta`` of the joint velocities and the base motion:
 
     min |delta|^2    Y (base motion) + c - dt T delta = 0   at the touching contacts
 
-(first paper, section 4.5). Contacts that the plan lifts are left out: lifting is no contradiction; nor is coming down
-as far as there is a gap.
+(first paper, section 4.5). Contacts that the plan lifts are left out: lifting is no contradiction; nor is approaching
+the ground within the gap.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def gram(R, count, H):
 
 @bare_kernel
 def _pack(Y, T, c, held, mu, dt, R, rhs, place):
-    """Columns [Y, -dt T] and c of the held contacts' rows, place their numbers; returns how many.
+    """Copy columns [Y, -dt T] and c of the held contacts' rows into R and rhs, row indices into place; returns how many.
 
     R (dim, 3n): all loops then run along the rows of the contacts.
     """
@@ -110,12 +110,11 @@ def _take_product(R, last, values, count, out):
 
 @kernel
 def project_plan(reduced, mu, lift, delta, moved):
-    """Smallest change ``delta`` (na,) rad/s of the planned joint velocities that the contacts allow.
+    """Smallest change ``delta`` (na,), rad/s, of the planned joint velocities with which touching contacts rest.
 
-    mu (n,): contacts without friction hold in the normal direction only. ``lift``: allow contacts to
-    be lifted off on purpose. ``moved`` (3n,), m/s: the contact velocities at z = 0 of the changed
-    plan. Returns the largest contradiction found, m/s: the
-    contact velocity that ``delta`` takes away.
+    mu (n,): contacts without friction are constrained in the normal direction only. lift: contacts that the plan lifts
+    are not constrained. delta and moved (3n,), m/s, are written: ``moved`` are the contact velocities at z = 0 of the
+    changed plan. Returns the largest contradiction, m/s: the contact velocity that ``delta`` removes.
     """
     held = np.empty(mu.shape[0], np.bool_)
     touching(reduced.gap_speed, held)
@@ -124,7 +123,7 @@ def project_plan(reduced, mu, lift, delta, moved):
 
 @kernel
 def touching(gap_speed, held):
-    """Mark the contacts (n,) that touch; returns how many."""
+    """Mark touching contacts in held (n,); returns how many."""
     count = 0
     for i in range(gap_speed.shape[0]):
         held[i] = gap_speed[i] <= TOUCHING_SPEED
@@ -135,9 +134,9 @@ def touching(gap_speed, held):
 
 @bare_kernel
 def _move(reduced, delta, place, rows, of_base, moved):
-    """Contact velocities moved (3n,) m/s after the change delta (na,).
+    """Update contact velocities moved (3n,), m/s, in place for the change delta (na,) of the joint velocities.
 
-    of_base (rows,): what the base's motion makes of the held rows, numbers ``place``, with the other sign.
+    of_base (rows,): the base motion's contribution to the held rows ``place``, with the opposite sign.
     """
     T, c, dt = reduced.T, reduced.c, reduced.dt
     for r in range(moved.shape[0]):
@@ -156,12 +155,12 @@ def _move(reduced, delta, place, rows, of_base, moved):
 
 @bare_kernel
 def _release_nearing(gap_speed, mu, place, rows, speed, held):
-    """Unmark contacts above the ground that near it no faster than their gaps allow; returns how many.
+    """Unmark contacts with a gap that close no faster than their gaps allow; returns how many.
 
-    Held, a sole's corner that hovers 30 um above the ground would stay there: unloaded, and its way down taken for a
-    contradiction. Unbounded friction, mu (n,), holds it before it touches.
+    A sole's corner that hovers 30 um above the ground would otherwise stay there: unloaded, its approach
+    treated as a contradiction. Contacts of unbounded friction, mu (n,), are constrained before they touch.
 
-    speed (rows,) m/s: of the held rows, numbers ``place``, by the plan and the base's best fit.
+    speed (rows,) m/s: of the held rows ``place``, by the plan and the base's best fit.
     """
     released = 0
     for r in range(rows):
@@ -175,7 +174,7 @@ def _release_nearing(gap_speed, mu, place, rows, speed, held):
 
 @kernel
 def project_held(reduced, mu, lift, held, delta, moved):
-    """``project_plan`` for the contacts marked in held (n,); those lifted off are unmarked."""
+    """``project_plan`` for the contacts marked in held (n,); lifted and released ones are unmarked."""
     Y, T, c, dt = reduced.Y, reduced.T, reduced.c, reduced.dt
     n, nu, na = held.shape[0], Y.shape[1], T.shape[1]
     dim = nu + na

@@ -1,12 +1,12 @@
-"""Coulomb's law with complementarity on exact cones: a motion, and the forces chosen at it.
+"""Coulomb's law with complementarity on exact cones: sticking motions, and the forces chosen at a motion.
 
-A motion in which no contact that touches slips or parts is tried first: where forces hold it, it solves the law.
-At any motion the forces that obey the law form a convex set: in its cone where a contact sticks, along
-one ray against the slip where it slides, none where it parts. Chosen are
+A motion in which no touching contact slips or parts is tried first: if forces produce it, it solves the law.
+At any motion the forces that satisfy the law form a convex set: in its cone where a contact sticks, along
+one ray against the slip where it slides, zero where it parts. Chosen are
 
     min 1/2 |torque_offset + T^T z|^2 + eps/2 |z|^2 + 1/2 sum_i w_i |z_i|^2     Y^T z = u,  z_i in K_i
 
-with the weights w_i of ``steps.force_distribution``; without the first term for least force. ``widen`` is the same
+with the weights w_i of ``steps.force_distribution``; without the first term for least force. ``widen`` does the same
 for the motion of coulomb/qp (option ``cone``).
 """
 
@@ -66,10 +66,10 @@ SOLVED_AGAIN = (
 
 @kernel
 def sticking_motion(Y, free, mu, held, u):
-    """The smallest motion u (nu,) in which the held contacts (n,) rest: Y u + free = 0, least squares.
+    """Smallest motion u (nu,) in which the contacts ``held`` (n,) rest: Y u + free = 0, least squares.
 
-    Those without friction rest in their normal direction only. What rounding adds where the contacts leave the
-    motion free, which no forces could bring about, is taken away again by solving with the weight that is there.
+    Those without friction rest in their normal direction only. Components of u outside the range of Y^T, which no
+    forces could produce, come from rounding and are removed by a second solve.
     """
     nu = Y.shape[1]
     H, x = np.empty((nu, nu)), np.empty(nu)
@@ -109,9 +109,9 @@ def sticking_motion(Y, free, mu, held, u):
 
 @kernel
 def modes_at(Y, free, mu, u, z, speed, inertia, mode, along):
-    """What each contact may carry at the motion u: mode (n,), along (n, 2) unit tangents of its ray.
+    """Contact modes at the motion u (nu,): mode (n,), along (n, 2) unit tangents of the friction ray.
 
-    A sliding contact's ray is where the law takes z - w, as z itself may vanish. speed, inertia: units of the law.
+    A sliding contact's ray is that of z - w's projection, as z itself may vanish. speed, inertia: units of the law.
     """
     w = np.empty(3)
     for i in range(mu.shape[0]):
@@ -135,9 +135,9 @@ def modes_at(Y, free, mu, u, z, speed, inertia, mode, along):
 
 @kernel
 def _motion_in_modes(Y, mu, mode, along, z, u):
-    """u (nu,) = Y^T z of the impulses nearest to z that the modes allow, so that u is within their reach.
+    """u (nu,) = Y^T z for the impulses nearest to z that the modes allow, so that some allowed impulses produce u.
 
-    None of a contact that parts, all of one that sticks, of one that slides the normal one and mu times it along.
+    Zero for a contact that parts, all of z if it sticks, normal impulse and mu times it along the ray if it slides.
 
     Args:
         Y (3n, nu): scaled Jacobian.  mu (n,).  mode (n,), along (n, 2): as from ``modes_at``.
@@ -156,7 +156,7 @@ def _motion_in_modes(Y, mu, mode, along, z, u):
 
 @kernel
 def _rows(T, Y, mode, along, mu, scales, unit, first, W):
-    """Rows W of the forces' effect on torques and motion, cones first; unit (n,) of each contact's forces.
+    """Rows W of the forces' effect on torques and motion, those of cones first; unit (n,) of each contact's forces.
 
     first (n,): each contact's first row, -1 for none. scales: of torques and motion. Returns (cones, rows).
     """
@@ -190,12 +190,12 @@ def _rows(T, Y, mode, along, mu, scales, unit, first, W):
 
 @kernel
 def choose_forces(T, torque_offset, Y, u, mode, along, cones, torque_weight, eps, limit, z):
-    """z (3n,): the admissible impulses of least torque with Y^T z = u. Returns steps, negative where it failed.
+    """Find the admissible impulses z (3n,) of least torque with Y^T z = u. Returns steps, negative on failure.
 
     Args:
         T (3n, na), torque_offset (na,), Y (3n, nu), u (nu,): see ``Problem``.
         mode, along: see ``modes_at``.  cones: friction, finite, and load shares; see ``Cones``.
-        torque_weight: 1 for least torque, 0 for least force.  eps: of the force norm beside the torque
+        torque_weight: 1 for least torque, 0 for least force.  eps: weight of the force norm beside the torque
             norm, relative to traces.  limit: Newton steps.
     """
     mu, load_share = cones.mu, cones.load_share
@@ -247,10 +247,10 @@ def choose_forces(T, torque_offset, Y, u, mode, along, cones, torque_weight, eps
 
 @kernel
 def stick(reduced, moved, delta, held, cones, torque_weight, noise, z):
-    """Forces z (3n,) that hold the contacts ``held`` (n,) and load no other, if the law allows that.
+    """Find impulses z (3n,) with which the contacts ``held`` (n,) stick and no other is loaded, if the law admits that.
 
-    What keeps the held contacts from resting is taken out of ``moved`` (3n,) where it is below the share
-    ``noise`` of the largest velocity. Returns (whether the law allows it, steps).
+    A residual velocity of the held contacts is removed from ``moved`` (3n,) if it is below the share
+    ``noise`` of the largest velocity. Returns (whether the law is satisfied, steps).
     """
     Y, gap_speed, mu = reduced.Y, reduced.gap_speed, cones.mu
     n, nu = mu.shape[0], Y.shape[1]
@@ -288,7 +288,10 @@ def stick(reduced, moved, delta, held, cones, torque_weight, noise, z):
 
 @kernel
 def rests_otherwise(Y, moved, gap_speed, mu, z, held, resting):
-    """Mark in resting (n,) the contacts that impulses z (3n,) load; whether they nearly rest and are not ``held``."""
+    """Mark in resting (n,) the contacts that impulses z (3n,) load.
+
+    Returns whether they nearly rest and differ from ``held``.
+    """
     n, nu = mu.shape[0], Y.shape[1]
     u, speed, slip, others = np.zeros(nu), 0.0, 0.0, False
     for r in range(3 * n):
@@ -309,9 +312,9 @@ def rests_otherwise(Y, moved, gap_speed, mu, z, held, resting):
 
 @kernel
 def redistribute(reduced, moved, delta, cones, torque_weight, z):
-    """Replace impulses z (3n,) that obey the law by the chosen ones at their motion; returns the steps.
+    """Replace impulses z (3n,) that satisfy the law by the chosen ones at their motion; returns the steps.
 
-    Where that fails z stays.
+    On failure z is unchanged.
     """
     Y, gap_speed, mu = reduced.Y, reduced.gap_speed, cones.mu
     n, nu = mu.shape[0], Y.shape[1]
@@ -338,10 +341,10 @@ def redistribute(reduced, moved, delta, cones, torque_weight, z):
 
 @kernel
 def widen(store, actuated, unactuated, mu, edges, load_share, parts, room):
-    """Distribute the impulses of a solution of coulomb/qp anew, within exact cones where contacts stick. Returns steps.
+    """Redistribute the impulses of a solution of coulomb/qp, with exact cones where contacts stick. Returns steps.
 
-    What slides keeps the direction of its friction. Where contacts hold without load, or the method fails, the
-    pyramids' impulses stay. parts: see ``motion.classify``.
+    Sliding contacts keep the direction of their friction. If unloaded contacts have tangential constraints, or the
+    method fails, the pyramids' impulses are kept. parts: see ``motion.classify``.
     """
     reduced = open_store(store, actuated, unactuated)
     n, nu = mu.shape[0], reduced.Y.shape[1]

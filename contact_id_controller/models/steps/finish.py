@@ -1,4 +1,4 @@
-"""From a model's forces to its solution: torques, end velocity, status."""
+"""From contact impulses to a solution: torques, end velocity, status."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ TOLERATED = 0.05  # share of the largest contact velocity that may give way: dri
 def map_identities(
     problem: Problem, warm_start: Solution | None, values: np.ndarray | None, out: np.ndarray
 ) -> np.ndarray:
-    """Carry one row of values per contact over to the same contacts of a new problem.
+    """Copy one row of values per contact to the contacts of the same identity in a new problem.
 
-    values (m, ...) belong to ``warm_start``'s contacts; out (n, ...) is changed at contacts that both
-    have, whatever their numbers.
+    values (m, ...) belong to ``warm_start``'s contacts; rows of out (n, ...) are written for contacts that both
+    have; returns out.
     """
     if warm_start is None or values is None:
         return out
@@ -60,14 +60,14 @@ def outcome(
     room: np.ndarray,
     memory: Any = None,
 ) -> Solution:
-    """A ``Solution`` from what a compiled entry filled; the code becomes a named status."""
+    """Make a ``Solution`` from what a compiled entry wrote into ``room``; the status code becomes a name."""
     status = STATUS_NAMES.get(code, NOT_CONVERGED)
     return Solution.of_room(problem, status, steps, contradiction, room, memory)
 
 
 @bare_kernel
 def shift_offset(reduced, delta, shifted):
-    """Torques (na,) at z = 0 after the joint velocities change by delta (na,)."""
+    """Write into shifted (na,), N·m, the torques at z = 0 after the joint velocities change by delta (na,), rad/s."""
     offset, schur, dt = reduced.offset, reduced.schur, reduced.dt
     for j in range(delta.shape[0]):
         shifted[j] = offset[j]
@@ -112,10 +112,10 @@ def finish(reduced, answer):
 
 @bare_kernel
 def tolerable(reduced):
-    """Contact velocity that may give way, m/s: a share of the largest that is required.
+    """Contact velocity that may be relaxed without report, m/s: a share of the largest that is required.
 
-    Required are the velocities of contacts that touch, and closing speeds beyond a gap; not today's velocity,
-    of which a slow contact takes away a small share in each period.
+    Required are the velocities of touching contacts, and closing speeds beyond a gap; not the present velocity,
+    of which a slow time constant removes a small share in each period.
     """
     c, gap_speed, required = reduced.c, reduced.gap_speed, 0.0
     for r in range(c.shape[0]):
@@ -129,7 +129,7 @@ def tolerable(reduced):
 
 @bare_kernel
 def gave_way(reduced, answer):
-    """Largest contact velocity that ``answer.moved`` does not give of what the changed plan asks for, m/s."""
+    """Largest difference, m/s, between ``answer.moved`` and the contact velocities that the changed plan requires."""
     T, c, dt, moved, delta = reduced.T, reduced.c, reduced.dt, answer.moved, answer.delta
     largest = 0.0
     for r in range(moved.shape[0]):
@@ -142,14 +142,14 @@ def gave_way(reduced, answer):
 
 @kernel
 def finished(reduced, answer, status):
-    """``finish``; returns the status: RELAXED where a solved problem's contacts gave way."""
+    """Call ``finish``; returns the status: RELAXED if contacts of a solved problem were relaxed."""
     finish(reduced, answer)
     relaxed = status == SOLVED and gave_way(reduced, answer) > tolerable(reduced)
     return RELAXED if relaxed else status
 
 
 def finish_answer(problem: Problem, answer: Answer) -> int:
-    """``finished`` from Python for a problem that is solved: fills the answer's torques and velocity."""
+    """Call ``finished`` from Python for a solved problem: fills the answer's torques and velocity."""
     status: int = _finish(*matrices(problem), *answer)
     return status
 

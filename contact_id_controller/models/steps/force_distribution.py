@@ -1,4 +1,4 @@
-"""Which forces, among all with the same effect on the unactuated bodies, cost the least torque.
+"""Force distribution: of all forces with the same effect on the unactuated bodies, those of least torque.
 
 A contact model decides v_u+, hence u = Y^T z. The forces that share this u and respect the model
 (inside the cone where a contact sticks, on an edge where it slides, zero where it parts) form a
@@ -8,9 +8,9 @@ convex set; the one of least torque is
 
 (first paper, section 6.2, stage II). The weight w_i = kappa (1/r_i^2 - 1), relative to the mean
 diagonal of T T^T like eps, is zero at contacts with the load share r_i = 1; a contact whose share
-is ramped up after touchdown and down before lift-off is loaded and unloaded gradually, as far as
-the others can carry. Few contacts: a dual active-set method on the free force
-components. Many: the dual of the problem has na + nu variables whatever the number of contacts and
+is ramped up after touchdown and down before lift-off is loaded and unloaded gradually, if
+the others can carry the rest. Few contacts: a dual active-set method on the free force
+components. Many: the dual of the problem has na + nu variables for any number of contacts and
 is piecewise quadratic, so a semismooth Newton method solves it in a few steps, each linear in the
 number of contacts.
 """
@@ -57,13 +57,13 @@ MANY_TIE_BREAK = 1e-3  # eps for more contacts: costs 3e-4 of torque at most, sa
 
 @kernel
 def distribute(T, torque_offset, Y, u, face, cones, torque_weight, z):
-    """Replace z (3n,), impulses with Y^T z = u, by the admissible ones of least torque.
+    """Replace z (3n,), impulses with Y^T z = u, in place by the admissible ones of least torque.
 
     Returns the number of steps; negative, with z unchanged, when the method failed.
 
     Args:
         T (3n, na), torque_offset (na,), Y (3n, nu), u (nu,): see ``Problem``.
-        face, cones: what each contact may carry, see ``Face`` and ``Cones``.
+        face, cones: admissible set of each contact, see ``Face`` and ``Cones``.
         torque_weight: 1 for least torque, 0 for least force.
     """
     best = np.empty(z.shape[0])
@@ -85,7 +85,7 @@ def distribute(T, torque_offset, Y, u, face, cones, torque_weight, z):
 
 @bare_kernel
 def reluctance(share):
-    """Weight of a contact's squared force, relative to the mean diagonal of T T^T."""
+    """Weight of a contact's squared force for a load share, relative to the mean diagonal of T T^T."""
     if share >= 1.0:
         return 0.0
     share = max(share, LEAST_SHARE)
@@ -94,7 +94,7 @@ def reluctance(share):
 
 @bare_kernel
 def share_weights(T, mode, load_share, torque_weight, weights):
-    """Weights w (n,) beside |torque|^2, or |z|^2 where torques do not count; 0 at share 1."""
+    """Write weights w (n,) beside |torque|^2, or beside |z|^2 if torque_weight is 0; 0 at share 1."""
     whole = True
     for i in range(mode.shape[0]):
         weights[i] = reluctance(load_share[i])
@@ -132,8 +132,8 @@ def same_motion(Y, u, z):
 def _free_components(mode, angle, span, mu, edges, columns, contact, facets, facet_contact):
     """Coordinates of the admissible forces: z_i = sum of its columns, facet rows >= 0.
 
-    columns (3n, 3) unit vectors, contact (3n,) whose they are, facets (rows, 3) in the contact's
-    own coordinates starting at the column facet_contact[row, 0], facet_contact[row, 1] of them.
+    columns (3n, 3) unit vectors, contact (3n,) the contact of each, facets (rows, 3) in the contact's
+    own coordinates, which start at column facet_contact[row, 0] and are facet_contact[row, 1] in number.
     Returns (number of columns, number of facets).
     """
     m = 0
@@ -191,7 +191,7 @@ def _free_components(mode, angle, span, mu, edges, columns, contact, facets, fac
 
 @bare_kernel
 def _on_plane(A, b, G, y, x):
-    """Move x (m,) to the nearest point with A x + b = 0, of independent rows (k, m); False where they are not.
+    """Project x (m,) in place onto A x + b = 0, of independent rows (k, m); returns False if they are not.
 
     G (k, k), y (k,): workspace.
     """
@@ -226,7 +226,7 @@ def gram_of_rows(A, G):
 
 @bare_kernel
 def _inside(facets, facet_contact, rows, force):
-    """Whether components of forces (m,) lie on the inner side of all facets, up to rounding."""
+    """Whether components of forces (m,) satisfy all facets, up to rounding."""
     for row in range(rows):
         start, total, size = facet_contact[row, 0], 0.0, 0.0
         for d in range(facet_contact[row, 1]):
@@ -240,9 +240,9 @@ def _inside(facets, facet_contact, rows, force):
 
 @kernel
 def _nearest_admissible(L, equations, b, facets, facet_contact, rows, w):
-    """The point w (m,) nearest to w that meets the equations and all facets; (status, steps).
+    """Project w (m,) in place onto the equations and all facets; returns (status, steps).
 
-    equations (k, m), b (k,): as w in the coordinates L^T (components).
+    equations (k, m), b (k,): in the same coordinates L^T (components) as w.
     """
     m, k = w.shape[0], equations.shape[0]
     A, at = np.zeros((k + rows, m)), np.zeros(k + rows)
@@ -270,9 +270,9 @@ def _nearest_admissible(L, equations, b, facets, facet_contact, rows, w):
 
 @kernel
 def _into_cones(face, cones, z):
-    """Take away what rounding leaves outside the cones.
+    """Remove from z (3n,) rounding errors outside the cones.
 
-    It would pull or slip: tiny forces have no smaller ones.
+    They would pull or slip; smaller forces do not exist.
     """
     mode, angle, span = face
     mu, edges, _ = cones
@@ -381,9 +381,9 @@ def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
 
 @kernel
 def _from_some(W, weight, target, mode, angle, span, mu, edges, x, z):
-    """Multipliers x (dim,) to begin with, by every ``STRIDE``-th contact alone; zero where those cannot.
+    """Initial multipliers x (dim,) by every ``STRIDE``-th contact alone; zero if those do not suffice.
 
-    Arguments of ``cone_newton`` and ``pyramids``; z (3n,) is room. Returns Newton steps.
+    Arguments of ``cone_newton`` and ``pyramids``; z (3n,) is workspace. Returns Newton steps.
     """
     some, dim = (mode.shape[0] + STRIDE - 1) // STRIDE, W.shape[1]
     rows, kind = np.empty((3 * some, dim)), np.empty(some, np.int64)

@@ -1,8 +1,7 @@
-"""The nearest impulses that given modes of the contacts allow: a convex program of at most 3n unknowns.
+"""Nearest impulses in given contact modes: a convex program of at most 3n unknowns.
 
-Unknown are the coordinates of each contact's force in the span of its mode; what the modes ask of
-the velocities w = Y Y^T z + free are equations and inequalities, what they ask of the forces the
-facets of cones. ``nearest_point`` solves it.
+Unknown are the coordinates of each contact's force in the span of its mode; the modes' conditions on the velocities
+w = Y Y^T z + free are equations and inequalities, those on the forces the facets of cones. ``nearest_point`` solves it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ NOTHING = 1e-13  # a row this small, with velocities and inertia about 1, asks f
 
 
 class _Conditions(NamedTuple):
-    """What the modes of n contacts ask for; room for the most, counts beside it.
+    """Conditions of the modes of n contacts, in arrays of the largest size with separate counts.
 
     B (3n, 3): columns of forces, each of the contact owner (3n,).  D (n edges, 3): facets of cones, on the
     coordinates from start[:, 0] on, start[:, 1] of them.  E (3n, nu), e (3n,): equations E u + e = 0, decided
@@ -49,7 +48,10 @@ class _Conditions(NamedTuple):
 
 @kernel
 def _velocity_rows(mode, i, Y, free, mu, edges, rows, right):
-    """Conditions rows (3, nu) u + right (3,): returns (equations, inequalities >= 0 after them)."""
+    """Write the conditions of a mode on u, rows (3, nu) u + right (3,).
+
+    returns (equations, inequalities >= 0 after them).
+    """
     nu = Y.shape[1]
     for k in range(nu):
         rows[0, k] = Y[3 * i, k]
@@ -86,7 +88,7 @@ def _velocity_rows(mode, i, Y, free, mu, edges, rows, right):
 
 @kernel
 def _force_rows(mode, mu, edges, columns, facets):
-    """Forces of a mode: orthonormal columns (3, 3), facets (edges, 3) >= 0 on their coordinates.
+    """Write the forces of a mode: orthonormal columns (3, 3), facets (edges, 3) >= 0 on their coordinates.
 
     Returns (columns, facets).
     """
@@ -130,11 +132,11 @@ def _force_rows(mode, mu, edges, columns, facets):
 
 @kernel
 def _independent(E, e, place, count):
-    """Make equations E (count, nu) u + e = 0 orthonormal, in place; how many are independent.
+    """Orthonormalise equations E (count, nu) u + e = 0 in place; returns the number of independent ones.
 
-    Gram-Schmidt with pivoting: equations of a lower ``place`` (count,) first, of one place the one of which the
-    largest share is left; behind the independent ones stands what is left of the others. In u, not in the
-    impulses, where the condition number would be squared.
+    Gram-Schmidt with pivoting: equations of a lower ``place`` (count,) first, of equal place the one with the largest
+    remaining share; rows after the independent ones hold the others' remainders. In u, not in the impulses, where the
+    condition number would be squared.
     """
     nu = E.shape[1]
     length, left = np.empty(count), np.empty(count)
@@ -182,7 +184,7 @@ def _norm(row):
 
 @kernel
 def _take_away(unit, row):
-    """Take a row's part along a unit vector out of it; returns how much that was."""
+    """Subtract from a row its component along a unit vector, in place; returns the component."""
     dot = 0.0
     for k in range(row.shape[0]):
         dot += row[k] * unit[k]
@@ -193,9 +195,11 @@ def _take_away(unit, row):
 
 @kernel
 def _add(condition, constant, YB, A, b, row):
-    """Write a condition on u as row ``row`` of A x + b, its largest term 1.
+    """Write condition·u + constant >= 0, with u = YB^T x, as row ``row`` of A x + b >= 0.
 
-    Returns the number of the next row; -1 when no force can satisfy it.
+    condition (nu,); YB (m, nu), x (m,) coordinates of the forces. Divided by max(norm(A[row]), abs(constant)). Returns
+    the next free row: ``row`` itself if x has no influence and the condition holds, -1 if it has none and the condition
+    fails.
     """
     for a in range(YB.shape[0]):
         A[row, a] = 0.0
@@ -213,7 +217,10 @@ def _add(condition, constant, YB, A, b, row):
 
 @kernel
 def _gather(Y, free, mu, edges, modes, sequence, conditions):
-    """What the modes ask for, contact by contact; returns how many columns, facets, equations, inequalities."""
+    """Collect the modes' conditions of all contacts.
+
+    Returns the numbers of columns, facets, equations, inequalities.
+    """
     nu = Y.shape[1]
     m, facets, equations, inequalities = 0, 0, 0, 0
     rows, right = np.empty((3, nu)), np.empty(3)
@@ -243,9 +250,9 @@ def _gather(Y, free, mu, edges, modes, sequence, conditions):
 
 @kernel
 def _write_rows(conditions, counts, relaxed, YB, A, b):
-    """The conditions A x + b on the forces' coordinates, equations first.
+    """Write the conditions A x + b on the forces' coordinates x, equations first.
 
-    Returns (equations, rows); rows are -1 where no force can satisfy them.
+    Returns (equations, rows); rows are -1 if no force can satisfy them.
     """
     facets, equations, inequalities = counts
     E, e, H, h = conditions.E, conditions.e, conditions.H, conditions.h
@@ -285,7 +292,7 @@ def _write_rows(conditions, counts, relaxed, YB, A, b):
 
 @kernel
 def _nearest(A, b, equal, x):
-    """``nearest_point`` from x (m,), tried from elsewhere where nothing seems to be allowed."""
+    """``nearest_point`` from x (m,), repeated from another start if it finds the conditions infeasible."""
     rows, m = A.shape
     preferred = np.empty(0, np.bool_)
     multipliers, active = np.empty(rows), np.empty(m + 1, np.int64)
@@ -302,13 +309,13 @@ def _nearest(A, b, equal, x):
 
 @kernel
 def nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z):
-    """The nearest impulses z (3n,) to ``target`` (3n,) that the modes (n,) allow, and their status.
+    """Nearest impulses z (3n,) to ``target`` (3n,) that the modes (n,) allow; returns a status.
 
     Y (3n, nu) and free (3n,), gaps included, are scaled to about 1. Status as of ``nearest_point``;
     STEP_LIMIT: allowed impulses, but not the nearest.
-    sequence (n,): contacts in the order in which they were decided, so that the impulses allowed
-    only become fewer when one more is: while any is undecided, inequalities may be violated by as
-    much as an equation that takes their place later.
+    sequence (n,): contacts in the order in which their modes were decided, so that deciding one more only shrinks the
+    admissible set: while any is undecided, inequalities may be violated by as much as an equation that replaces them
+    later.
     """
     n, nu = mu.shape[0], Y.shape[1]
     conditions = _Conditions(

@@ -1,4 +1,4 @@
-"""The steps that contact models share: moving the plan, stage I, the optimal face, the torques."""
+"""Steps that contact models share: stage I and the classification of contacts at its motion."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ MOVES, STICKS, CREEPS = range(3)
 
 @bare_kernel
 def _is_nearest(A, b, equalities, u, multipliers):
-    """SOLVED where u is feasible and A^T multipliers, up to rounding; STEP_LIMIT where it is not.
+    """SOLVED if u is feasible and A^T multipliers, up to rounding; otherwise STEP_LIMIT.
 
-    STEP_LIMIT also for multipliers that only rounding makes: rows that differ by it, or contradict
-    each other by it, ask for forces and motions of any size. ENORMOUS: see ``stage_one``.
+    STEP_LIMIT also for multipliers that come from rounding: rows that differ or contradict each other only by
+    rounding lead to forces and motions of any size. ENORMOUS: see ``stage_one``.
     """
     rows, dim = A.shape
     scale, length, longest, verdict = 0.0, 0.0, 0.0, SOLVED
@@ -70,7 +70,7 @@ def _is_nearest(A, b, equalities, u, multipliers):
 
 @bare_kernel
 def _conditions(Y, c, gap_speed, mu, cosine, sine, equalities, A, b):
-    """What the contacts ask of the motion u: rows A u + b, the first ``equalities`` of them = 0, the others >= 0.
+    """Write the contacts' conditions on the motion u: rows A u + b, the first ``equalities`` = 0, the others >= 0.
 
     Equations are tangents of unbounded friction; then comes a row for each normal without pyramid, or for each
     edge of the dual pyramid, in the directions cosine, sine (edges,).
@@ -101,7 +101,7 @@ def _conditions(Y, c, gap_speed, mu, cosine, sine, equalities, A, b):
 
 @bare_kernel
 def _vertex_impulses(multipliers, mu, cosine, sine, equalities, z):
-    """Impulses z (3n,), zero before, that the multipliers of ``_conditions`` stand for."""
+    """Write into z (3n,), zero before, the impulses of the multipliers of ``_conditions``."""
     upper, row = 0, equalities
     for i in range(mu.shape[0]):
         at = 3 * i
@@ -122,12 +122,12 @@ def _vertex_impulses(multipliers, mu, cosine, sine, equalities, z):
 
 @kernel
 def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
-    """Stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps).
+    """Solve stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps).
 
-    ENORMOUS: the exact answer, but tangents of unbounded friction that nearly depend on the other
-    rows take forces out of all proportion (first paper, algorithm 1, drops such rows).
+    ENORMOUS: the exact solution, but tangents of unbounded friction that nearly depend on the other
+    rows have forces out of all proportion (first paper, algorithm 1, drops such rows).
 
-    loaded (n,) or (0,): bool, contacts that carried load in a similar problem.
+    loaded (n,) or (0,): bool, contacts loaded in a similar problem, which are tried first.
     """
     n, nu = gap_speed.shape[0], Y.shape[1]
     equalities, rows = 0, 0
@@ -179,9 +179,9 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
 
 @kernel
 def classify(Y, c, gap_speed, mu, edges, parts, u, face):
-    """What each contact may carry at the motion u: the optimal face of stage I.
+    """Write the contacts' modes at the motion u (nu,) into ``face``: the optimal face of stage I.
 
-    parts: what slides does so at the height mu times its slip, as in stage I; else on the ground.
+    parts: sliding contacts part at mu times their slip, as in stage I; False: they stay on the ground.
     """
     mode, angle, span = face
     n, nu = gap_speed.shape[0], Y.shape[1]
@@ -234,11 +234,11 @@ def classify(Y, c, gap_speed, mu, edges, parts, u, face):
 
 @kernel
 def classify_stiction(Y, c, gap_speed, mu, edges, most, u, z, face):
-    """``STICKS`` or ``CREEPS`` where Coulomb's law holds at the motion u of impulses z (3n,), else ``MOVES``.
+    """Check Coulomb's law at the motion u of impulses z (3n,): ``STICKS`` or ``CREEPS`` if it holds, else ``MOVES``.
 
-    A contact that carries load sticks, or moves by less than ``STICTION_M_S``: then all may carry what they
-    may in stage I, of which the forces are unique. Where its friction has no bound it sticks, with at
-    most ``most`` times its normal impulse; more is no load to hold by.  face: out, as of ``classify``.
+    A loaded contact sticks, or moves by less than ``STICTION_M_S``: then the modes of stage I, whose forces are unique,
+    are used. With unbounded friction it sticks with a tangential impulse of at most ``most`` times its normal one; more
+    is not explained by its load.  face: out, as of ``classify``.
     """
     classify(Y, c, gap_speed, mu, edges, False, u, face)
     mode, creeps, w = face.mode, False, np.empty(3)

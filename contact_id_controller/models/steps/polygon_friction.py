@@ -1,4 +1,4 @@
-"""What follows from the options that several models share."""
+"""Friction of a polygon from the options ``edges`` and ``polygon``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 
 def polygon_friction(mu: np.ndarray, edges: int, polygon: str) -> np.ndarray:
-    """Friction (n,) at the corners of a regular polygon for that of a circle, inscribed in it or around it.
+    """Friction (n,) at the corners of a regular polygon inscribed in, or circumscribed about, the circle of mu (n,).
 
-    mu for a polygon inside the circle, mu / cos(pi / edges) around it.
+    mu for the inscribed polygon, mu / cos(pi / edges) for the circumscribed one.
     """
     return mu if polygon == "inscribed" else mu / math.cos(math.pi / edges)

@@ -1,8 +1,8 @@
-"""The arrays that kernels share, in named tuples.
+"""Arrays that kernels share, in named tuples.
 
-Numba takes a tuple from Python ten times as slowly as its arrays, and each array as slowly as a
-hundred operations. A model therefore hands its compiled entry the problem's store and room for the
-answer, one array each, and the entry opens them.
+Numba takes ten times as long to unpack a tuple from Python as its arrays, and for each array as long as a hundred
+operations. A model therefore passes its compiled entry the problem's store and one array for the answer, and the
+entry opens them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contact_id_controller.solution import answer_places
 
 
 class Cones(NamedTuple):
-    """Friction cones as pyramids, and how willingly each contact is loaded.
+    """Friction cones as pyramids, with load shares.
 
     mu (n,), inf for no slip; edges of each pyramid; load_share (n,) in (0, 1], see ``ContactSet``.
     """
@@ -31,7 +31,7 @@ class Cones(NamedTuple):
 
 
 class Face(NamedTuple):
-    """What each contact may carry at a motion: mode (n,) of ``pyramid``, and the sliding sector.
+    """Mode of each contact at a motion: mode (n,) of ``pyramid``, and the sector of its friction if it slides.
 
     angle, span (n,): first edge of the sector and its width, rad.
     """
@@ -42,9 +42,9 @@ class Face(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a model's kernel fills in.
+    """Results of a model's kernel.
 
-    moved (3n,) m/s: c after the plan was changed and less what no motion can give; z (3n,) impulses,
+    moved (3n,) m/s: contact velocities at z = 0 of the changed plan, less what no motion can give; z (3n,) impulses,
     N·s; delta (na,) rad/s change of the planned joint velocities; torques (na,) N·m; velocity (nv,)
     at the period's end.
     """
@@ -57,19 +57,19 @@ class Answer(NamedTuple):
 
 
 def matrices(problem: Problem) -> tuple[Any, ...]:
-    """What ``open_store`` makes the problem's arrays of, in its order."""
+    """Arguments of ``open_store`` for a problem, in its order."""
     robot = problem.robot
     return problem.store, robot.actuated, robot.unactuated
 
 
 @lru_cache(maxsize=256)
 def room_size(n: int, na: int, nv: int) -> int:
-    """Numbers of an ``Answer`` to n contacts."""
+    """Number of elements of an ``Answer`` to n contacts."""
     return 6 * n + 2 * na + nv
 
 
 def answer_room(problem: Problem) -> np.ndarray:
-    """Room for an ``Answer``, one array, for a compiled entry to open and fill."""
+    """Allocate one array for an ``Answer``, for a compiled entry to open and fill."""
     robot = problem.robot
     return np.empty(room_size(len(problem.contacts.points), robot.na, robot.nv))
 
@@ -91,7 +91,7 @@ def open_answer(room, n, na):
 
 @inlined_kernel
 def begin(reduced, room):
-    """The answer before anything is known: the plan as it is, no impulses, no change."""
+    """Open and initialise the answer: moved = c, z = delta = 0."""
     answer = open_answer(room, reduced.gap_speed.shape[0], reduced.offset.shape[0])
     assign(answer.moved, reduced.c)
     fill(answer.z, 0.0)
@@ -100,7 +100,7 @@ def begin(reduced, room):
 
 
 def read_answer(problem: Problem, room: np.ndarray) -> Answer:
-    """The arrays that a compiled entry has filled."""
+    """Views of the answer that a compiled entry has written into ``room``."""
     robot = problem.robot
     return Answer(
         *(room[each] for each in answer_places(len(problem.contacts.points), robot.na, robot.nv))
@@ -108,7 +108,7 @@ def read_answer(problem: Problem, room: np.ndarray) -> Answer:
 
 
 def empty_answer(problem: Problem) -> Answer:
-    """Arrays to fill from Python: the plan as it is, no impulses, no change."""
+    """Allocate an answer to fill from Python: moved = c, z = delta = 0."""
     answer = read_answer(problem, answer_room(problem))
     answer.moved[:] = problem.c
     answer.z[:] = 0.0

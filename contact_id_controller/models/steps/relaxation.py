@@ -1,8 +1,8 @@
-"""Contacts that ask for more than any motion can give: what has to give way, and the forces then.
+"""Relaxation of contacts that require velocities which no motion can give, and the forces of soft contacts.
 
-Redundant contacts of a turning body ask for velocities that no rigid body has (their drifts
+Redundant contacts of a turning body require velocities that no rigid body has (their drifts
 dt Jdot v differ from point to point), and contacts that press from all sides cannot all be undone.
-The least that must give way, in the sense of least squares over the cones, is the limit of
+The least relaxation, in the sense of least squares over the cones, is the limit of
 
     min 1/2 |u|^2 + 1/(2 eps) |P_K(-(Y u + c + gap))|^2        eased c' = c + eps z,  u = Y^T z
 
@@ -54,10 +54,10 @@ def mean_diagonal(Y):
 
 @kernel
 def elastic(Y, c, gap_speed, mu, edges, eps, balance, x, z):
-    """The regularised program: z (3n,) out, x (nu,) its multipliers u / eps in and out.
+    """Solve the regularised program: z (3n,) out, x (nu,) its multipliers u / eps in and out.
 
-    balance: difference of u and Y^T z, relative to u, from which on the solution is refined.
-    Returns Newton steps, negative when the method failed; z lies in the cones all the same.
+    balance: difference of u and Y^T z, relative to u, above which the solution is refined.
+    Returns Newton steps, negative when the method failed; z lies in the cones in both cases.
     """
     n, nu = gap_speed.shape[0], Y.shape[1]
     shift, weight = np.empty(3 * n), np.empty(nu)
@@ -76,7 +76,7 @@ def elastic(Y, c, gap_speed, mu, edges, eps, balance, x, z):
 
 @kernel
 def _balanced(Y, eps, share, x, z):
-    """Whether eps x = Y^T z up to a share of its largest entry; x (nu,), z (3n,), Y (3n, nu)."""
+    """Whether eps x = Y^T z up to ``share`` of its largest entry; x (nu,), z (3n,), Y (3n, nu)."""
     largest, worst = 0.0, 0.0
     for k in range(x.shape[0]):
         total = eps * x[k]
@@ -90,11 +90,11 @@ def _balanced(Y, eps, share, x, z):
 
 @kernel
 def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
-    """Change ``moved`` (3n,) as little as makes it attainable; u (nu,), z (3n,) solve it then.
+    """Change the contact velocities ``moved`` (3n,), m/s, in place as little as makes them attainable.
 
-    c, speed (3n,): the plan's and today's contact velocities, for scale. Returns (status, steps,
-    largest change m/s): SOLVED when only a tolerated share of that scale, or the recovery of a
-    penetration, had to give way; ``finished`` reports whether that is much of what was required.
+    u (nu,), z (3n,): out, the solution at these. c, speed (3n,): the plan's and the present contact velocities, m/s,
+    for scale. Returns (status, steps, largest change m/s): SOLVED if the change is a tolerated share of that scale, or
+    the recovery of a penetration; ``finished`` reports whether it is much of what was required.
     """
     unbounded = False
     for i in range(mu.shape[0]):
@@ -114,9 +114,9 @@ def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
 
 @kernel
 def _soften(grip, Y, c, speed, moved, gap_speed, mu, edges, u, z):
-    """``ease`` with a softness of its own for the tangents of unbounded friction.
+    """``ease`` with another compliance, ``grip``, for the tangents of unbounded friction.
 
-    Where these nearly depend on other contacts, to hold them takes forces out of all proportion.
+    If these nearly depend on other contacts, their forces would be out of all proportion.
     """
     n, nu = gap_speed.shape[0], u.shape[0]
     # Unbounded cones stay the same when their tangents are measured in another unit.
@@ -143,9 +143,9 @@ def _soften(grip, Y, c, speed, moved, gap_speed, mu, edges, u, z):
 
 @kernel
 def tame(reduced, moved, mu, edges, u, z):
-    """Ease contacts that stage I held with enormous forces, if little has to give way for it.
+    """Relax contacts with enormous forces in stage I, if a small change suffices.
 
-    Returns (steps, largest change m/s); where too much would have to, nothing is changed.
+    moved, z (3n,), u (nu,): in and out. Returns (steps, largest change m/s); unchanged if it would be too large.
     """
     eased, motion, forces = moved.copy(), np.empty(u.shape[0]), np.empty(z.shape[0])
     status, steps, change = _soften(
@@ -170,7 +170,7 @@ def tame(reduced, moved, mu, edges, u, z):
 
 @kernel
 def _give_way(Y, eps, moved, gap_speed, mu, edges, u, z):
-    """Soften the contacts by eps: ``moved`` (3n,) in and out, u, z out. Returns Newton steps."""
+    """Relax the contacts by compliance eps: ``moved`` (3n,) in and out, u, z out. Returns Newton steps."""
     x = np.zeros(u.shape[0])
     steps = elastic(Y, moved, gap_speed, mu, edges, eps, EXACT, x, z)
     fill(u, 0.0)
@@ -216,10 +216,10 @@ WITH_FORCES = frozenset((SOLVED_NAME, RELAXED, UNHOLDABLE))
 
 
 def with_fallback(solution: Solution, mu: np.ndarray, edges: int) -> Solution:
-    """A solution without forces gets those of soft contacts: finite, inside their cones.
+    """Give a solution without forces those of soft contacts: finite, inside their cones.
 
     The regularisation is of the size of G itself, so that contradictory velocities are resisted with
-    forces of ordinary size. Status, plan and what was found to be attainable stay.
+    forces of ordinary size. Status, plan and ``attainable`` are unchanged.
     """
     if solution.status in WITH_FORCES:
         return solution
@@ -243,7 +243,7 @@ def with_fallback(solution: Solution, mu: np.ndarray, edges: int) -> Solution:
 
 @kernel
 def _soft_forces(store, actuated, unactuated, mu, edges, change, room):
-    """Forces of soft contacts for the plan changed by ``change`` (na,) rad/s."""
+    """Forces of soft contacts for the plan changed by ``change`` (na,), rad/s, into ``room``."""
     reduced = open_store(store, actuated, unactuated)
     answer = begin(reduced, room)
     Y, T, gap_speed, moved, delta = (

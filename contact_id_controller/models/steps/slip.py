@@ -1,4 +1,4 @@
-"""From the pairs of a friction LCP to forces: what each contact may carry, and which forces are chosen."""
+"""From the variables of a friction LCP to forces: contact modes, and the forces chosen at them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NO_SLIP = 1e4  # stands for infinite friction: the polygon needs a finite coeffi
 
 @kernel
 def complementary_impulses(Y, moved, gap_speed, mu, edges, basis, pairs, slacks, z):
-    """Impulses z (3n,) of the friction LCP by Lemke's method; returns (status of ``lcp.status``, pivots).
+    """Solve the friction LCP for impulses z (3n,) by Lemke's method; returns (status of ``lcp.status``, pivots).
 
-    mu (n,) finite.  basis (n, edges + 2): bool, the first guess in, the solution's out.  pairs, slacks
-    (n, edges + 2): out, the complementary variables.  Where it fails z stays.
+    mu (n,) finite.  basis (n, edges + 2): bool, initial basis in, that of the solution out.  pairs, slacks
+    (n, edges + 2): out, the complementary variables.  On failure z is unchanged.
     """
     n = gap_speed.shape[0]
     directions, free = np.empty((edges, 2)), np.empty(3 * n)
@@ -55,7 +55,7 @@ def complementary_impulses(Y, moved, gap_speed, mu, edges, basis, pairs, slacks,
 
 @kernel
 def classify_slip(z, w, mu, edges, tolerance, face):
-    """What each contact may carry at the motion of a solution: pairs z, w (n, edges + 2)."""
+    """Write the contacts' modes at a solution's motion into ``face``: pairs z, w (n, edges + 2)."""
     mode, angle, span = face
     width = 2.0 * np.pi / edges
     for i in range(mode.shape[0]):
@@ -76,9 +76,9 @@ def classify_slip(z, w, mu, edges, tolerance, face):
 
 @kernel
 def share_forces(reduced, delta, moved, pairs, slacks, cones, distribution, z):
-    """Replace impulses z (3n,) of an LCP by the chosen ones at its motion and slip; steps taken.
+    """Replace impulses z (3n,) of an LCP by the chosen ones at its motion and slip; returns steps.
 
-    pairs, slacks (n, edges + 2): the complementary z and w. distribution: ``options.DISTRIBUTIONS``.
+    pairs, slacks (n, edges + 2): the complementary z and w. distribution: index into ``options.DISTRIBUTIONS``.
     """
     Y, n, nu = reduced.Y, cones.mu.shape[0], reduced.Y.shape[1]
     if distribution > 1:
@@ -100,7 +100,7 @@ def share_forces(reduced, delta, moved, pairs, slacks, cones, distribution, z):
 
 @kernel
 def slip_pairs(Y, moved, gap_speed, edges, z, pairs, slacks):
-    """Slip speeds and slacks of the friction LCP at the motion of impulses z (3n,), as for ``classify_slip``.
+    """Compute slip speeds and slacks of the friction LCP at the motion of impulses z (3n,), for ``classify_slip``.
 
     pairs, slacks (n, edges + 2): out; of pairs only the slip speed, its last column.
     """
