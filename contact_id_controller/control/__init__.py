@@ -1,1 +1,1 @@
-"""The step: feedback, contact sources, limits, memory."""
+"""Controller step: feedback, contact sources, limits, memory."""

@@ -1,21 +1,21 @@
-"""Feedback of the centre of mass and of feet in swing, within what the ground can give.
+"""Feedback of the centre of mass and of swing feet, within what the ground can give.
 
-The acceleration commanded is the closest to the joints' and the torso's feedback at which standing
-feet stay, and as nearly as they allow
+The commanded acceleration is the closest to the joints' and the torso's feedback at which feet in stance do not move,
+and, as nearly as these allow,
 
     centre of mass   c'' = c_p'' + k_p (c_p - c) + k_d (c_p' - c')
-    feet in swing    the same of their poses in the world, from the plan's own configuration
+    swing feet       likewise for their poses in the world, by the planned configuration
 
-(subscript p: planned). With it the ground has to give the wrench w = (c'' - g, k' / (m h)), k' the
+(subscript p: planned). It requires from the ground the wrench w = (c'' - g, k' / (m h)), k' the
 rate of angular momentum about the centre of mass, h its height above the feet. Forces within
-friction that press on the soles cannot give more than a cone of them:
+friction that press on the soles only give wrenches in a cone:
 
     w* = argmin |w - w*|^2 in weights (1, spin weight)      w* in cone{ (f, (p_i - c) x f / h) }
 
-Where w is not in it, the robot would tip over the edge of a sole; then w* is commanded instead, and
-the torso gives way: the centre of pressure goes to the edge, and what is missing comes from angular
+If w is not in it, the robot would tip over the edge of a sole; then w* is commanded instead, and
+the torso yields: the centre of pressure moves to the edge, and the missing moment comes from angular
 momentum (Pratt et al., "Capture point", Humanoids 2006; the hip strategy). The projection on the cone
-is the rest after that on its polar, a polyhedron in six dimensions.
+is the remainder of that on its polar, a polyhedron in six dimensions.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ HIGH_FRICTION = 10.0
 
 
 def usable_friction(settings: ControllerSettings) -> np.ndarray:
-    """Friction of the contacts (n,) as edges of cones have it."""
+    """Friction of the contacts (n,), unbounded coefficients replaced by a large finite one."""
     friction = np.asarray(settings.spread_over_contacts("friction_coefficient"), dtype=float)
     return np.where(friction >= UNBOUNDED_FRICTION, HIGH_FRICTION, friction)
 
 
 class Bearing:
-    """Where and with what friction the ground may push: what ``balanced_acceleration`` bounds wrenches by.
+    """Support points and friction by which ``balanced_acceleration`` bounds wrenches.
 
-    Corners of soles are taken no farther from the ankle than its motors hold the robot's weight: beyond, torques are
-    clipped after the solution, and the robot does not move as it was commanded to.
+    Corners of soles are moved towards the ankle to where its motors can hold the robot's weight: beyond, torques would
+    be clipped after the solution, and the robot would not move as commanded.
 
     Args:
         robot: its ankles.  feet: its contacts.  settings: friction, largest torques.
@@ -95,7 +95,7 @@ class Bearing:
         self._places = np.empty((len(feet), 3))
 
     def now(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Number of each contact's foot (n,), friction (n,), place (n, 3) m, world frame."""
+        """Foot index of each contact (n,), friction (n,), support point (n, 3) m, world frame."""
         feet, places = self._feet, self._feet.points
         if self._shares is not None:
             places = np.matmul(self._shares, places, out=self._places)
@@ -103,11 +103,11 @@ class Bearing:
 
 
 class Balance:
-    """Accelerations of one robot by the module's law. One thread at a time.
+    """Accelerations of one robot by the module's law. Not thread-safe.
 
     Args:
         robot: with a floating base.  feet: its contacts.  settings: gains, margin, time constants.
-        ahead: joints, base and stance (n,) as planned for a time, s; None where no base is.
+        ahead: function of a time, s: planned joints, base and stance (n,) then; None without a plan of the base.
     """
 
     def __init__(
@@ -164,8 +164,8 @@ class Balance:
             time_s: of the state.  q, v: measured.
             reference, base: planned.
             wanted: (nv,) by the feedback of joints and torso.
-            standing, landing: (n,) bool, contacts on the ground, and those that come down.
-            closing: (n,) m/s, speed at which standing contacts still near the ground.
+            standing, landing: (n,) bool, contacts on the ground, and those planned there that approach it.
+            closing: (n,) m/s, speed at which standing contacts shall close their gaps.
         """
         robot, feet, settings = self._robot, self._feet, self._settings
         model, data = robot.model, self._measured
@@ -209,13 +209,13 @@ class Balance:
         )
 
     def _rate(self, com: np.ndarray, points: np.ndarray) -> float:
-        """w, 1/s, of the pendulum above ``points`` (m, 3)."""
+        """w, 1/s, of the pendulum with its CoM at ``com`` (3,) above ``points`` (m, 3), m."""
         gravity = float(np.linalg.norm(self._robot.model.gravity.linear))
         height = com[2] - points[:, 2].mean() if len(points) else com[2]
         return math.sqrt(gravity / max(height, LEAST_HEIGHT_M))
 
     def _look(self, time_s: float) -> Support | None:
-        """The planned support at a time."""
+        """Planned support at a time; None without planned contacts."""
         planned = self._ahead(time_s)
         if planned is None or not planned[2].any():
             return None
@@ -242,7 +242,7 @@ class Balance:
         return Support(corners, rate)
 
     def _plan(self, reference: Reference, base: BaseReference) -> None:
-        """The planned configuration, its velocity and acceleration, and what its CoM does."""
+        """Compute the planned configuration, velocity, acceleration, and the motion of its CoM, into workspace."""
         robot, q, (velocity, acceleration, _) = self._robot, self._configuration, self._goal
         robot.put_joints(q, reference.position)
         velocity[robot.actuated], acceleration[robot.actuated] = (

@@ -1,4 +1,4 @@
-"""The compiled part of `balance`: tasks as rows, the cone of wrenches, the acceleration."""
+"""Compiled part of `balance`: tasks as rows, the cone of wrenches, the acceleration."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ OUTSIDE = 1e-6  # share of the wrench that is rounding
 
 
 class Swing(NamedTuple):
-    """aloft (f,) bool; links (f,); flat (f,) bool; poses (2, f, 4, 3), planned and measured, each the
+    """Swing feet, f feet in all.
 
+    aloft (f,) bool: in swing; links (f,); flat (f,) bool; poses (2, f, 4, 3), planned and measured, each the
     origin and the rotation; motions (2, f, 6): planned velocity and acceleration, linear before angular; gains (2,).
     """
 
@@ -38,7 +39,7 @@ class Swing(NamedTuple):
 
 
 class Momentum(NamedTuple):
-    """Centroidal map (6, nv) and its drift (6,); com (3,), its acceleration wanted (3,); mass, g (3,)."""
+    """Centroidal map (6, nv) and its drift (6,); com (3,), its desired acceleration (3,); mass, g (3,)."""
 
     map: np.ndarray
     drift: np.ndarray
@@ -54,14 +55,14 @@ def balanced_acceleration(
 ):
     """Write the closest acceleration (nv,) to ``wanted`` under the tasks, see `balance`.
 
-    Least squares in ``weights`` with standing feet at rest, swing feet and centre of mass as their feedback wants. Where
-    no forces within friction on the soles give the wrench of that, once more with the nearest wrench that they give.
+    Least squares in ``weights`` with feet in stance at rest, swing feet and centre of mass by their feedback. If no
+    forces within friction on the soles give the required wrench, once more with the nearest one that they give.
     Returns whether that was so.
 
     Args:
-        tree, feet, fading, swing, momentum: fields of the tuples of those names.
-        bearing: number of each contact's foot (n,), friction (n,), where it may bear (n, 3) m, see ``Bearing``.
-        shares: of each sole that may bear; weight of angular momentum; metric (2, 2) of horizontal
+        tree, feet, fading, swing, momentum: named tuples of those names.
+        bearing: foot index of each contact (n,), friction (n,), support points (n, 3) m, see ``Bearing``.
+        shares: share of each sole that may be loaded; weight of angular momentum; metric (2, 2) of horizontal
             accelerations.
         weights: (nv,) of ``wanted``.
     """
@@ -135,7 +136,7 @@ def planned_motions(planned, tree, swing):
 
 @kernel
 def _com_rows(momentum, wanted, A, rest):
-    """Rows (3, nv) of the centre of mass's acceleration, and what ``wanted`` lacks of it."""
+    """Write rows (3, nv) of the centre of mass's acceleration, and the residual of ``wanted`` in them."""
     for d in range(3):
         rest[d] = momentum.wanted[d] - momentum.drift[d] / momentum.mass
         for k in range(wanted.shape[0]):
@@ -145,7 +146,7 @@ def _com_rows(momentum, wanted, A, rest):
 
 @kernel
 def _swing_rows(tree, swing, wanted, row, A, rest):
-    """Rows of the feet aloft, from ``row`` on: origin, and rotation of a flat foot."""
+    """Write rows of the swing feet, from ``row`` on: origin, and rotation of a flat foot."""
     joints, nv = tree.supports.shape
     twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
     link_motion(tree.J, tree.v, tree.supports, tree.coordinate_joint, twist, drift)
@@ -186,7 +187,7 @@ def _swing_rows(tree, swing, wanted, row, A, rest):
 
 @kernel
 def _rotation_error(goal, measured, out):
-    """Rotation vector (3,) of half the sine and more: axis times sine of the angle from measured to goal."""
+    """Write the rotation error (3,) from measured to goal (3, 3): axis times sine of the angle."""
     for d in range(3):
         out[d] = 0.0
     for column in range(3):
@@ -198,7 +199,7 @@ def _rotation_error(goal, measured, out):
 
 @kernel
 def _find_middles(feet, foot, middle, centre):
-    """Middles (feet, 3) m of the feet that stand, and their sum (3,), into zeros; how many feet these are.
+    """Accumulate the middles (feet, 3), m, of feet in stance, and their sum (3,), from zeros; returns how many feet.
 
     foot (n,): of each contact.
     """
@@ -220,10 +221,10 @@ def _find_middles(feet, foot, middle, centre):
 
 @kernel
 def _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench):
-    """The wrench that the ground can give nearest to the one ``acceleration`` needs.
+    """Wrench that the ground can give nearest to the one ``acceleration`` requires.
 
-    Returns the height of the centre of mass; 0 where the ground can give what is needed, or nothing
-    bears.
+    Returns the height of the centre of mass; 0 if the required wrench is feasible, or no foot is
+    in stance.
     """
     foot, friction, corners = bearing
     share, spin_weight, metric = shares

@@ -1,4 +1,4 @@
-"""Which frames are in contact, by geometry, by schedule, by measurement, or by two that agree."""
+"""Contact detection by geometry, by schedule, by measurement, or by agreement of two of them."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ SMALLEST_SHARE = 1e-3  # of load, at the first and last instant of a ramped cont
 
 
 class ContactSources:
-    """The contact set of each period, and how much load each contact should take.
+    """Contact set of each period, and the load share of each contact.
 
-    What is measured is measured of a foot, and holds for all its contacts.
+    Measurements are of a foot, and apply to all its contacts.
 
     Args:
         foot: (n,) number of the foot that each contact is part of.
 
     Attributes:
-        bits: which sources there are, ``BITS``.  since_s: (n,) s, when each contact began, where it is
-            ramped.  last: (n,) bool, the contacts of the period before.
+        bits: active sources, ``BITS``.  since_s: (n,) s, start of each contact, if ramped.
+        last: (n,) bool, the contacts of the period before.
     """
 
     def __init__(self, foot: np.ndarray, settings: ControllerSettings):
@@ -56,7 +56,7 @@ class ContactSources:
         self.apply(settings)
 
     def apply(self, settings: ControllerSettings) -> None:
-        """Take over the parameters; what was measured is kept."""
+        """Apply new parameters; measurements are kept."""
         detector = self.detector
         detector.on_n = settings.contact_force_on_n
         detector.off_n = OFF_SHARE * detector.on_n
@@ -68,20 +68,20 @@ class ContactSources:
             self.bits |= BITS[source]
 
     def take_over(self, other: ContactSources) -> None:
-        """Go on with what another one of the same contacts knows."""
+        """Continue with the state of another one of the same contacts."""
         self.detector = other.detector
         self.since_s[:], self.last[:] = other.since_s, other.last
 
     def measured(self, time_s: float) -> np.ndarray:
-        """What was measured of the contacts, (n,) bool; (0,) where that is no source."""
+        """Measured contacts (n,) bool; (0,) if measurement is no source."""
         if not self.bits & BY_MEASUREMENT:
             return NO_FEET
         return self.detector.at(time_s)[self._foot]
 
     def contacts(self, time_s: float, gaps_m: np.ndarray, planned: np.ndarray) -> np.ndarray:
-        """Frames in contact, (n,) bool, on which all sources agree.
+        """Contacts (n,) bool on which all sources agree.
 
-        gaps_m (n,): distances from the ground. planned (n,) bool: which stand by the schedule.
+        gaps_m (n,): distances from the ground. planned (n,) bool: in contact by the schedule.
         """
         contact = np.empty(len(self._foot), dtype=bool)
         agreed_contacts(
@@ -99,14 +99,14 @@ class ContactSources:
         return contact
 
     def begin(self) -> None:
-        """The contacts of the next call are old ones: no ramp at the start."""
+        """Treat the contacts of the next call as established: no ramp at the start."""
         self.last[:] = True
         self.since_s[:] = -np.inf
 
     def load_share(self, time_s: float, leaves_in_s: np.ndarray | None) -> np.ndarray | None:
-        """Share of load (n,) in (0, 1] of each contact, or None where every share is 1.
+        """Load share (n,) in (0, 1] of each contact; None if all are 1.
 
-        leaves_in_s (n,): time until each frame's scheduled lift-off, infinite where none is known.
+        leaves_in_s (n,): time until each frame's scheduled lift-off, infinite if unknown.
         """
         if self._ramp_s == 0.0:
             return None

@@ -1,4 +1,4 @@
-"""What a controller follows: plans of joints, base and contacts, goals, or a posture to hold."""
+"""Plans that a controller follows: joints, base and contacts, goals, or a posture to hold."""
 
 from __future__ import annotations
 
@@ -31,17 +31,16 @@ Numbers = NDArray[np.float64]
 
 
 class Course:
-    """Plans, each with the one that follows it, and the posture that is held without them.
+    """Current and next plans, and the posture that is held without them.
 
-    Holds the last posture of a plan that ends in motion without another one, with all feet on the
-    ground.
+    After a plan that ends in motion it holds the last posture, with all feet on the ground.
 
     Attributes:
-        joints, base, contacts, goals: slots of the plans.  Goals end plans of joints and base, and these end goals.
+        joints, base, contacts, goals: slots of the plans.  Goals end plans of joints and base, and vice versa.
         posture: (na,) rad, held without a plan of the joints.  base_pose: (7,) held without plans of base
             and joints; None for a fixed base.  is_set: there is a posture.
         lower_feet: feet in the air come down without a plan for it.
-        caught (n,) bool: contacts of feet that have landed before they were to, where goals allow it.
+        caught (n,) bool: contacts of feet that have landed earlier than planned, where goals allow it.
     """
 
     def __init__(self, robot: RobotModel, contacts: int):
@@ -58,7 +57,7 @@ class Course:
         self.caught = np.zeros(contacts, dtype=bool)
 
     def copy(self) -> Course:
-        """A course along the same plans, which goes on by itself."""
+        """An independent copy that follows the same plans."""
         other = copy.copy(self)
         other.joints, other.base = self.joints.copy(), self.base.copy()
         other.contacts, other.goals = self.contacts.copy(), self.goals.copy()
@@ -67,7 +66,7 @@ class Course:
 
     @property
     def has_goals(self) -> bool:
-        """Whether goals are followed, or will be."""
+        """Whether goals are followed, now or after a start time."""
         return self.goals.current is not None or self.goals.waiting is not None
 
     def hold(self, q: Numbers) -> None:
@@ -78,7 +77,7 @@ class Course:
         self.is_set, self.lower_feet = True, False
 
     def follow(self, ready: Plan) -> None:
-        """Follow a plan that ``plans.checks`` found good, each part from its start on."""
+        """Follow a plan checked by ``plans.checks``, each part from its start on."""
         for slot, part in (
             (self.joints, ready.joints),
             (self.base, ready.base),
@@ -92,7 +91,7 @@ class Course:
         self._next_s = -np.inf
 
     def _begin_waiting(self, t: float) -> None:
-        """Go over to the plans that begin by time t, s; no other one does before ``_next_s``."""
+        """Switch to the plans that start by time t, s; the next start is ``_next_s``."""
         slots: tuple[PlanSlot[Any], ...] = (self.joints, self.base, self.contacts, self.goals)
         for slot in slots:
             slot.at(t)
@@ -102,7 +101,7 @@ class Course:
         self._next_s = min(starts, default=np.inf)
 
     def _end_replaced(self, t: float) -> None:
-        """Of goals and of joints or base that have begun by time t, s, those that began first end."""
+        """Of goals and of joints or base that have started by time t, s, end those that started first."""
         goals = self.goals.current
         if goals is None:
             return
@@ -124,12 +123,12 @@ class Course:
     def sample(
         self, t: float, reference: Numbers, goal: Numbers, planned: NDArray[np.bool_]
     ) -> tuple[bool, bool, ContactSchedule | None]:
-        """What is planned for time t, s.
+        """Sample the plans at time t, s.
 
         Args:
             reference: (3, na) out: position, velocity and acceleration of each joint, rad, rad/s, rad/s2.
-            goal: (19,) out, pose, twist and acceleration of the base, as in ``sample_base``; untouched where it has none.
-            planned: (n,) bool out, the contacts that are to stand.
+            goal: (19,) out, pose, twist and acceleration of the base, as in ``sample_base``; unchanged without one.
+            planned: (n,) bool out, planned contacts.
 
         Returns whether a plan of the joints has not ended by t; whether the base has a goal; the schedule, if any.
         """
@@ -155,7 +154,7 @@ class Course:
         return lasts, has_goal, schedule
 
     def take(self, t: float, reference: Numbers) -> bool:
-        """The joints' motion (3, na) at time t, s, into ``reference``; whether a plan lasts.
+        """Write the joints' motion (3, na) at time t, s, into ``reference``; returns whether a plan has not ended.
 
         A plan that has ended in motion becomes a posture to hold.
         """
@@ -183,7 +182,7 @@ class Course:
         self.lower_feet = True
 
     def take_base(self, t: float, goal: Numbers) -> bool:
-        """The base's motion, or its pose to hold, into ``goal`` (19,); False: the legs alone decide."""
+        """Write the base's motion, or its pose to hold, into ``goal`` (19,); False: the base has none."""
         if t >= self._next_s:
             self._begin_waiting(t)
         if self.goals.current is not None:
@@ -198,18 +197,18 @@ class Course:
         return True
 
     def stance(self, t: float) -> NDArray[np.bool_]:
-        """The contacts (n,) that are planned to stand at time t, s; all without a plan."""
+        """Planned contacts (n,) bool at time t, s; all without a plan."""
         schedule = self.contacts.at(t)
         return self._standing if schedule is None else schedule.sample(t)
 
     def plans_at(
         self, t: float
     ) -> tuple[JointTrajectory | None, BaseTrajectory | None, ContactSchedule | None]:
-        """The plans of joints, base and contacts that will count at time t, s, by those known now."""
+        """Plans of joints, base and contacts that will be active at time t, s, of those received so far."""
         return self.joints.peek(t), self.base.peek(t), self.contacts.peek(t)
 
     def reference_at(self, t: float) -> Reference:
-        """The joint motion that will be followed at time t, s, by the plans known now."""
+        """Joint motion at time t, s, by the plans received so far."""
         plan = self.joints.peek(t)
         if plan is None:
             rest = np.zeros(self._robot.na)
@@ -217,7 +216,7 @@ class Course:
         return plan.sample(t)
 
     def planned_at(self, t: float) -> tuple[Reference, BaseReference, NDArray[np.bool_]] | None:
-        """Joints, base and stance as planned for a later time; None where no base is."""
+        """Joints, base and stance as planned for a later time; None without a plan of the base."""
         if self.goals.peek(t) is not None:
             return None
         joints, plan, schedule = self.plans_at(t)
@@ -231,7 +230,7 @@ class Course:
         return self.reference_at(t), base, stance
 
     def state_at(self, t: float) -> RobotState | None:
-        """Where the plans say that the robot is at time t, s; None: they do not say it of the base."""
+        """Planned state at time t, s; None without a plan of the base."""
         robot = self._robot
         q, v, reference = robot.neutral(), np.zeros(robot.nv), np.zeros((3, robot.na))
         if robot.floating_base:

@@ -1,17 +1,17 @@
-"""How late torques act that nobody told of: learnt from legs in the air, as their motors are.
+"""Estimate of the delay of torques beyond the configured one, from swing legs, as their motors are estimated.
 
-A leg in the air is moved by its motors alone, so its motion says which torque has acted since the last state,
+A swing leg is moved by its motors alone, so its motion shows which torque has acted since the last state,
 
     y = (M (v - v_before) / h + C v + g)_leg + friction,
 
-and that is the one commanded some periods ago, u_k, less what a rotor takes that nobody told of. Without their slow
+namely the one commanded some periods ago, u_k, less what an unmodelled rotor takes. Without their slow
 parts, which are alike at all delays,
 
     E_k = min over I >= 0 of |u_k - y - I a|^2,    a: acceleration of the joint,
 
-is smallest at the delay. It counts where 1 - E_k / |u_k|^2 is large, and clearly less is left than without a delay.
-Between two periods the delay is that of the parabola through these shares. It is then as if it had been told, within a
-bound, and a new start forgets it.
+is smallest at the delay. The estimate is used where 1 - E_k / |u_k|^2 is large, and E_k clearly smaller than E_0.
+Between two periods the delay is that of the parabola through these shares. It then counts as configured, within a
+bound; a new start resets it.
 
 Source: delay by least squares at each lag, e.g. Ljung, "System identification", 2nd ed., section 10.1.
 """
@@ -48,7 +48,7 @@ BETTER = 0.5
 
 
 def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
-    """The arrays of a ``Period`` that are only used here, by name."""
+    """Allocate the arrays of a ``Period`` that only this module uses, by name."""
     return {
         "sensed_v": np.zeros(robot.nv),
         "sensed_before": np.zeros(robot.nv),
@@ -61,19 +61,22 @@ def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
 
 
 def lags(period_s: float) -> int:
-    """How many commands are compared."""
+    """Number of commands that are compared."""
     return min(LAGS, 1 + round(MOST_S / period_s))
 
 
 def forget(period: Period) -> None:
-    """Torques act as late as told."""
+    """Reset the estimate: torques act with the configured delay."""
     for numbers in (period.given, period.biases, period.answer, period.lagged, period.delay):
         numbers[:] = 0.0
 
 
 @kernel
 def _sum_up(period, elapsed):
-    """Take the state into ``lagged`` (4, LAGS), sums of u u, (u - y)^2, a (u - y) and a a; whether a leg is in the air."""
+    """Add the state to ``lagged`` (4, LAGS), sums of u u, (u - y)^2, a (u - y) and a a by lag.
+
+    Returns whether a leg swings.
+    """
     settings, given, commanded, late = period.settings, period.given, period.commanded, period.late
     M, v, before = period.inertia, period.sensed_v, period.sensed_before
     count, nv, lagged, aloft = settings.lags, period.v.shape[0], period.lagged, False
@@ -115,7 +118,7 @@ def _sum_up(period, elapsed):
 
 @kernel
 def _explained(lagged, floor, k):
-    """Share of the torques of k periods ago that the motion explains, with a rotor of any size."""
+    """Share of the torques of k periods ago that the motion explains, with the best rotor inertia I >= 0."""
     rotor = max(lagged[2, k], 0.0)
     left = lagged[1, k] - rotor * rotor / lagged[3, k] if rotor > 0.0 else lagged[1, k]
     return 1.0 - (left + floor) / (lagged[0, k] + floor)
@@ -123,7 +126,15 @@ def _explained(lagged, floor, k):
 
 @kernel
 def learn_delay(period, elapsed):
-    """Change ``delay[0]``, s, by the last ``elapsed`` s, and ``delay[2]``: less than half a period is none. After ``learn_motors``."""
+    """Update the estimate of the additional torque delay, ``delay[0]``, s, by the last ``elapsed`` s.
+
+    Call after ``learn_motors``. Takes the lag, in periods, whose torques best explain the motion of swing legs, refined
+    by a parabola. ``delay[2]`` is the delay to apply: ``delay[0]``, or 0 up to half a period. If ``delay[0]`` in whole
+    periods changes, the estimates of the motors are reset, as they were made with other torques.
+
+    period: ``lagged`` (4, LAGS), see ``_sum_up``; ``effort`` (2,), sums of squared torque and of time, for the noise
+    floor.
+    """
     if not _sum_up(period, elapsed):
         return
     effort, lagged, settings = period.effort, period.lagged, period.settings
@@ -142,10 +153,10 @@ def learn_delay(period, elapsed):
             lateness += 0.5 * (left - right) / curve
     if 1.0 - most > BETTER * (1.0 - _explained(lagged, floor, 0)):
         lateness = 0.0
-    counts = min(max((most - EXPLAINS) / (SURE - EXPLAINS), 0.0), 1.0)
+    confidence = min(max((most - EXPLAINS) / (SURE - EXPLAINS), 0.0), 1.0)
     aim = lateness * settings.period_s
     before = round(period.delay[0] / settings.period_s)
-    period.delay[0] += (aim - period.delay[0]) * counts * elapsed / (elapsed + TAKEN_S)
+    period.delay[0] += (aim - period.delay[0]) * confidence * elapsed / (elapsed + TAKEN_S)
     period.delay[2] = period.delay[0] if period.delay[0] > 0.5 * settings.period_s else 0.0
     if round(period.delay[0] / settings.period_s) != before:
         # What was learnt of the motors was that of other torques.

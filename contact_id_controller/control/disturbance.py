@@ -1,20 +1,20 @@
-"""A disturbance observer of six dimensions: what pushes, pulls or loads the base that nobody told of.
+"""Disturbance observer of the base wrench: pushes, pulls and payloads that the model does not contain.
 
-The motors' torques tau and the motion from one state to the next say what else moved the robot, base and joints:
+The motors' torques tau and the motion from one state to the next give the generalized force that they do not explain:
 
     r = M (v - v_before) / h + C v + g - tau = J^T f + (w, 0)
 
-The joints feel the forces f of feet that may carry: those of the last solution, changed as little as the joint rows
-of r ask for. What they leave of the base's rows, low-passed, is the disturbance w, force and moment on the base:
+Contact forces f act on the joints: those of the last solution, with the smallest change that the joint rows
+of r require. The remaining base rows, low-passed, are the disturbance w, force and moment on the base:
 
     w += (r_base - J_base^T f - w) h / T
 
-It is fed forward: the next problem knows it as a force on the base. Its slow part is read as a payload: what pulls
-downwards is its weight, and the moment says where. Summed over states, M (v - v_before) is momentum; no acceleration is
-measured or estimated, so an estimator that has taken a load for gravity counts nothing twice.
+It is fed forward: the next problem contains it as a force on the base. Its slow part is interpreted as a payload: the
+downward force is its weight, and the moment gives the place. Summed over states, M (v - v_before) is momentum; no
+acceleration is measured or estimated, so an estimator that has taken a load for gravity counts nothing twice.
 
-Where contacts are in doubt - just changed, so that impacts count; none; no solution - and while other torques than the
-controller's are sent nothing is learnt of w, and it fades; what is read as a payload stays.
+While contacts are uncertain - just changed, so that impacts count; none; no solution - and while other torques than the
+controller's are sent, w is not updated but fades; the payload is kept.
 
 Source: De Luca and Mattone, "Sensorless robot collision detection and hybrid force/motion control", ICRA 2005, for the
 residual; the split between feet and base is this module's.
@@ -82,12 +82,12 @@ NOT_SEEN = math.nan
 
 
 class Payload(NamedTuple):
-    """What the slow part of the disturbance weighs, and where.
+    """Payload estimated from the slow part of the disturbance.
 
     Attributes:
-        mass_kg: negative where the robot is lighter than believed.
-        place_m: (3,) of its centre of mass in the base's frame, the point next to the base's origin of the line on
-            which it pulls; None where there is too little of it.
+        mass_kg: negative where the robot is lighter than modelled.
+        place_m: (3,) centre of mass in the base's frame, the point next to the base's origin on the line of its
+            weight; None if the mass is too small.
     """
 
     mass_kg: float
@@ -95,7 +95,7 @@ class Payload(NamedTuple):
 
 
 def bounds(robot: RobotModel, limit: float) -> NDArray[np.float64]:
-    """Greatest force, N, and moment, N·m, (2,): of a share of the robot's weight.
+    """Largest force, N, and moment, N·m, (2,): the share ``limit`` of the robot's weight.
 
     The moment is that of this force at the radius of gyration about the base's origin, in the neutral configuration.
     """
@@ -105,7 +105,7 @@ def bounds(robot: RobotModel, limit: float) -> NDArray[np.float64]:
 
 
 def room(robot: RobotModel, contacts: int) -> dict[str, NDArray[np.generic]]:
-    """The arrays of a ``Period`` that the observer alone works on, by name."""
+    """Allocate the arrays of a ``Period`` that only the observer uses, by name."""
     rows, nv = 3 * contacts, robot.nv
     return {
         "before": np.zeros(nv),
@@ -122,7 +122,7 @@ def room(robot: RobotModel, contacts: int) -> dict[str, NDArray[np.generic]]:
 
 
 def forget(period: Period) -> None:
-    """Nothing was observed."""
+    """Reset the observer."""
     period.before[:] = period.external[:] = 0.0
     period.load[:], period.stood[:] = 0.0, False
     period.seen_s[:] = -math.inf, -math.inf, 0.0
@@ -130,7 +130,7 @@ def forget(period: Period) -> None:
 
 @kernel
 def unexplained(period, elapsed):
-    """Write r into ``rest`` (nv,): what moved the robot besides its motors, as it was given to them."""
+    """Write r into ``rest`` (nv,): generalized force besides the commanded torques and modelled joint friction."""
     M, v, before = period.inertia, period.v, period.before
     out, bias, actuated = period.rest, period.bias, period.settings.actuated
     nv = v.shape[0]
@@ -150,10 +150,9 @@ def unexplained(period, elapsed):
 
 @kernel
 def _take_foreseen_forces(period, near, which):
-    """Take the solution's forces on feet that may carry from ``rest``; how many feet.
+    """Subtract from ``rest`` the solution's forces on feet near the ground; returns the number of these feet.
 
-    Their Jacobian's rows are then the first ones of ``axes``, the links that carry them the first ones of ``near``,
-    their numbers those of ``which``.
+    Their Jacobian's rows are written to ``axes``, their links to ``near``, and their indices to ``which``, in order.
     """
     J, points, forces, gaps = period.jacobian, period.points, period.forces, period.gaps
     supports, links = period.settings.supports, period.settings.links
@@ -175,7 +174,7 @@ def _take_foreseen_forces(period, near, which):
 
 @kernel
 def _take_felt_forces(period, near, feet):
-    """Take from ``rest`` the smallest forces on so many feet, see above, that its joints ask for."""
+    """Subtract from ``rest`` the smallest additional forces on the first ``feet`` feet that explain its joint rows."""
     axes, gram, felt, rest = period.axes, period.gram, period.felt, period.rest
     supports, actuated = period.settings.supports, period.settings.actuated
     rows, trace = 3 * feet, 0.0
@@ -213,7 +212,7 @@ def _take_felt_forces(period, near, feet):
 
 @bare_kernel
 def _bounded(wrench, bounds):
-    """Shorten force and moment of a wrench (6+,) to ``bounds`` (2,); False where they are not finite."""
+    """Shorten force and moment of a wrench (6+,) in place to ``bounds`` (2,); returns False if they are not finite."""
     for part in range(2):
         a, b, c = wrench[3 * part], wrench[3 * part + 1], wrench[3 * part + 2]
         size = np.sqrt(a * a + b * b + c * c)
@@ -227,7 +226,10 @@ def _bounded(wrench, bounds):
 
 @kernel
 def _in_doubt(time_s, period):
-    """Whether contacts are, as of the state of ``time_s``, or torques of others; notes contacts for the next period."""
+    """Whether contacts are missing or changed recently, or other torques were sent.
+
+    Stores contacts for the next period.
+    """
     contact, stood, none = period.contact, period.stood, True
     for i in range(stood.shape[0]):
         if contact[i] != stood[i]:
@@ -242,9 +244,9 @@ def _in_doubt(time_s, period):
 
 @kernel
 def observe(time_s, period):
-    """Take the state of ``period``, to which torques and forces of the period before have led.
+    """Update the estimates from the state of ``period`` and the torques and forces of the period before.
 
-    Before those of this one are written.
+    To be called before those of this period are written.
 
     Args:
         time_s: of the state; negative infinity: this period has no solution.
@@ -289,16 +291,16 @@ def observe(time_s, period):
 
 
 class Disturbance:
-    """What was observed of a robot with a floating base.
+    """Observed disturbance of a robot with a floating base.
 
     Args:
-        robot: the model that the controller believes in.
+        robot: the controller's model.
         period: of the controller.
 
     Attributes:
         wrench: (6,) fed forward: force, N, and moment about the base's origin, N·m, in the base's frame; a view.
             force, moment (3,): its parts.
-        bounds: (2,) its greatest force, N, and moment, N·m.  squares: of what is not believed beyond them.
+        bounds: (2,) largest force, N, and moment, N·m.  squares: of the values beyond which it is rejected.
     """
 
     def __init__(self, robot: RobotModel, period: Period) -> None:
@@ -314,7 +316,7 @@ class Disturbance:
 
     @property
     def payload(self) -> Payload:
-        """The payload that the slow part of the wrench is read as, in the last state."""
+        """Payload estimated from the slow part of the wrench at the last state."""
         x, y, z, w = self._period.q[3:7].tolist()
         down = pin.Quaternion(w, x, y, z).toRotationMatrix().T @ self._down
         force, moment = self._period.load[:3], self._period.load[3:]
@@ -336,7 +338,7 @@ class Disturbance:
         }
 
     def forget(self) -> None:
-        """Nothing was observed."""
+        """Reset the observer."""
         forget(self._period)
 
 

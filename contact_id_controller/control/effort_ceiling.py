@@ -1,4 +1,4 @@
-"""The URDF is the ceiling of what may be commanded."""
+"""The URDF's limits as upper bounds of the configured ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contact_id_controller.settings.controller import ControllerSettings
 
 
 def refuse_above_description(robot: RobotModel, settings: ControllerSettings) -> None:
-    """Refuse limits of effort and speed above those of the URDF, unless the settings say that they may be.
+    """Raise for limits of effort and speed above those of the URDF, unless the settings allow it.
 
     Raises:
         ConfigurationError: naming the joint, its limit and the URDF's.

@@ -1,12 +1,12 @@
-"""Desired acceleration: feedback that asks nothing of a standing leg that it cannot do.
+"""Desired acceleration: feedback projected onto motions that legs in stance can make.
 
-Joint and base errors each give a desired acceleration a0 (nv,). The acceleration commanded is the
-closest to it, in weights w, at which the standing feet move as the contact model wants them to:
+Joint and base errors each give a desired acceleration a0 (nv,). The commanded acceleration is the
+closest to it, in weights w, at which feet in stance move as the contact model requires:
 
     min 1/2 (a - a0)^T diag(w) (a - a0)   subject to   J a + Jdot v = b
 
 b = -J v / T_c for a foot on the ground (its velocity fades over the contact time constant), and
--(J v + s n) / T_l for a foot that is planned to stand but still in the air: it comes down at speed s.
+-(J v + s n) / T_l for a foot that is planned in stance but still in the air: it comes down at speed s.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SOFTNESS = 1e-10  # damps redundant constraints, relative to their size
 
 
 class Tree(NamedTuple):
-    """J (6, nv) joint axes in the world, v (nv,), and which joints carry which links."""
+    """J (6, nv) joint axes in the world, v (nv,), supports and coordinate_joint as in ``RobotModel``."""
 
     J: np.ndarray
     v: np.ndarray
@@ -44,7 +44,10 @@ class Tree(NamedTuple):
 
 
 class Feet(NamedTuple):
-    """Links (n,), points and normals (n, 3) of all feet; which stand, which land; closing speed (n,)."""
+    """Links (n,), points and normals (n, 3) of all contacts; standing and landing (n,) bool.
+
+    Closing speed (n,), m/s.
+    """
 
     links: np.ndarray
     points: np.ndarray
@@ -55,7 +58,7 @@ class Feet(NamedTuple):
 
 
 class Fading(NamedTuple):
-    """Time constants, s, of standing and of landing feet; landing speed; share of Jdot v."""
+    """Time constants, s, of standing and of landing contacts; landing speed, m/s; share of Jdot v."""
 
     standing: float
     landing: float
@@ -65,9 +68,9 @@ class Fading(NamedTuple):
 
 @kernel
 def consistent_acceleration(period):
-    """Project ``wanted`` (nv,) of a ``Period`` on the motions that standing and landing feet allow.
+    """Project ``wanted`` (nv,) of a ``Period`` on the motions that standing and landing contacts allow.
 
-    From its axes, velocity, contacts, closing speeds and weights to its ``acceleration`` (nv,).
+    Writes ``acceleration`` (nv,), from axes, velocity, contacts, closing speeds and weights of the period.
     """
     settings = period.settings
     tree = Tree(period.jacobian, period.v, settings.supports, settings.coordinate_joint)
@@ -99,7 +102,7 @@ def consistent_acceleration(period):
 
 @kernel
 def foot_rows(tree, feet, fading, wanted, A, rest):
-    """Rows A (3m, nv) of the feet on or near the ground, and what ``wanted`` lacks there (3m,)."""
+    """Write rows A (3m, nv) of the m standing or landing contacts, and their residual b - A wanted - drift, (3m,)."""
     J, supports = tree.J, tree.supports
     joints, nv = supports.shape
     twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
@@ -128,9 +131,10 @@ def foot_rows(tree, feet, fading, wanted, A, rest):
 
 @kernel
 def project(A, rest, compliance, weights, acceleration):
-    """Add the smallest change, in weights, that makes A acceleration meet ``rest`` (overwritten).
+    """Add to ``acceleration`` (nv,), in place, the smallest change in ``weights`` (nv,) with A change = rest.
 
-    compliance (rows,): of each row; 0: it is met, c: it is a wish of weight 1 / c.
+    A (rows, nv) and rest (rows,) are overwritten.  compliance (rows,): 0: the row is satisfied exactly, c: it is a
+    least-squares task of weight 1 / c.
     """
     rows, nv = A.shape
     S = np.zeros((rows, rows))
@@ -186,9 +190,15 @@ def base_error(q, v, goal, R, out):
 
 @bare_kernel
 def base_feedback(R, v, error, gains, goal, wanted):
-    """Accelerations of the base towards its goal, as Pinocchio has them, wanted[:6].
+    """Write into wanted[:6] the base acceleration that tracks ``goal``, spatial, linear then angular, base frame.
 
-    R, error: of ``base_error``; gains (4, 3) of the errors; goal (19,) of ``BaseTrajectory.fill``.
+    wanted[:3] = R^T linear - omega x v, as Pinocchio's free-flyer has it; wanted[3:6] = R^T angular.
+
+    Args:
+        R (3, 3): base to world.  v[:6]: base velocity, linear, m/s, then angular, rad/s, base frame.
+        error (4, 3): goal minus measured, world: position, linear velocity, rotation vector, angular velocity.
+        gains (4, 3): of these, by world axis: 1/s^2, 1/s, 1/s^2, 1/s.
+        goal (19,): goal[13:16], goal[16:19] linear and angular feedforward acceleration, world.
     """
     fill(wanted[:6], 0.0)
     for j in range(3):

@@ -1,9 +1,9 @@
-"""Whether the robot does what is planned, by what every robot measures: joints, base, and forces if any.
+"""Check that the robot follows its plan, by measurements of every robot: joints, base, and forces if any.
 
-Each piece of evidence is a share of the robot's own size (a joint's error in rad is the share of the
-limb behind it by which that limb is off), as a mean over the time of a fall from the leg's height,
-sqrt(L / g): an impact, a landing or a push that is recovered is shorter, a robot that sank is not.
-Goals of the whole body plan no joints: feet by their paths, and the height of the centre of mass, are judged then.
+Each piece of evidence is relative to the robot's size (a joint's error in rad is the displacement of the
+limb behind it relative to its length), averaged over the time of a fall from the leg's height,
+sqrt(L / g): an impact, a landing or a push that is recovered is shorter, a collapse is not.
+Goals of the whole body plan no joints: then feet are compared with their paths, and the CoM's height is checked.
 It changes no torque.
 """
 
@@ -38,7 +38,7 @@ SLIPS = 0.03
 
 
 class Outcome(NamedTuple):
-    """For how long, s, a robot did not follow its plan, and the first reason; empty: it did."""
+    """Time, s, for which a robot did not follow its plan, and the first reason; empty: it did."""
 
     not_following_s: float = 0.0
     not_following: str = ""
@@ -49,17 +49,17 @@ FOLLOWED = Outcome()
 
 
 class Following:
-    """Judges step after step whether a controller's robot follows its plan, or holds its posture.
+    """Checks step after step whether a controller's robot follows its plan, or holds its posture.
 
     Args:
-        controller: of the robot; others of the same robot may be looked at later.
+        controller: of the robot; others of the same robot may be passed to ``look`` later.
 
     Attributes:
-        length_m: of a leg, or of the longest limb where there are no feet.
-        window_s: time over which evidence is a mean.
+        length_m: of a leg, or of the longest limb without feet.
+        window_s: averaging time of the evidence.
         evidence: (5,) as named above.
         reason: why it does not follow, one line; empty while it does.
-        outcome: since this was made.
+        outcome: since construction.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -90,7 +90,7 @@ class Following:
         self.begin()
 
     def begin(self) -> None:
-        """Forget the evidence: another posture is held from now on."""
+        """Reset the evidence, for another posture that is held from now on."""
         self.evidence[:] = 0.0
         self.reason = ""
         self._last_s: float | None = None
@@ -98,11 +98,11 @@ class Following:
     def look(
         self, controller: Controller, time_s: float, measured: np.ndarray | None = None
     ) -> str:
-        """Take a step's evidence; the reason why the plan is not followed, or nothing.
+        """Update the evidence by a step; returns the reason why the plan is not followed, empty if it is.
 
         Args:
             controller: that just made a step.  time_s: of its state.
-            measured: (n, 3) N, forces on all feet, world frame; None where they are not measured.
+            measured: (n, 3) N, forces on all feet, world frame; None if not measured.
         """
         passed_s = 0.0 if self._last_s is None else min(time_s - self._last_s, self.window_s)
         self._last_s = time_s
@@ -136,7 +136,7 @@ class Following:
         return self.reason
 
     def _words(self, controller: Controller) -> str:
-        """What is beyond its limit, in units of people."""
+        """Text about the evidence that exceeds its limit."""
         found, length = self.evidence, self.length_m
         joint = controller.robot.joint_names[self._worst[0]]
         words = {
@@ -182,14 +182,14 @@ def _limb(model: pin.Model, link: int) -> float:
 
 @kernel
 def _weigh(period, aims, measured, scale, numbers, share, limits, evidence, worst):
-    """Take what is measured now into the means ``evidence`` (5,); the largest over its limit.
+    """Update the averages ``evidence`` (5,); returns the largest ratio of evidence to its limit.
 
     Args:
         period: ``Period`` of the step, with joint axes, contacts, errors and predicted forces.
-        aims: (2,) m, farthest foot from its path and how low the centre of mass is; NaN without goals.
-        measured: (n, 3) N; (0, 3) where none are.
-        scale: (na,) with which a joint's error is an angle.
-        numbers: leg length, weight, speed.  share: of now in the means.  limits: (5,) of evidence.
+        aims: (2,) m, largest distance of a foot from its path and the CoM's height error; NaN without goals.
+        measured: (n, 3) N; (0, 3) if there are none.
+        scale: (na,) factor that converts a joint's error to an angle.
+        numbers: leg length, weight, speed.  share: of this step in the averages.  limits: (5,) of evidence.
         worst: (2,) out, joint and contact.
     """
     settings = period.settings

@@ -1,4 +1,4 @@
-"""Derivatives of contact points' motion by the configuration, for ``state_gain``.
+"""Derivatives of the contact points' motion by the configuration, for ``state_gain``.
 
 S (6, nv) are the joint axes in the world (linear, angular), so that a link's twist is the sum of
 S_k v_k over the coordinates k that move it. Along the tangent coordinate l an axis turns with all that
@@ -41,7 +41,7 @@ def _add_cross(a, b, out):
 
 @kernel
 def turned_axes(S, supports, coordinate_joint, turned):
-    """turned (nv, nv, 6): the derivative of axis k along coordinate l; S (nv, 6) by rows."""
+    """Write turned (nv, nv, 6): derivative of axis k along coordinate l; S (nv, 6) by rows."""
     nv = S.shape[0]
     for k in range(nv):
         for m in range(nv):
@@ -54,7 +54,7 @@ def turned_axes(S, supports, coordinate_joint, turned):
 
 @kernel
 def _twists(S, turned, supports, coordinate_joint, v, V, VQ, rate):
-    """Twists V (njoints, 6) of the links, their derivatives VQ (njoints, nv, 6) by q, and rates (nv, 6) of the axes."""
+    """Write twists V (njoints, 6) of the links, derivatives VQ (njoints, nv, 6) by q, and rates (nv, 6) of the axes."""
     for joint in range(supports.shape[0]):
         for k in range(S.shape[0]):
             if supports[joint, k]:
@@ -69,9 +69,9 @@ def _twists(S, turned, supports, coordinate_joint, v, V, VQ, rate):
 
 @kernel
 def point_derivatives(S, turned, supports, coordinate_joint, links, points, centers, v, out):
-    """Of n material points at ``points`` (n, 3) of links (n,): out (5, n, 3, nv).
+    """Write out (5, n, 3, nv) for n material points at ``points`` (n, 3), m, world, of links (n,).
 
-    In this order: their Jacobians; how the places themselves move, as points of the links at centers
+    In this order: Jacobians; derivatives of the points by q, as points of the links at centers
     (n, 3); d(J v)/dq; the derivatives by q and by v of Jdot v, the classical acceleration at zero
     generalized acceleration.
     """

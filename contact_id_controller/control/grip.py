@@ -1,9 +1,9 @@
-"""Friction as it is felt: a foot that slips where the law lets it stick has less of it than is believed.
+"""Friction estimate by slip: a foot that slips where the model predicts sticking has less friction than configured.
 
-The law says how fast each contact will slip at the end of a period; the next state says how fast it does. What it slips
-faster, summed over some periods, is evidence; a slip that the law foresaw, as on ice that it knows, is none. Where there
-is enough, the force that the foot was felt to carry (``disturbance``) says its friction, |f_T| / f_N, at once; a share of
-it bounds what is believed of that foot. The bound grows slowly with the time that the foot stands.
+The solution predicts how fast each contact will slip at the end of a period; the next state shows how fast it does.
+The excess, summed over some periods, is evidence; predicted slip, as on known ice, is none. With enough evidence
+the measured force on the foot (``disturbance``) gives its friction, |f_T| / f_N; a share of it
+bounds that foot's friction in the model. The bound grows slowly with the foot's time in stance.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FORGOTTEN = 10.0  # a bound as high as this is none
 
 
 def room(contacts: int) -> dict[str, NDArray[np.generic]]:
-    """The arrays of a ``Period`` that are only used here, by name."""
+    """Allocate the arrays of a ``Period`` that only this module uses, by name."""
     return {
         "grip": np.full(contacts, math.inf),
         "excess": np.zeros(contacts),
@@ -48,7 +48,7 @@ def room(contacts: int) -> dict[str, NDArray[np.generic]]:
 
 
 def forget(period: Period) -> None:
-    """No foot has slipped."""
+    """Reset the estimate: no foot has slipped."""
     period.grip[:] = period.foreseen[:] = math.inf
     period.excess[:] = period.stands_s[:] = 0.0
     period.slips[:] = False
@@ -56,7 +56,7 @@ def forget(period: Period) -> None:
 
 @kernel
 def slip_speed(period, i, velocity):
-    """Speed along the ground, m/s, of contact i with generalized velocity (nv,)."""
+    """Tangential speed, m/s, of contact i with generalized velocity (nv,)."""
     J, point, normal = period.jacobian, period.points[i], period.normals[i]
     moves = period.settings.supports[period.settings.links[i]]
     x, y, z = 0.0, 0.0, 0.0
@@ -70,17 +70,17 @@ def slip_speed(period, i, velocity):
 
 @kernel
 def foresee(period, velocity):
-    """Note how fast contacts slip at the generalized velocity (nv,) of a solution."""
+    """Store predicted slip speeds of the contacts, by the generalized velocity (nv,) of a solution."""
     for i in range(period.grip.shape[0]):
         period.foreseen[i] = slip_speed(period, i, velocity) if period.contact[i] else np.inf
 
 
 @kernel
 def learn(period):
-    """Change ``grip`` by the state of ``period``, to which ``forces`` and ``foreseen`` of the period before have led.
+    """Update ``grip`` from the state of ``period`` and the ``forces`` and ``foreseen`` of the period before.
 
-    What it carried meanwhile must be known: see ``disturbance.observe``. A sole slips as a whole: slips of its corners
-    count by what these carry, and all that they carry says its friction, sum |f_T| / sum f_N, also where it turns.
+    Requires the measured force of that time, see ``disturbance.observe``. A sole slips as a unit: slips of its corners
+    are weighted by their loads, and its friction is sum |f_T| / sum f_N, also when it turns.
     """
     foot, forces, normals, carried = (
         period.settings.foot,
@@ -119,7 +119,7 @@ def learn(period):
 
 @kernel
 def _bound(period, i, slip, friction):
-    """Change the ``grip`` of contact i, whose foot slipped by ``slip`` m/s more than foreseen and had this friction."""
+    """Update ``grip`` of contact i, whose foot slipped ``slip``, m/s, faster than predicted at this |f_T| / f_N."""
     grip, excess, dt = period.grip, period.excess, period.settings.period_s
     period.stands_s[i] += dt
     if period.stands_s[i] > LANDED_S:

@@ -1,8 +1,8 @@
-"""Damping torques tau = -D v, measured once a period and held: up to which D joints come to rest.
+"""Damping torques tau = -D v, measured once a period and held: the largest stable D.
 
-With the inverse W of the inertia that actuated joints have while the base is free (the feet in the air, where they are
-lightest), v' = (1 - T W D) v decays if T times the largest eigenvalue of W D is below 2. Who damps has fallen or hangs:
-any posture is to be reckoned with.
+With the inverse W of the inertia of actuated joints while the base is free (feet in the air, where they are
+lightest), v' = (1 - T W D) v decays if T times the largest eigenvalue of W D is below 2. A robot that is damped has
+fallen or hangs, so any posture must be considered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEED = 0
 
 
 def postures(robot: RobotModel) -> np.ndarray:
-    """Configurations (``POSTURES``, nq), joints drawn within their limits, at most half a turn off their middle."""
+    """Draw configurations (``POSTURES``, nq), joints within their limits, at most half a turn off their middle."""
     lower, upper = np.maximum(robot.lower, -_TURN), np.minimum(robot.upper, _TURN)
     middle, half = 0.5 * (lower + upper), np.minimum(0.5 * (upper - lower), 0.5 * _TURN)
     out = np.tile(robot.neutral(), (POSTURES, 1))
@@ -37,12 +37,12 @@ def mobilities(robot: RobotModel, configurations: np.ndarray | None = None) -> n
 
 
 def share_of_stable(W: np.ndarray, damping: np.ndarray, period_s: float) -> float:
-    """Part of what is stable that D (na,), N·m·s/rad, held for a period is, in the worst of postures W (m, na, na)."""
+    """Ratio of D (na,), N·m·s/rad, held for a period, to the stability bound, in the worst posture of W (m, na, na)."""
     root = np.sqrt(damping)
     return 0.5 * period_s * float(np.linalg.eigvalsh(root[:, None] * W * root).max())
 
 
 def largest_damping(W: np.ndarray, period_s: float) -> np.ndarray:
-    """D (na,), N·m·s/rad, of which ``share_of_stable`` is ``RESERVE``: least where joints are lightest."""
+    """D (na,), N·m·s/rad, whose ``share_of_stable`` is ``RESERVE``: least where joints are lightest."""
     per_joint = 1.0 / np.diagonal(W, axis1=1, axis2=2).max(axis=0)
     return per_joint * (RESERVE / share_of_stable(W, per_joint, period_s))

@@ -1,4 +1,4 @@
-"""Steps of a controller whose commands the robot's side holds until the next one: one of each solution."""
+"""Steps of a controller whose commands the robot's side executes until the next one: one for each solution."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from contact_id_controller.state import RobotState
 
 
 class HeldSteps:
-    """Steps a controller, and after each solution has the command that goes on from it.
+    """Steps a controller, and makes after each solution the command that continues it.
 
-    Every ``solve_every``-th state is solved; the others get the torques of the last command, within
+    Every ``solve_every``-th state is solved; for the others the torques of the last command are used, within
     the controller's limits.
 
     Args:
@@ -35,20 +35,20 @@ class HeldSteps:
         self._left = 0
 
     def _say(self, state: RobotState, result: StepResult) -> None:
-        """Write the command of a solution at a state."""
+        """Fill the command from a solution at a state."""
         raise NotImplementedError
 
     def _held(self, state: RobotState) -> np.ndarray:
-        """Torques (na,), N·m, that the last command gives in a state."""
+        """Torques (na,), N·m, of the last command in a state."""
         raise NotImplementedError
 
     def begin(self) -> None:
-        """Forget what was solved: the next state is solved."""
+        """Discard the last solution: the next state is solved."""
         self._last = None
         self._left = 0
 
     def step(self, state: RobotState) -> StepResult:
-        """Torques for the coming period: solved, or of the last command."""
+        """Torques for the coming period: solved, or by the last command."""
         controller = self.controller
         if self._left > 0 and self._last is not None:
             self._left -= 1
@@ -68,11 +68,11 @@ class HeldSteps:
     def solve_ahead(
         self, until_s: float = -math.inf, clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        """Nothing is solved ahead."""
+        """Does nothing; ``TorquesAhead`` solves future states here."""
 
 
 def require_each_joint(controller: Controller) -> None:
-    """Raise ConfigurationError where something other than a floating base is not actuated."""
+    """Raise ConfigurationError if a coordinate besides the floating base is not actuated."""
     robot, base = controller.robot, 6
     if robot.nu != (base if robot.floating_base else 0):
         raise ConfigurationError(

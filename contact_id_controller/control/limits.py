@@ -1,4 +1,4 @@
-"""The last stage of the controller step: torques that the machine can take.
+"""Last stage of the controller step: torque limits.
 
 In this order, each joint's torque is reduced by
 
@@ -6,10 +6,10 @@ In this order, each joint's torque is reduced by
   velocity_margin v_max;
 - position: within position_margin_rad of an end, torque towards it fades to zero, and motion is
   damped: the soft stop. (Desired accelerations were already bounded so that a joint does not get
-  there; this holds also for torques that no model made.)
-- power: sum(tau qd + w tau^2) <= power_limit_w, w = R / Kt^2; all torques shrink alike;
+  there; this also covers torques without a model.)
+- power: sum(tau qd + w tau^2) <= power_limit_w, w = R / Kt^2; all torques are scaled alike;
 - effort: |tau| <= the limit;
-- rate: |tau - last tau| <= limit times period, except that effort has the last word: after its
+- rate: |tau - last tau| <= limit times period, except that effort takes precedence: after its
   limit was lowered torque is within it at once.
 """
 
@@ -55,15 +55,15 @@ NAMES = {
 
 
 class JointLimits(Struct):
-    """What each joint can take, (na,) each, and what all joints share.
+    """Limits of each joint, (na,) each, and of all joints together.
 
     Attributes:
-        speed: rad/s.  lower, upper: rad, ends of the range, infinite where there is no stop.
+        speed: rad/s.  lower, upper: rad, ends of the range, infinite without a stop.
         margin: rad, before each end.  damping: N·m s/rad, there.
         loss: R / Kt^2 of the motors, W/(N·m)^2.
         effort: N·m.  rate_step: N·m, largest change in a period.
         speed_margin: share of the speed over which torque fades.  power_w: of all joints together.
-        stop_gain: 1/s.  time_constant_s: over which what is too fast is brought back.  period_s.
+        stop_gain: 1/s.  time_constant_s: over which excess speed is reduced.  period_s.
     """
 
     speed: NDArray[np.float64]
@@ -99,7 +99,7 @@ JointLimits.packed = staticmethod(_packed)
 
 
 def joint_limits(robot: RobotModel, settings: ControllerSettings) -> JointLimits:
-    """The limits of one robot's joints, in command order.
+    """Limits of one robot's joints, in command order.
 
     Raises:
         ConfigurationError: a parameter with the wrong number of values.
@@ -135,10 +135,10 @@ def joint_limits(robot: RobotModel, settings: ControllerSettings) -> JointLimits
 
 @kernel
 def bound_joints(q, qd, limits, qdd, acting):
-    """Change desired joint accelerations qdd (na,), rad/s2, that lead beyond speed or position.
+    """Bound desired joint accelerations qdd (na,), rad/s2, in place, so that speed and position stay within limits.
 
     Towards an end the speed allowed is stop_gain times the distance from the soft stop; a joint that
-    is faster is brought back over time_constant_s. q, qd (na,): measured; limits: ``JointLimits``.
+    is faster is slowed down over time_constant_s. q, qd (na,): measured; limits: ``JointLimits``.
     Out: acting (na,), bits of the limits that acted.
     """
     speed, lower, upper, margin = limits.speed, limits.lower, limits.upper, limits.margin
@@ -166,7 +166,7 @@ def bound_joints(q, qd, limits, qdd, acting):
 
 
 class _Ends(NamedTuple):
-    """Of `JointLimits`, what torques near the ends and at speed need."""
+    """Fields of `JointLimits` for torques near the ends and at high speed."""
 
     speed: np.ndarray
     speed_margin: float
@@ -178,14 +178,14 @@ class _Ends(NamedTuple):
 
 @kernel
 def limit_joints(q, qd, wanted, last, limits, bounded, torques, acting):
-    """Torques (na,), N·m, within all limits.
+    """Limit torques (na,), N·m.
 
-    Numbers that are not finite stay so: the caller checks before they are sent.
+    Numbers that are not finite are passed on: the caller checks before they are sent.
 
     Args:
         q, qd: measured positions and velocities (na,).  wanted: torques (na,).
-        last: the answer of the period before.  limits: ``JointLimits``.
-        bounded: (na,) bits of what acted on the accelerations before.
+        last: limited torques of the period before.  limits: ``JointLimits``.
+        bounded: (na,) bits of the limits that acted on the accelerations.
         torques, acting: (na,) out; acting: bits of `NAMES`.
     """
     assign(torques, wanted)
@@ -234,10 +234,10 @@ def _respect_ends(q, qd, machine, effort, torques, acting):
 
 @bare_kernel
 def _respect_power(qd, loss, power, torques, acting):
-    """Shrink all torques alike until work and heat are within ``power``, W.
+    """Scale all torques alike, in place, until mechanical power and heat are within ``power``, W.
 
-    P(s) = s qd^T tau + s^2 sum loss_j tau_j^2 for the share s. qd (na,) rad/s; loss (na,) W/(N·m)^2; torques
-    (na,) N·m, in place.
+    P(s) = s qd^T tau + s^2 sum loss_j tau_j^2 for the factor s. qd (na,) rad/s; loss (na,) W/(N·m)^2; torques
+    (na,) N·m.
     """
     heat, work = 0.0, 0.0
     for j in range(qd.shape[0]):
@@ -255,9 +255,9 @@ def _respect_power(qd, loss, power, torques, acting):
 
 @bare_kernel
 def _respect_effort(last, effort, step, torques, acting):
-    """Clip at the effort limits and at the change allowed since ``last``; effort has the last word.
+    """Clip torques in place to the change allowed since ``last``, then to the effort limits, which take precedence.
 
-    last, effort, step, torques: (na,) N·m, torques in place; acting: (na,) bits.
+    last, effort, step, torques: (na,) N·m; acting: (na,) bits.
     """
     for j in range(torques.shape[0]):
         torque = torques[j]

@@ -1,8 +1,8 @@
-"""Torques with the feedback of the solved problem, for a robot's side that is never late.
+"""Torques with the linear feedback of the solved problem, for local feedback at a higher rate.
 
 Each solution is commanded as a ``StateFeedback``: its torques, its state and the derivative of the torques by
-the state with the active set held (``state_gain``). Where the solution has none, a foot lands, or a force is at the
-edge of its cone, the local feedback of the joints (``torques_ahead.local_gains``) stands in.
+the state with the active set fixed (``state_gain``). If the solution has none, a foot lands, or a force is at the
+edge of its cone, the local feedback of the joints (``torques_ahead.local_gains``) is used instead.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from contact_id_controller.state import RobotState
 
 
 class LinearSteps(HeldSteps):
-    """See above and there.
+    """See the module and ``HeldSteps``.
 
     Attributes:
-        substituted: how many solutions had no derivative that lasts, or a foot that landed, ever.
+        substituted: number of solutions for which the joint feedback was used instead, since construction.
 
     Raises:
-        ConfigurationError: something other than a floating base is not actuated.
+        ConfigurationError: a coordinate besides a floating base is not actuated.
     """
 
     command: StateFeedback
@@ -71,7 +71,7 @@ class LinearSteps(HeldSteps):
 
 
 def ahead_of(controller: Controller) -> HeldSteps | None:
-    """What steps a controller so that the robot's side can go on without it; None: itself."""
+    """Steps of a controller whose commands the robot's side executes by itself; None: the settings use none."""
     settings = controller.settings
     if settings.interface.steps:
         return loaded(settings.interface.steps)(controller)

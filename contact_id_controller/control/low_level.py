@@ -1,7 +1,7 @@
-"""Torques with set-points and gains for drives of MIT type, whose feedback is never late.
+"""Torques with set-points and gains for drives of MIT type, which close the loop at their own rate.
 
 Each solution is commanded as a ``LowLevelCommand``: its torques, the measured state of the joints, at which the
-drives add nothing, and the gains of a robot's side that is never late (``torques_ahead.local_gains``).
+drives' feedback is zero, and the gains of a local feedback (``torques_ahead.local_gains``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contact_id_controller.state import RobotState
 
 
 class LowLevelSteps(HeldSteps):
-    """See above and there."""
+    """See the module and ``HeldSteps``."""
 
     command: LowLevelCommand
 
@@ -27,7 +27,7 @@ class LowLevelSteps(HeldSteps):
         self._tune(robot.neutral())
 
     def _say(self, state: RobotState, result: StepResult) -> None:
-        """Write the command: joints as measured, torques as solved."""
+        """Fill the command: joints as measured, torques as solved."""
         out, robot = self.command, self.controller.robot
         out.time_s = state.time_s
         out.position[:], out.velocity[:] = robot.joints_of(state.q), state.v[robot.actuated]
@@ -35,7 +35,7 @@ class LowLevelSteps(HeldSteps):
         out.effort[:] = result.torques
 
     def _tune(self, q: np.ndarray) -> None:
-        """Take the gains for a configuration (nq,)."""
+        """Set the gains for a configuration (nq,)."""
         out, controller = self.command, self.controller
         rotors = controller.period.motors[0]
         gains = local_gains(controller.robot, controller.settings, q, rotors)

@@ -1,6 +1,6 @@
-"""What a controller remembers from one period to the next, in one place.
+"""State that a controller keeps from one period to the next, in one place.
 
-Where a controller takes over from another one, all of it is handed over; nothing else is.
+When a controller replaces another one, exactly this state is handed over.
 """
 
 from __future__ import annotations
@@ -77,18 +77,18 @@ REMEMBERED = (
 
 @dataclass
 class Memory:
-    """What a controller remembers; the arrays of the period stay the period's own.
+    """State that a controller keeps; the arrays remain the period's own.
 
     Attributes:
-        period: of which `REMEMBERED` counts.
-        course: what is followed.
-        sources: contacts by measurement, and since when there are contacts.
+        period: its arrays `REMEMBERED`.
+        course: plans that are followed.
+        sources: contacts by measurement, and start times of contacts.
         forces: (delay, n, 3) N, measured on the contacts, world frame; the newest first.
         up_in_base: (3,) the world's z axis in the base frame, from which `tilt` counts; None for a
             fixed base, and before the first state.
-        pending: commands that have not acted yet, where torques act late.
-        solution: from which the next one starts; None: from nothing.
-        touch: what is felt of contacts that press; None: there are none, or the base floats.
+        pending: commands that do not act yet, if torques are delayed.
+        solution: warm start of the next one; None: cold.
+        touch: state of contacts that press; None: there are none, or the base floats.
     """
 
     period: Period
@@ -101,7 +101,7 @@ class Memory:
     touch: Touch | None = None
 
     def copy(self) -> Memory:
-        """The same, kept apart from what the controller does next; `restore` takes it back."""
+        """An independent copy; `restore` takes it back."""
         arrays = {name: getattr(self.period, name).copy() for name in REMEMBERED}
         return replace(
             self,
@@ -114,10 +114,10 @@ class Memory:
         )
 
     def forget(self, keep_ground: bool = False) -> None:
-        """All but the course, what was given last and what was measured of contacts.
+        """Reset all but the course, the last torques and the measured contacts.
 
-        The contacts of the next period are old ones: their load is not ramped. keep_ground: what is known of it and
-        of who stands there is kept too, and what was learnt of the motors.
+        The contacts of the next period count as established: their load is not ramped. keep_ground: estimates of the
+        ground and of feet in contact are kept too, and those of the motors.
         """
         period = self.period
         self.forces[:] = 0.0
@@ -139,7 +139,7 @@ class Memory:
             self.touch.forget()
 
     def restore(self, other: Memory) -> None:
-        """Remember what another controller of the same robot does, or did when it was copied."""
+        """Copy the state of another controller of the same robot, or of an earlier copy."""
         for name in REMEMBERED:
             getattr(self.period, name)[:] = getattr(other.period, name)
         self.course = other.course.copy()
@@ -152,7 +152,10 @@ class Memory:
             self.touch = other.touch.copy()
 
     def follow_as(self, other: Memory) -> None:
-        """Follow what another one follows, with the same integral, disturbance, motors and grip; all else stays."""
+        """Follow the plans of another one, with its integral and estimates of disturbance, motors and grip.
+
+        All else is kept.
+        """
         self.course, self.up_in_base = other.course.copy(), other.up_in_base
         self.period.integral[:] = other.period.integral
         self.period.external[:] = other.period.external

@@ -1,17 +1,18 @@
-"""What the motors of swinging legs have that nobody told of: rotor inertia and friction, learnt joint by joint.
+"""Estimate of rotor inertia and joint friction beyond the model, from swing legs, joint by joint.
 
-A leg in the air is moved by its motors alone. What else moved it, ``disturbance.unexplained``, is what is not known of
-them: with a the acceleration and v the velocity of a joint, both low-passed as its torque y is,
+A swing leg is moved by its motors alone. The generalized force that these do not explain, ``disturbance.unexplained``,
+is then due to what the model lacks of them: with a the acceleration and v the velocity of a joint, both low-passed as
+its torque y is,
 
     y = I a + d tanh(v / v_0) + b v + c (u - u_past)
 
-u is the torque commanded, u_past the same, low-passed over `LATE_S`: torques that act late, by a delay or a lag of the
-motors, are so told from friction, and none is learnt for them. c is not used: friction whose reversals are smooth looks late, too.
-Least squares over the last swings, fading over `REMEMBERED_S` of them, give I >= 0, as noise of a speaks for less, c >= 0,
-and d and b that at most undo the told ones.
-They count where they explain y; where they do not, as after a blow, what was learnt stays and fades. The controller
-knows inertia and friction as if they had been told, standing legs included. What acts as a motor's friction would, such
-as drag at a foot, is taken for it: hence the bound, and a new start forgets it all.
+u is the commanded torque, u_past the same, low-passed over `LATE_S`: this distinguishes torques that act late, by a
+delay or a lag of the motors, from friction. c is not used: friction whose reversals are smooth looks late, too.
+Least squares over the last swings, fading over `REMEMBERED_S` of them, give I >= 0, as noise of a biases it down,
+c >= 0, and d and b that at most cancel the modelled ones.
+The estimates are used where they explain y; where they do not, as after a blow, they fade. The controller
+adds inertia and friction to its model, for legs in stance too. Forces that act as a motor's friction would, such
+as drag at a foot, are taken for it: hence the bound, and a new start resets all.
 
 Source: recursive least squares with forgetting, e.g. Ljung, "System identification", 2nd ed., section 11.2.
 """
@@ -57,7 +58,7 @@ SCALES = (100.0, 1.0, 10.0, 0.0)
 
 
 def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
-    """The arrays of a ``Period`` that are only used here, by name."""
+    """Allocate the arrays of a ``Period`` that only this module uses, by name."""
     return {
         "motors": np.zeros((LEARNT, robot.na)),
         "late": np.zeros(robot.na),
@@ -69,7 +70,7 @@ def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
 
 
 def forget(period: Period) -> None:
-    """Motors are as told."""
+    """Reset the estimates: motors are as modelled."""
     learnt = period.motors, period.late
     for numbers in (*learnt, period.swing, period.swing_s, period.squares, period.effort):
         numbers[:] = 0.0
@@ -77,7 +78,7 @@ def forget(period: Period) -> None:
 
 @kernel
 def _is_aloft(period, k):
-    """Whether coordinate k moves feet, and all that it moves are in the air and on their way."""
+    """Whether coordinate k moves feet, all of which are in the air and moving."""
     settings, feet = period.settings, 0
     for i in range(period.gaps.shape[0]):
         if settings.supports[settings.links[i], k]:
@@ -90,11 +91,11 @@ def _is_aloft(period, k):
 
 
 @kernel
-def _solve(squares, time_s, floor, told, found):
-    """Least squares of one joint from their sums (5, 5), torque first, into ``found`` (4,); the share explained.
+def _solve(squares, time_s, floor, known, found):
+    """Solve the least squares of one joint from their sums (5, 5), torque first, into ``found`` (4,); returns R^2.
 
-    time_s: summed.  floor: squares of torques that are no evidence.  told (4,): what the model has already; found is
-    no less than what undoes it.
+    time_s: summed.  floor: squared torque below which there is no evidence.  known (4,): values of the model; found is
+    at least their negative.
     """
     total = squares[0, 0] + floor
     free = np.ones(PARTS, np.bool_)
@@ -109,17 +110,17 @@ def _solve(squares, time_s, floor, told, found):
         for a in range(PARTS):
             if not free[a]:
                 for b in range(PARTS):
-                    found[b] += told[a] * squares[1 + a, 1 + b]
+                    found[b] += known[a] * squares[1 + a, 1 + b]
         for a in range(PARTS):
             if not free[a]:
                 for b in range(PARTS):
                     gram[a, b] = gram[b, a] = 0.0
-                gram[a, a], found[a] = 1.0, -told[a]
+                gram[a, a], found[a] = 1.0, -known[a]
         _eliminate(gram, found)
         worst, which = 0.0, -1
         for a in range(PARTS):
-            if free[a] and found[a] + told[a] < worst:
-                worst, which = found[a] + told[a], a
+            if free[a] and found[a] + known[a] < worst:
+                worst, which = found[a] + known[a], a
         if which < 0:
             break
         free[which] = False
@@ -133,7 +134,7 @@ def _solve(squares, time_s, floor, told, found):
 
 @kernel
 def _eliminate(A, x):
-    """x becomes the solution of A y = x; A symmetric positive definite."""
+    """Solve A y = x into x; A symmetric positive definite, overwritten."""
     n = x.shape[0]
     for k in range(n):
         for i in range(k + 1, n):
@@ -149,9 +150,9 @@ def _eliminate(A, x):
 
 @kernel
 def learn_motors(period, elapsed):
-    """Change ``motors`` (3, na): inertia, dry and viscous friction beside those told, by the last ``elapsed`` s.
+    """Update ``motors`` (3, na) by the last ``elapsed``, s: inertia, dry and viscous friction beyond the model's.
 
-    ``rest``: what else moved the robot, as ``unexplained`` has written it.
+    kg m^2, N·m and N·m s/rad. Requires ``rest`` as ``unexplained`` has written it.
     """
     settings, rest, v, before = period.settings, period.rest, period.v, period.before
     motors, swing, late, found = period.motors, period.swing, period.late, np.empty(PARTS)
@@ -165,7 +166,7 @@ def learn_motors(period, elapsed):
     mean_square = effort[0] / effort[1]
     floor, most = MEANS**2 * mean_square * LEARNT_S, MOST * np.sqrt(mean_square)
     recent = elapsed / (elapsed + LATE_S)
-    told, share = np.zeros(PARTS), elapsed / (elapsed + LOW_PASS_S)
+    known, share = np.zeros(PARTS), elapsed / (elapsed + LOW_PASS_S)
     for j in range(actuated.shape[0]):
         k = actuated[j]
         late[j] += recent * (commanded[j] - late[j])
@@ -185,30 +186,30 @@ def learn_motors(period, elapsed):
             mean,
             commanded[j] - late[j],
         )
-        known = 0.0
+        estimated_torque = 0.0
         for a in range(LEARNT):
-            known += motors[a, j] * row[1 + a]
+            estimated_torque += motors[a, j] * row[1 + a]
         squares = period.squares[j]
         for a in range(1 + PARTS):
-            value = row[a] + known if a == 0 else row[a]
+            value = row[a] + estimated_torque if a == 0 else row[a]
             swing[a, j] += share * (value - swing[a, j])
         for a in range(1 + PARTS):
             for b in range(1 + PARTS):
                 squares[a, b] = keeps * squares[a, b] + elapsed * swing[a, j] * swing[b, j]
         period.swing_s[1, j] = keeps * period.swing_s[1, j] + elapsed
-        told[1], told[2] = friction[0, j], friction[1, j]
-        explained = _solve(squares, period.swing_s[1, j], floor, told, found)
-        counts = min(max((explained - EXPLAINS) / (SURE - EXPLAINS), 0.0), 1.0)
-        fades = (1.0 - counts) * elapsed / REMEMBERED_S
+        known[1], known[2] = friction[0, j], friction[1, j]
+        explained = _solve(squares, period.swing_s[1, j], floor, known, found)
+        confidence = min(max((explained - EXPLAINS) / (SURE - EXPLAINS), 0.0), 1.0)
+        fades = (1.0 - confidence) * elapsed / REMEMBERED_S
         for a in range(LEARNT):
             aim = min(found[a], most / SCALES[a])
-            motors[a, j] += (aim - motors[a, j]) * counts * elapsed / TAKEN_S
+            motors[a, j] += (aim - motors[a, j]) * confidence * elapsed / TAKEN_S
             motors[a, j] -= motors[a, j] * fades
 
 
 @kernel
 def rubbed(period, j, speed):
-    """Torque, N·m, that friction takes of joint j at a speed, rad/s: as told, and as learnt."""
+    """Friction torque, N·m, of joint j at a speed, rad/s: modelled and estimated."""
     friction, motors = period.settings.friction, period.motors
     dry, viscous = friction[0, j] + motors[1, j], friction[1, j] + motors[2, j]
     return dry * np.tanh(speed / friction[2, j]) + viscous * speed
@@ -216,7 +217,7 @@ def rubbed(period, j, speed):
 
 @kernel
 def swinging_torque(motors, j):
-    """Torque, N·m, that what was learnt of joint j, ``motors`` (3, na), takes as a leg swings in a trot."""
+    """Torque, N·m, of the estimated inertia and friction of joint j, ``motors`` (3, na), at a trot's swing."""
     total = 0.0
     for a in range(LEARNT):
         total += SCALES[a] * motors[a, j]
@@ -225,7 +226,7 @@ def swinging_torque(motors, j):
 
 @kernel
 def take_rotors(period):
-    """Add what rotors are learnt to have to ``inertia``."""
+    """Add the estimated rotor inertias to the diagonal of ``inertia``."""
     actuated = period.settings.actuated
     for j in range(actuated.shape[0]):
         period.inertia[actuated[j], actuated[j]] += period.motors[0, j]

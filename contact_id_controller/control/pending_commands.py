@@ -1,4 +1,4 @@
-"""What the commands that are on their way will do: where they find the robot that the next one is for."""
+"""Prediction of the state at which the next command will act, from commands that do not act yet."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MOST = 64
 
 
 class PendingCommands:
-    """Accelerations that the solutions behind the last commands foresee, each from when its command acts.
+    """Accelerations that the last solutions predict, each from the time at which its command acts.
 
-    A Smith predictor whose model is the contact problem: each solution says what its torques do to the robot, so what
-    those under way will have done follows without solving anything again.
+    A Smith predictor whose model is the contact problem: each solution predicts the effect of its torques, so the
+    effect of pending ones follows without solving again.
 
     Args:
         nv: size of a velocity.
@@ -35,17 +35,17 @@ class PendingCommands:
         return self._count > 0
 
     def copy(self) -> PendingCommands:
-        """The same, kept apart from what is added next."""
+        """An independent copy."""
         return copy.deepcopy(self)
 
     def forget(self) -> None:
-        """No command is known."""
+        """Discard all commands."""
         self._count = 0
 
     def add(self, acts_s: float, acceleration: NDArray[np.float64]) -> None:
-        """A command that acts from a time on, s, with the acceleration (nv,) that it is to bring.
+        """Add a command that acts from ``acts_s`` on, with its predicted acceleration (nv,).
 
-        One that was to act later than this is taken back: the delay has become shorter.
+        Commands that were to act later are removed: the delay has become shorter.
         """
         times, rows, count = self._times_s, self._accelerations, self._count
         while count and times[count - 1] >= acts_s:
@@ -57,10 +57,10 @@ class PendingCommands:
         self._count = count + 1
 
     def state_at(self, robot: RobotModel, state: RobotState, time_s: float) -> RobotState:
-        """The state at a later time, s: v' = v + sum a_k h_k, q' = q (+) (v h + sum a_k h_k (t - m_k)).
+        """Predicted state at a later time, s: v' = v + sum a_k h_k, q' = q (+) (v h + sum a_k h_k (t - m_k)).
 
-        h_k: for how long command k acts until then, m_k: the middle of that. What acted before the first one that is
-        known did as that one does.
+        h_k: duration of command k until then, m_k: its middle. Before the first known command the acceleration is taken
+        to be that command's.
         """
         count = self._count
         rows, edges = self._accelerations[:count], np.empty(count + 1)

@@ -1,7 +1,7 @@
-"""What one period works on, by name: measured, planned, wanted, decided. Kernels and Python share it.
+"""Arrays of one control period, by name: measured, planned, desired and decided. Kernels and Python share them.
 
-The arrays are made once; each period overwrites them. What does not change from one period to the next
-stands in `PeriodSettings`, what the joints can take in `limits.JointLimits`.
+The arrays are allocated once; each period overwrites them. `PeriodSettings` has what is constant,
+`limits.JointLimits` the limits of the joints.
 """
 
 from __future__ import annotations
@@ -20,34 +20,35 @@ Places = NDArray[np.int64]
 
 
 class PeriodSettings(Struct):
-    """What does not change between periods: of a robot with na joints, n contacts on its feet.
+    """Constants of all periods, for a robot with na joints and n contacts on its feet.
 
     Attributes:
         q_index, actuated (na,), turns (na,) bool, supports (njoints, nv) bool, coordinate_joint (nv,):
             the tree as in ``RobotModel``.
         links, foot: (n,) joints that carry the contacts, and their feet.  begins (feet + 1,): first contact of each
             foot, and n.
-        landed_m: (n,) m, gap at which a contact has landed.
-        radii: (n,) m, of the contacts' balls.  share_n: even share of the weight of a foot, N.  estimates: see ``contact_estimate``.
+        landed_m: (n,) m, largest gap at touchdown.
+        radii: (n,) m, of the contacts' balls.  share_n: even share of the weight of a foot, N.  estimates: contact is
+            estimated, see ``contact_estimate``.
         joint_weight: as the parameter.
-        push_n: (n,) N, what is asked to be pressed on with, besides the model's forces.
+        push_n: (n,) N, commanded pressing force, in addition to the model's forces.
         sources: bits of the sources that must agree on a contact.
         has_base: the base floats.
         sensed: all contacts count, as their forces are measured.
         soles: some feet have several contacts.
-        deadbeat: impacts are foreseen.
+        deadbeat: impacts are predicted.
         torques_only: feedback gives torques; there is no model.
-        balanced: `balance` makes the acceleration, unless a foot meets the ground early.
+        balanced: `balance` makes the acceleration, unless a foot touches down early.
         period_s, contact_time_constant_s, touchdown_time_constant_s, touchdown_speed_m_s, contact_gap_m:
             as the parameters.
-        ramp_s: over which a contact takes its load.  drift_share: of Jdot v, 0 or 1.
+        ramp_s: time over which a contact takes its load.  drift_share: of Jdot v, 0 or 1.
         position_gain, velocity_gain, integral_gain: (na,).
         base_gains: (4, 3), of linear position and velocity, angular position and velocity.
-        bounds: (2,) greatest force, N, and moment, N·m, that ``disturbance`` feeds forward.
-        friction: (3, na) dry torque, N·m, viscous one, N·m s/rad, and width,
+        bounds: (2,) largest force, N, and moment, N·m, that ``disturbance`` feeds forward.
+        friction: (3, na) modelled dry friction, N·m, viscous friction, N·m s/rad, and width of the dry one,
             rad/s, of the joints.
-        lags: commands that are compared to learn a delay; 0: none is.
-        velocity_filter_s: as the parameter.  limits: what the joints can take.
+        lags: number of commands compared to estimate a delay; 0: it is not estimated.
+        velocity_filter_s: as the parameter.  limits: of the joints.
     """
 
     q_index: Places
@@ -107,53 +108,55 @@ PeriodSettings.packed = staticmethod(_packed_settings)
 
 
 class Period(Struct):
-    """The arrays of one controller's periods. Those marked * are remembered for the next period.
+    """Arrays of one controller's periods. Those marked * are kept for the next period.
 
     Attributes:
-        settings: what does not change.
-        q (nq,), v (nv,): the state that the torques are for.  jacobian (6, nv): joint axes there, world
-            frame, where Pinocchio writes them.
+        settings: the constants.
+        q (nq,), v (nv,): the state for which torques are computed.  jacobian (6, nv): joint axes there, world
+            frame, in Pinocchio's memory.
         reference (3, na): planned position, velocity, acceleration.  base_goal (19,): as
-            ``BaseTrajectory.fill``.  planned (n,) bool: contacts that are to stand.
-        points, normals (n, 3) m, gaps (n,) m: where the feet write them, world frame.
-        measured (n,) bool: contacts by measurement, where that is a source.
+            ``BaseTrajectory.fill``.  planned (n,) bool: planned contacts.
+        points, normals (n, 3) m, gaps (n,) m: in the memory of the feet, world frame.
+        measured (n,) bool: measured contacts, if that is a source.
         since_s* (n,) s, last* (n,) bool: see ``agreed_contacts``.
-        contact (n,) bool: on which all sources agree.
-        touching*, landing (n,) bool: contacts that stand where they should; that come down.
-        landed*, lifted*, early* (n,) bool: have landed and not parted since; have left the ground in
-            swing; meet it before they should.
-        foot_touches (feet,) bool: room.  closing (n,) m/s: at which standing contacts still near the ground.
-        position*, velocity*, error (na,): of the joints, measured, the velocity corrected; planned less measured position.
-        integral* (na,): of the error, rad s.
-        desired (na,): joint accelerations, or torques where there is no model.
+        contact (n,) bool: contacts on which all sources agree.
+        touching*, landing (n,) bool: planned contacts that touch; that approach the ground.
+        landed*, lifted*, early* (n,) bool: landed and not parted since; left the ground in
+            swing; touch it earlier than planned.
+        foot_touches (feet,) bool: workspace.  closing (n,) m/s: speed at which touching contacts close their gaps.
+        position*, velocity*, error (na,): of the joints, measured, the velocity filtered; planned less measured
+        position. integral* (na,): of the error, rad s.
+        desired (na,): joint accelerations, or torques without a model.
         bounded (na,): bits of the limits that acted on them.
-        wanted, weights, acceleration (nv,): by feedback; of each coordinate; as feet allow.
+        wanted, weights, acceleration (nv,): desired by feedback; weight of each coordinate; projected for the feet.
         limited, acting (na,): torques within limits, N·m, and bits of those that act.
-        decided* (na,): the same torques, of the last period.  commanded* (na,): what the robot was given.
-        forces* (n, 3) N: of ground on feet, world frame.  frame (3, 3): room.
+        decided* (na,): the same torques, of the last period.  commanded* (na,): torques sent to the robot.
+        forces* (n, 3) N: predicted, of ground on feet, world frame.  frame (3, 3): workspace.
         arrives* (1 + na,): see ``joint_velocity``.
-        inertia (nv, nv), bias (nv,): upper triangle of M, and C v + g, where Pinocchio writes them.
+        inertia (nv, nv), bias (nv,): upper triangle of M, and C v + g, in Pinocchio's memory.
         before* (nv,): velocity at the last step.  stood* (n,) bool: contacts then.
-        seen_s* (3,): when that was (negative infinity: never, or without a solution), and the last change of contacts;
-            for how long the disturbance was observed.
+        seen_s* (3,): time of that step (negative infinity: none, or without a solution) and of the last change of
+            contacts; duration over which the disturbance was observed.
         external* (nv,): generalized force that is fed forward; the first six are the disturbance of the base, force,
             N, and moment about its origin, N·m, in its frame.  load* (6,): its slow part.
-        rest (nv,), axes (3n, nv), gram (3n, 3n), felt (3n,): room of ``disturbance``.
-        pressure* (n,) N, odds* (n,): what is felt along the normal, and how likely a contact is.  rise* (n,) m: of the
-            ground above what is believed.  touchdowns* (n, 3) m: x, y and rise of each foot's last one,
+        rest (nv,), axes (3n, nv), gram (3n, 3n), felt (3n,): workspace of ``disturbance``.
+        pressure* (n,) N, odds* (n,): measured force along the normal, and log odds of contact.  rise* (n,) m: of the
+            ground above the modelled one.  touchdowns* (n, 3) m: x, y and rise of each foot's last one,
             at its first contact.
-        stands*, caught*, missed*, left* (n,) bool: felt to stand; before it was to; should and does not; has left the
-            ground in swing.  lack* (n,) s: for how long force is missing.
+        stands*, caught*, missed*, left* (n,) bool: contact is detected; earlier than planned; missing though planned;
+            has left the ground in swing.  lack* (n,) s: time for which force is missing.
         changed_s* (n, 2) s: last touchdown and lift-off.  foot_speed (n, 2) m/s: and as planned, downwards.
-        carried (n, 3) N: what feet were felt to carry from the last state to this one, world frame; NaN: unknown.
-        grip* (n,): friction that feet were felt to have, infinite where none slipped; slips* (1,): one is not.
+        carried (n, 3) N: measured forces on feet from the last state to this one, world frame; NaN: unknown.
+        grip* (n,): estimated friction, infinite where none slipped; slips* (1,): one is not infinite.
         excess*, stands_s*, foreseen* (n,): see ``grip``.
-        motors* (3, na): rotor inertia, kg m^2, dry friction, N·m, and viscous one, N·m s/rad, beside those told; swing*
-            (5, na), swing_s* (2, na) s, squares* (na, 5, 5), effort* (2,), late* (na,) N·m: see ``motor_estimate``.
-        sensed_v, sensed_before* (nv,): velocity of the measured state and of that before, where the torques are for a
-            predicted one.  delay* (3,) s: by which torques act late that nobody told of, in all, and the first where it
-            counts; given* (LAGS, na) N·m, biases* (LAGS, na) N·m, answer* (2, na), lagged* (4, LAGS): see ``delay_estimate``.
-        pressed (n,) N: what touching contacts are pressed on with now, besides the model's forces.
+        motors* (3, na): estimated rotor inertia, kg m^2, dry friction, N·m, and viscous one, N·m s/rad, beyond the
+            model; swing* (5, na), swing_s* (2, na) s, squares* (na, 5, 5), effort* (2,), late* (na,) N·m: see
+            ``motor_estimate``.
+        sensed_v, sensed_before* (nv,): velocity of the measured state and of the one before, if torques are for a
+            predicted one.  delay* (3,) s: estimated torque delay beyond the configured one; total delay; the first as
+            applied; given* (LAGS, na) N·m, biases* (LAGS, na) N·m, answer* (2, na), lagged* (4, LAGS): see
+            ``delay_estimate``.
+        pressed (n,) N: pressing force of touching contacts now, in addition to the model's forces.
     """
 
     settings: PeriodSettings

@@ -1,4 +1,4 @@
-"""The limits of plans, from the robot."""
+"""Limits of plans, from the robot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The derivative of the controller's torques by the state, with the active set of the solution fixed.
+"""Derivative of the controller's torques by the state, with the active set of the solution fixed.
 
     tau(x (+) (dq, dv)) = tau - K (dq, dv) + ...        x = (q, v), K (na, 2 nv)
 
@@ -7,13 +7,13 @@ least-squares problem once its active set is fixed, so that its optimality condi
 
     desired acceleration a0(q, v)      feedback of joints and base
     a    closest to a0 at which feet stand and land          W (a - a0) = A^T l,       A a = b
-    a_a  changed as little as lets touching contacts hold    -d = J_a^T n, J_u^T n = 0, J a' + ... = 0
+    a_a  least change with consistent touching contacts      -d = J_a^T n, J_u^T n = 0, J a' + ... = 0
     a_u  from the contact model (stage I)                    C (J a + Jdot v + J v / T_c) = 0,
                                                              (M a + h - J^T f)_u = 0
     f    of least torque (stage II)                          B^T (J_a tau + J_u m - w f) = 0
 
-J: Jacobian rows of the contact points; C: directions held; B: directions in which forces may change
-(``models.active_set``). Gaps count as closed, what the load share weighs as constant, and a joint
+J: Jacobian rows of the contact points; C: fixed directions; B: directions in which forces can change
+(``models.active_set``). Gaps count as closed, weights of the load share as constant, and a joint
 whose acceleration or torque is limited has no feedback.
 """
 
@@ -65,8 +65,8 @@ SETTLED_RAD_S2 = 1e-6
 class Points(NamedTuple):
     """Contact points of the robot and their derivatives, all (n, 3, nv) but the first three.
 
-    links (n,), places (n, 3), normals (n, 3); J; moved: how the places move with q; speed_q: of J v;
-    pull_q, pull_v: of Jdot v, times the share of it that counts.
+    links (n,), places (n, 3), normals (n, 3); J; moved: derivatives of the places by q; speed_q: of J v by q;
+    pull_q, pull_v: of Jdot v by q and v, times its share in the problem.
     """
 
     links: np.ndarray
@@ -79,22 +79,22 @@ class Points(NamedTuple):
     pull_v: np.ndarray
 
     def of(self, chosen: np.ndarray) -> Points:
-        """Those of some contacts, by their numbers."""
+        """Those of some contacts, by index."""
         if len(chosen) == len(self.links):
             return self
         return Points(*(rows[chosen] for rows in self))
 
     def land(self, contact: np.ndarray, v: np.ndarray) -> bool:
-        """Whether one of those in contact (n,) bool moves along its normal, away or into the ground; v (nv,).
+        """Whether a contact of ``contact`` (n,) bool moves along its normal; v (nv,).
 
-        The gain of a leg that carries the base is many times what a leg in the air bears.
+        The gain of a leg in stance is many times what a leg in the air tolerates.
         """
         speed = np.einsum("nd,ndk,k->n", self.normals, self.J, v)
         return bool((np.abs(speed[contact]) > LANDS_M_S).any())
 
 
 class StateGain:
-    """Makes the gain K that belongs to a step of a controller, right after it."""
+    """Computes the gain K of a controller's step, right after it."""
 
     def __init__(self, controller: Controller):
         self._controller = controller
@@ -120,14 +120,14 @@ class StateGain:
     ) -> np.ndarray | None:
         """K = -d tau / d (q, v), (na, 2 nv), of the step just taken: N·m per rad or m, then per rad/s or m/s.
 
-        Rows of joints at a limit are zero. None where the solution has no derivative: its status is not solved, or a
+        Rows of joints at a limit are zero. None if the solution has no derivative: its status is not solved, or a
         foot is being stopped within the period.
 
         Args:
-            points: of its state, where they are known already.
-            lasting: None, too, where the active set does not outlast a small change of the state. At the edges of
-                cones few directions in which forces may change can make the gain ten times as large: a robot whose
-                commands came 1 to 3 periods late was driven by it from one edge to the other.
+            points: of its state, if computed already.
+            lasting: return None, too, if a small change of the state alters the active set. At the edges of cones,
+                where forces can change in few directions, the gain can be ten times as large: with commands 1 to 3
+                periods late it drove a robot from one edge to the other.
         """
         controller = self._controller
         solution = result.solution
@@ -207,9 +207,9 @@ class StateGain:
     # The desired acceleration
 
     def _wanted_acceleration(self, q: np.ndarray, v: np.ndarray, limits: np.ndarray) -> np.ndarray:
-        """Derivative (nv, 2 nv) by (q, v) of the acceleration that the feedback of joints and base asks for.
+        """Derivative (nv, 2 nv) by (q, v) of the acceleration of the feedback of joints and base.
 
-        limits (na,): which of them each joint is at; there it does not depend on the state.
+        limits (na,): bits of the limits of each joint; at a limit it does not depend on the state.
         """
         workings, robot, nv = self._controller.workings, self._robot, self._robot.nv
         out = np.zeros((nv, 2 * nv))
@@ -243,7 +243,7 @@ class StateGain:
         return by_pose, by_twist
 
     def _consistent(self, points: Points, wanted: np.ndarray) -> np.ndarray:
-        """d a / d (q, v), (nv, 2 nv), of the acceleration that standing and landing feet allow."""
+        """d a / d (q, v), (nv, 2 nv), of the acceleration projected for standing and landing feet."""
         workings, settings, nv = self._controller.workings, self._settings, self._robot.nv
         standing, landing = workings.standing, workings.landing
         chosen = np.flatnonzero(standing | landing)
@@ -289,7 +289,7 @@ class StateGain:
         v: np.ndarray,
         planned: np.ndarray,
     ) -> np.ndarray:
-        """d (a_a + delta / dt) / d (q, v), (na, 2 nv): what the contacts make of the plan."""
+        """d (a_a + delta / dt) / d (q, v), (na, 2 nv): of the joint accelerations projected for the contacts."""
         robot, problem = self._robot, solution.problem
         a, nv = robot.actuated, robot.nv
         out = planned[a]
@@ -472,7 +472,7 @@ class StateGain:
 
 
 class _Rows:
-    """The directions in which touching contacts were to be held: all, or normals where nothing grips."""
+    """Directions of the contact constraints of the projection: all three, or the normal where nothing grips."""
 
     def __init__(self, points: Points, frames: np.ndarray, held: np.ndarray, grips: np.ndarray):
         self._J = points.J
@@ -486,21 +486,21 @@ class _Rows:
         return np.einsum("rd,rdk->rk", self._direction, terms[self._contact])
 
     def jacobian(self, nv: int) -> np.ndarray:
-        """(rows, nv)."""
+        """Jacobian (rows, nv)."""
         return self._project(self._J)
 
     def take(self, values: np.ndarray) -> np.ndarray:
-        """Their rows of values (n, 3) in the contacts' frames."""
+        """Components along the rows of ``values`` (n, 3) in the contacts' frames."""
         return values[self._contact, self._part]
 
     def most_open(self, rest: np.ndarray, limit: float) -> int:
-        """The contact that opens fastest, faster than ``limit``; -1: none."""
+        """Index of the contact that opens fastest, if faster than ``limit``; else -1."""
         opening = np.where(self._normal, -rest, -math.inf)
         worst = int(opening.argmax())
         return int(self._contact[worst]) if opening[worst] > limit else -1
 
     def world(self, amounts: np.ndarray, count: int) -> np.ndarray:
-        """Vectors (n, 3) of amounts along the rows."""
+        """Vectors (n, 3), world, with ``amounts`` along the rows."""
         out = np.zeros((count, 3))
         np.add.at(out, self._contact, self._direction * amounts[:, None])
         return out
@@ -522,7 +522,7 @@ def _rank(size: np.ndarray) -> int:
 
 
 def _stacked(rows: list[np.ndarray], blocks: np.ndarray) -> np.ndarray:
-    """Rows (k_i, 3) of each contact times its block (3, m), one below the other."""
+    """Rows (k_i, 3) of each contact times its block (3, m), stacked."""
     if not rows:
         return np.zeros((0, blocks.shape[-1]))
     if all(part is WHOLE for part in rows):

@@ -1,14 +1,14 @@
-"""How far the centre of mass may be off the plan: what the footholds to come can still bring back.
+"""Largest deviation of the centre of mass from the plan that coming footholds can still correct.
 
 The divergent component e of the error, e' = w (e - (p - p_p)) with the centre of pressure p in the hull
-S of the soles that stand, can be brought to zero if and only if n.e <= H(n) for all n, where
+S of the soles in contact, can be brought to zero if and only if n.e <= H(n) for all n, where
 
     H(n, t) = (1 - f) max_{p in S(t)} n.(p - p_p(t)) + f H(n, t + dt),   f = e^{-w dt}
 
-(`planning.kinodynamic.holdable` has the same for planners). Where soles cannot give what feedback
-asks for along all directions, what they give goes first where little is left, H(n) - n.e. Otherwise a
-push forwards takes the pressure to the toes of one foot, and the sideways motion that they leave behind
-can no longer be caught when the other foot lifts.
+(`planning.kinodynamic.holdable` has the same for planners). If soles cannot give what feedback
+requires in all directions, directions with little margin H(n) - n.e come first. Otherwise a
+push forwards would take the pressure to the toes of one foot, and the resulting sideways motion
+could not be balanced any more when the other foot lifts.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Support(NamedTuple):
 
 
 class SupportPreview:
-    """Reaches of the support ahead; each step of time is looked at once.
+    """Preview of H over the coming supports; each time step is evaluated once.
 
     Args:
-        look: the planned support at a time, s; None where nothing is planned to stand.
+        look: planned support at a time, s; None without planned contacts.
     """
 
     def __init__(self, look: Callable[[float], Support | None]):
@@ -54,7 +54,7 @@ class SupportPreview:
         self._begins_s: float | None = None
 
     def forget(self) -> None:
-        """The plan has changed."""
+        """Discard the preview, after a change of plan."""
         self._begins_s = None
 
     def reaches(self, time_s: float) -> np.ndarray:
@@ -64,7 +64,7 @@ class SupportPreview:
         return np.maximum((1.0 - fade) * self._here + fade * self._next, LEAST_REACH_M)
 
     def metric(self, time_s: float, error: np.ndarray) -> np.ndarray:
-        """Roots of the weights (2, 2) of horizontal accelerations for an error e (2,) m; 1 is the largest.
+        """Square roots of the weights (2, 2) of horizontal accelerations for an error e (2,), m; the largest is 1.
 
         The weights are the second derivatives of the barrier -sum log(H - n.e).
         """
@@ -74,7 +74,7 @@ class SupportPreview:
         return (axes * np.sqrt(weights / weights[1])) @ axes.T
 
     def advance(self, time_s: float) -> None:
-        """Look at what has come into sight by a time, and sum up from its end."""
+        """Evaluate the supports newly within the horizon at a time, and sum backwards from its end."""
         if self._begins_s is not None and time_s < self._begins_s + STEP_S:
             return
         if self._begins_s is None or time_s >= self._begins_s + 2.0 * STEP_S:

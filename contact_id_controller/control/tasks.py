@@ -1,12 +1,12 @@
-"""Goals of the whole body into the acceleration that is commanded (`plans.goals`).
+"""Commanded acceleration from goals of the whole body (`plans.goals`).
 
-The centre of mass c follows the divergent component xi = c + c'/w that is planned, by its centre of pressure,
+The centre of mass c tracks the planned divergent component xi = c + c'/w by its centre of pressure,
 
-    p = nearest in the hull of what stands to  p_plan + (1 + k / w) (xi - xi_plan),     c'' = (g + c_z'') / h (c - p)
+    p = nearest in the hull of the contacts to  p_plan + (1 + k / w) (xi - xi_plan),     c'' = (g + c_z'') / h (c - p)
 
-feet aloft follow their paths, the base its heading and the joints a posture: wishes with weights, among which the
-feet that stand stay, as in `balance`, whose rows these are. A foot that is to land is no row of contact before it
-touches: it follows its path on. Where it touches while its path says that it may land, it stands at once.
+swing feet track their paths, the base its heading and the joints a posture: weighted tasks, with feet in stance
+as constraints, as in `balance`, whose rows these are. A foot that is to land is not constrained before it
+touches: it continues its path. If it touches while its path allows landing, it is in stance at once.
 
 Source: Englsberger et al., Three-dimensional bipedal walking control based on divergent component of motion
 (T-RO 2015), eqs. 26 and 32, for the centre of pressure.
@@ -63,14 +63,14 @@ are planned."""
 
 
 class Tasks:
-    """Accelerations of one robot by the module's law. One thread at a time.
+    """Accelerations of one robot by the module's law. Not thread-safe.
 
     Args:
         robot: with a floating base.  feet: its contacts.  settings: gains, weights, time constants.
 
     Attributes:
-        sample: the goals at the last time.  limited: the ground cannot give what they asked.
-        pressure (2,): centre of pressure that was wanted, m, world.  com (2, 3): measured place and velocity.
+        sample: the goals at the last time.  limited: the ground could not give the required wrench.
+        pressure (2,): desired centre of pressure, m, world.  com (2, 3): measured position and velocity.
     """
 
     def __init__(self, robot: RobotModel, feet: FeetOnGround, settings: ControllerSettings) -> None:
@@ -105,10 +105,10 @@ class Tasks:
         self.pressure, self.limited = np.zeros(2), False
 
     def look(self, time_s: float, goals: TaskGoals, course: Course, period: Period) -> None:
-        """Sample the goals; feet that may land and touch are planned to stand from now on.
+        """Sample the goals; feet that may land and touch are planned in contact from now on.
 
         Args:
-            time_s: of the state.  goals: in the robot's order.  course: remembers who has landed early.
+            time_s: of the state.  goals: in the robot's order.  course: stores which feet landed early.
             period: with feet and plan of this time.
         """
         if period.settings.soles:
@@ -123,10 +123,10 @@ class Tasks:
         catch_touches(self._feet.foot, may_land, sources, period, course.caught)
 
     def errors(self, goals: TaskGoals, period: Period) -> tuple[float, int, float]:
-        """What of the goals the last state lacks: where posture gives way, its joints say nothing of that.
+        """Tracking errors of the goals at the last state, which joint errors do not show, as the posture may yield.
 
-        Distance, m, of the foot aloft that is farthest from its path, that foot, and what the centre of mass is lower
-        above the feet that stand, m.
+        Largest distance, m, of a swing foot from its path, that foot, and the height error of the centre of mass above
+        the feet in stance, m (positive: too low).
         """
         poses, feet, standing, low = self._poses, self._feet, period.touching, 0.0
         away = np.linalg.norm(poses[0, :, 0] - poses[1, :, 0], axis=1) * self._aloft
@@ -137,7 +137,7 @@ class Tasks:
         return float(away.max()), int(away.argmax()), low
 
     def acceleration(self, goals: TaskGoals, period: Period) -> None:
-        """Write the acceleration (nv,) for the goals last looked at into the period's."""
+        """Write the acceleration (nv,) for the goals last sampled into the period's."""
         robot, feet, settings, sample = self._robot, self._feet, self._settings, self.sample
         model, data, v, standing = robot.model, self._measured, period.v, period.touching
         pin.dccrba(model, data, period.q, v)

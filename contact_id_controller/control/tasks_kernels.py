@@ -1,4 +1,4 @@
-"""The compiled part of `tasks`: goals at one time into what the tasks want."""
+"""Compiled part of `tasks`: from goals at one time to the tasks' accelerations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ LIFT = 0.3  # share of gravity with which the height is corrected at most: feet 
 
 @kernel
 def catch_touches(foot, may_land, sources, period, caught):
-    """Feet that may land and touch stand from now on, until their plan lets them stand by itself.
+    """Set feet that may land and touch to planned contact, until their plan does so by itself.
 
     Args:
-        foot (n,): of each contact.  may_land (f,) bool: feet whose touch counts.
-        sources: bits of (measurement, estimate) that say what touches; none: the distance to the ground does.
+        foot (n,): of each contact.  may_land (f,) bool: feet that may land.
+        sources: bits of (measurement, estimate) that detect contact; none: the distance to the ground does.
         period: its ``planned`` (n,) gets the contacts of these feet.
-        caught (n,) bool: the contacts of feet that have landed before they were to.
+        caught (n,) bool: contacts of feet that have landed earlier than planned, in and out.
     """
     by_measurement, by_estimate = sources
     felt = np.zeros(may_land.shape[0], dtype=np.bool_)
@@ -39,7 +39,7 @@ def catch_touches(foot, may_land, sources, period, caught):
 
 @bare_kernel
 def nearest_in_hull(points, count, x, y):
-    """The point nearest to (x, y) of the convex hull of the first ``count`` of the points (m, 2), one at least.
+    """Nearest point to (x, y) of the convex hull of the first ``count`` of the points (m, 2), at least one.
 
     An edge has all points on its left, and (x, y) outside on its right; few points, so all pairs are tried.
     """
@@ -73,15 +73,15 @@ def nearest_in_hull(points, count, x, y):
 
 @kernel
 def com_acceleration(goal, com, gains, gravity, corners, lasts, out):
-    """Write the acceleration (3,) of the centre of mass that goals want; its centre of pressure (2,).
+    """Write the acceleration (3,) of the centre of mass by the goals into out; returns its centre of pressure (2,).
 
     Args:
         goal: of ``plans.goals.Sample.com`` (6,), rate, 1/s, and height, m.
-        com (2, 3): place and velocity, measured.  gains: of the divergent component, 1/s, and (2,) of the height.
-        corners: (m, 3) of all contacts, standing (m,) bool, their feet (m,) and the share of a sole that may bear.
-        lasts: the goals are still good; else the middle of the feet is the goal.
+        com (2, 3): measured position and velocity.  gains: of the divergent component, 1/s, and (2,) of the height.
+        corners: (m, 3) of all contacts, standing (m,) bool, their feet (m,) and the share of a sole that may be loaded.
+        lasts: the goals have not expired; else the middle of the feet is the goal.
 
-    The height counts from the ground: the lowest corner of each sole that stands, for it may tip about an edge.
+    The height counts from the lowest corner of each sole in stance, for it may tip about an edge.
     """
     sampled, rate, height = goal
     points, standing, foot, share = corners
@@ -127,10 +127,10 @@ def com_acceleration(goal, com, gains, gravity, corners, lasts, out):
 
 @kernel
 def aim_feet(feet, aloft, centers, radii, poses, motions):
-    """Planned poses (f, 4, 3) and motions (2, f, 6) of the frames of feet aloft, from their ground points.
+    """Write planned poses (f, 4, 3) and motions (2, f, 6) of the frames of swing feet, from their ground points.
 
     feet (f, 3, 4): as sampled.  centers (f, 3): middle of each foot's contacts in its frame.  radii (f,): theirs.
-    A foot is level, and its frame's z axis is up then.
+    A planned foot is level, with its frame's z axis up.
     """
     for k in range(aloft.shape[0]):
         if not aloft[k]:
@@ -160,7 +160,7 @@ def aim_feet(feet, aloft, centers, radii, poses, motions):
 
 @kernel
 def wanted_motion(heading, posture, stiffness, period, wanted):
-    """Write what the base's attitude and the joints want, (nv,); the base's place wants nothing.
+    """Write the desired acceleration (nv,) of the base's attitude and the joints into ``wanted``; 0 for its position.
 
     heading (2,): yaw, its rate.  posture (na,), stiffness (na,) 1/s^2, critically damped.
     """

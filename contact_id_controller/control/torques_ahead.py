@@ -1,16 +1,16 @@
-"""Torques for a horizon, so that a late computer costs little: contact inverse dynamics on the plan.
+"""Torques for a horizon, to bridge delays of the computer: contact inverse dynamics on the plan.
 
 Each solution at a measured state begins a trajectory for the robot's own side (`EffortTrajectory`).
-Its efforts are those that the same controller finds *on the plan*: planned base, joints and contacts
-at knots ``KNOT_S`` apart, solved one after another as time allows. Two corrections begin it where the
-robot is, and fade:
+Its efforts are those that the same controller computes *on the plan*: planned base, joints and contacts
+at knots ``KNOT_S`` apart, solved one after another as time allows. Two corrections start it at the measured
+state, and fade:
 
     q_set(t) = q_plan(t) - e(t),   e'' + kd e' + (kd/2)^2 e = 0 from the present error on
     effort(t) = effort_plan(t) + (tau - effort_plan(0)) max(0, 1 - t / FADE_S)
 
-The set-points so leave the robot where it is now and come to the plan as fast as the controller's own
-joint feedback would bring it there; at the state that was solved the local feedback is zero, and the sum
-is the solver's torque. Set-points on the plan itself would make the local feedback fight the base's.
+The set-points thus start at the present state and converge to the plan as fast as with the controller's own
+joint feedback; at the state that was solved the local feedback is zero, and the sum
+is the solver's torque. Set-points on the plan itself would make the local feedback oppose the base's.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ON_KNOT = 1e-6
 
 
 def actuated_inertia(robot: RobotModel, q: np.ndarray) -> np.ndarray:
-    """Inertia (na, na) of the actuated joints while all else is free: M_aa - M_au M_uu^-1 M_ua."""
+    """Inertia (na, na) of the actuated joints with all else free: M_aa - M_au M_uu^-1 M_ua."""
     upper = np.triu(pin.crba(robot.model, robot.scratch, q))
     M = upper + np.triu(upper, 1).T
     a, u = robot.actuated, robot.unactuated
@@ -65,7 +65,7 @@ def actuated_inertia(robot: RobotModel, q: np.ndarray) -> np.ndarray:
 
 
 def joint_inertia(robot: RobotModel, q: np.ndarray) -> np.ndarray:
-    """Inertia (na,) that each actuated joint moves by itself, all others locked but the base."""
+    """Inertia (na,) of each actuated joint by itself, with all others but the base locked."""
     return np.diag(actuated_inertia(robot, q)).copy()
 
 
@@ -75,11 +75,11 @@ def local_gains(
     q: np.ndarray,
     rotors: np.ndarray | float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """K, N·m/rad, and D, N·m·s/rad, (na,), of the local feedback of a robot that stands in q (nq,).
+    """K, N·m/rad, and D, N·m·s/rad, (na,), of the local feedback of a robot standing at q (nq,).
 
     The controller's own, ``LOCAL_SPEED`` times as fast, times the joint inertia; of that at most ``MOST_OF_FREE`` times
-    what the joint moves while all others give way. In an arm that is far less: its joints have nearly the same axis.
-    rotors: inertia (na,) that is learnt beside the model's, kg m^2.
+    the inertia with all other joints free. In an arm that is far smaller: its joints have nearly the same axis.
+    rotors: inertia (na,) estimated in addition to the model's, kg m^2.
     """
     na, inertias = robot.na, actuated_inertia(robot, q)
     free = 1.0 / np.diag(np.linalg.inv(inertias))
@@ -91,16 +91,16 @@ def local_gains(
 
 
 class TorquesAhead(HeldSteps):
-    """Steps whose command is the trajectory that leads on from the last solution.
+    """Steps whose command is the trajectory that continues the last solution.
 
-    Between two solutions torques are those that the robot's own side would give along it.
+    Between two solutions torques are those of the local feedback along it.
 
     Args:
         controller: that solves. A second one of its kind solves ahead.
 
     Attributes:
         local: the local feedback; None before the first state, on which its gains may depend.
-        knots_solved: how many, ever.
+        knots_solved: number of knots solved since construction.
     """
 
     command: EffortTrajectory
@@ -136,12 +136,12 @@ class TorquesAhead(HeldSteps):
         self._now_s = 0.0
 
     def begin(self) -> None:
-        """Forget what was solved: the next state is solved."""
+        """Discard the last solution: the next state is solved."""
         super().begin()
         self._number[:] = self._failed[:] = -1
 
     def step(self, state: RobotState) -> StepResult:
-        """Torques for the coming period: solved, or of the local feedback."""
+        """Torques for the coming period: solved, or by the local feedback."""
         controller, self._now_s = self.controller, state.time_s
         if self.local is None:
             self.local = LocalFeedback(
@@ -155,10 +155,10 @@ class TorquesAhead(HeldSteps):
     def solve_ahead(
         self, until_s: float = -math.inf, clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        """Solve a knot that is not yet, or on another plan than is followed now; outside of the step.
+        """Solve a knot that is not solved for the current plan; called outside of the step.
 
-        And more of them while ``clock`` is before ``until_s``. Those that another plan moved have its motion
-        at once; where they are more than ``SURE_S`` ahead, its torques only while there is time.
+        Continues with further knots while ``clock`` is before ``until_s``. Knots changed by a new plan get its motion
+        at once; if they are more than ``SURE_S`` ahead, their torques are solved only in spare time.
         """
         if self._last is None:
             return
@@ -188,7 +188,10 @@ class TorquesAhead(HeldSteps):
                 return
 
     def _solve_knot(self, number: int) -> None:
-        """Reference and torques at time ``number * KNOT_S``, on the planned state; marked as failed if none."""
+        """Solve reference and torques at time ``number * KNOT_S``, on the planned state.
+
+        Marked as failed if there is none.
+        """
         place = number % self._count
         self._number[place], self._failed[place] = -1, number
         try:
@@ -207,7 +210,7 @@ class TorquesAhead(HeldSteps):
             self._stale[place], self._failed[place] = False, -1
 
     def _learn_rotors(self) -> None:
-        """Gains with the rotors that the last step knew; a robot's side with gains of its own does not learn."""
+        """Update the gains for the rotors estimated at the last step, unless they are configured."""
         controller = self.controller
         rotors = controller.period.motors[0]
         if (
@@ -256,7 +259,7 @@ class TorquesAhead(HeldSteps):
         out.start_s = now_s
 
     def _fill(self, first: int, known: int) -> None:
-        """Points of knots that are not solved yet: the plan, with the last effort that is known."""
+        """Fill points of knots not solved yet: the plan, with the last known effort."""
         values = self.command.values
         for k in range(max(known, 1), self._count):
             values[k, 0], values[k, 1], values[k, 2] = self.controller.reference_at(
@@ -266,11 +269,11 @@ class TorquesAhead(HeldSteps):
 
 @bare_kernel
 def _lead_on(now_s, first, number, knots, position, velocity, acceleration, torques, times, values):
-    """Times and values (p, 4, na) of a trajectory on the plan, with efforts that begin at ``torques``.
+    """Write times and values (p, 4, na) of a trajectory on the plan, with efforts that begin at ``torques``.
 
-    number (n,), knots (n, 4, na): of the knots solved, in a ring; position, velocity, acceleration,
-    torques (na,): the plan now, and the solution. The last point is left out. Returns how many knots
-    are known, from ``first`` on; of the others only the efforts are set.
+    number (n,), knots (n, 4, na): of the solved knots, in a ring buffer; position, velocity, acceleration,
+    torques (na,): the present plan, and the solution. The last point is not written. Returns how many knots
+    are solved, from ``first`` on; of the others only the efforts are set.
     """
     count, joints = number.shape[0], torques.shape[0]
     known = 0
@@ -302,7 +305,7 @@ def _lead_on(now_s, first, number, knots, position, velocity, acceleration, torq
 
 @bare_kernel
 def _begin_here(rate, position, velocity, times, values):
-    """Let set-points on the plan begin at the position and velocity (na,) measured, and end at rest.
+    """Shift set-points on the plan, in place, to begin at the measured position and velocity (na,), and end at rest.
 
     rate (na,) 1/s: kd / 2 of the fading error.
     """

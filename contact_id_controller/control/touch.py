@@ -1,24 +1,24 @@
-"""Touching with an arm: contact by what is felt, not by where a surface is believed to be.
+"""Touching with an arm: contact by measured force, not by the modelled place of a surface.
 
-Of a robot with a fixed base, and of its contacts that are to press with a force of their own. What is felt along the
-normal n of a contact comes from the motors' torques and the motion from one state to the next,
+For a robot with a fixed base, and for those of its contacts that are to press with a commanded force. The force along
+the normal n of a contact is measured by the motors' torques and the motion from one state to the next,
 
     r = M (v - v_before) / h + C v + g - S^T tau        felt = n^T L J M^-1 r,        L = (J M^-1 J^T)^-1 (3, 3),
 
-low-passed; what was felt in the air, an error of the model, is no contact. L is the mass that a surface meets there: one
-on which the hand does not slide takes the impulse -n^T L J v from it, also where the hand moves along it.
+low-passed; its value in the air, an error of the model, is subtracted. L is the effective mass that a surface meets:
+without sliding it receives the impulse -n^T L J v, also if the hand moves along it.
 
-Before the touch, near the believed surface and where the plan comes down to it, that impulse is bounded by F T, F the
-force asked for and T the time of an impact between stiff bodies: the peak stays near F. Speed along the surface has at
-most half of it. Where the plan has arrived and nothing is felt, the hand goes on at this speed, a bounded distance
+Before touchdown, near the modelled surface and while the plan approaches it, that impulse is bounded by F T, F the
+commanded force and T the time of an impact between stiff bodies: the peak stays near F. Speed along the surface gets at
+most half of it. If the plan has arrived without contact, the hand continues at this speed, a bounded distance
 beyond the surface.
 
-In contact nothing is wanted along the normal but the force, which grows from what was felt to what is asked for; the
-plan's height does not count, and the surface may give way. A bounded integral takes away what the model's error leaves
-of it. A contact that is no longer felt is approached again.
+In contact the force alone is controlled along the normal; it grows from the measured to the commanded value; the
+plan's height is ignored, and the surface may be soft. A bounded integral removes the error due to the model's.
+A contact that is lost is approached again.
 
-Source: De Luca and Mattone, "Sensorless robot collision detection and hybrid force/motion control", ICRA 2005, for what
-is felt; Khatib, "A unified approach for motion and force control of robot manipulators", 1987, eq. 51, for L.
+Source: De Luca and Mattone, "Sensorless robot collision detection and hybrid force/motion control", ICRA 2005, for the
+measured force; Khatib, "A unified approach for motion and force control of robot manipulators", 1987, eq. 51, for L.
 """
 
 from __future__ import annotations
@@ -102,7 +102,10 @@ def _motion(period, i, J, drift):
 
 @kernel
 def _masses(period, J, normal, out):
-    """n^T L (3,) kg of a contact with Jacobian J (3, nv); what r of ``unexplained`` does there along n, N."""
+    """Write n^T L (3,), kg, of a contact with Jacobian J (3, nv).
+
+    Returns the force, N, of r of ``unexplained`` along n.
+    """
     nv = J.shape[1]
     inertia, moved = np.empty((nv, nv)), np.empty((3, nv))
     for a in range(nv):
@@ -139,14 +142,14 @@ def _masses(period, J, normal, out):
 
 
 class Touch:
-    """The touching contacts of one controller.
+    """The pressing contacts of one controller.
 
     Args:
-        robot: with a fixed base.  feet: its n contacts.  asked: (n,) N, force with which each is to press; 0: none.
+        robot: with a fixed base.  feet: its n contacts.  asked: (n,) N, commanded force of each; 0: none.
 
     Attributes:
-        touches: (n,) bool.  felt, unmodelled, more: (n,) N, along the normals: what is felt, what of it was felt in the
-            air, and the force's correction.  pressing: (n,) N, wanted now.
+        touches: (n,) bool.  felt, unmodelled, more: (n,) N, along the normals: measured force, its part in the
+            air, and the force's correction.  pressing: (n,) N, commanded now.
     """
 
     def __init__(self, robot: RobotModel, feet: FeetOnGround, asked: Numbers) -> None:
@@ -164,14 +167,14 @@ class Touch:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing was felt; what is at the surface when the next state comes is old contact."""
+        """Reset; contacts at the surface at the next state count as established."""
         self._last_s, self._fresh = -math.inf, True
         for numbers in (self.felt, self.unmodelled, self.more, self.pressing):
             numbers[:] = 0.0
         self.touches[:] = self._approaches[:] = False
 
     def copy(self) -> Touch:
-        """The same, kept apart from what is felt next."""
+        """An independent copy."""
         other = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
@@ -179,9 +182,9 @@ class Touch:
         return other
 
     def look(self, time_s: float, course: Course, period: Period) -> None:
-        """Decide on contact, before all else does: what touches, or is to, is no contact by geometry.
+        """Update contact, before all other detection: contacts that touch or approach are none by geometry.
 
-        time_s: of the state.  course: what is planned.  period: with feet, state and plan of the period.
+        time_s: of the state.  course: plans.  period: with feet, state and plan of the period.
         """
         elapsed = time_s - self._last_s
         lasted = 0.0 < elapsed <= LONGEST_S
@@ -204,7 +207,10 @@ class Touch:
         self._last_s, self._fresh, period.before[:] = time_s, False, period.v
 
     def _decide(self, i: int, period: Period, now: float, lowest: float, elapsed: float) -> None:
-        """Whether contact i touches or is approached; now, lowest: gaps, m, of the plan now and soon."""
+        """Decide whether contact i touches or approaches.
+
+        now, lowest: planned gaps, m, now and the least of now and soon.
+        """
         gap, asked = period.gaps[i], self.asked[i]
         wanted = bool(period.planned[i]) and lowest <= PLANNED_M
         if now > max(PLANNED_M, gap + RELEASED_M) and self.touches[i]:
@@ -238,7 +244,7 @@ class Touch:
         period.planned[i], period.gaps[i] = False, max(gap, UNKNOWN_GAP_M)
 
     def _press(self, i: int, feels: float, elapsed: float) -> None:
-        """Let the force of a contact grow, and correct it by what is felt once it has grown."""
+        """Ramp up the force of a contact, then correct it by the measured one."""
         asked, grown = self.asked[i], self.pressing[i] - self.more[i]
         if grown < asked:
             grown = min(asked, grown + asked * elapsed / BUILD_S)
@@ -249,7 +255,7 @@ class Touch:
         self.pressing[i] = max(grown + self.more[i], EVIDENCE * asked)
 
     def _allowed(self, i: int) -> float:
-        """Impulse, N s, that is allowed at a contact's gap."""
+        """Largest impulse, N s, at a contact's gap."""
         gap, bound = self._gaps[i], self.asked[i] * IMPACT_S
         if gap > EARLY_M:
             mass = float(np.linalg.norm(self._masses[i]))
@@ -257,7 +263,7 @@ class Touch:
         return min(bound, max(gap + LATE_M, 0.0) * bound / (LATE_M - EARLY_M))
 
     def settle(self, time_s: float, period: Period) -> None:
-        """Change the ``acceleration`` (nv,) of a period as touching and approaching contacts need it, and name them."""
+        """Change the ``acceleration`` (nv,) of a period for touching and approaching contacts, and mark these in it."""
         settings, acceleration = period.settings, period.acceleration
         period.pressed[:] = 0.0
         for i in self._numbers:
@@ -273,7 +279,7 @@ class Touch:
         period.desired[:] = acceleration[settings.actuated]
 
     def _approach(self, i: int, period: Period) -> None:
-        """Bound the speeds towards and along the surface; towards it, go on at the bound where the plan has arrived."""
+        """Bound the speeds towards and along the surface; if the plan has arrived, approach at the bound."""
         J, n = self._jacobians[i], period.normals[i]
         speed = J @ period.v
         planned = J @ period.acceleration + self._drifts[i]
@@ -296,7 +302,7 @@ class Touch:
             self._project(J, change, period)
 
     def _hold(self, i: int, period: Period) -> None:
-        """No acceleration along the normal; speed along the surface fades, as that of all that stands."""
+        """Remove acceleration along the normal; speed along the surface fades, as at all contacts in stance."""
         J = self._jacobians[i]
         speed, n, settings = J @ period.v, period.normals[i], period.settings
         closing = -float(n @ speed)
@@ -310,7 +316,7 @@ class Touch:
     def _planned_gaps(
         self, course: Course, time_s: float, period: Period, near: list[int]
     ) -> dict[int, float]:
-        """Gap, m, of contacts where the joints are as planned for a time."""
+        """Gap, m, of contacts ``near`` at the planned joints of a time."""
         robot, data = self._robot, self._plan_data
         q = period.q.copy()
         robot.put_joints(q, course.reference_at(time_s).position)

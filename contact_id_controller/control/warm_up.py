@@ -1,4 +1,4 @@
-"""Compiles everything the controller step needs, before the robot depends on it."""
+"""Compilation of everything the controller step needs, before the robot depends on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STEPS = 20
 
 
 def warm_up(controller: Controller) -> None:
-    """Run steps in stance, along plans, in swing and at touchdown; then forget them.
+    """Run steps in stance, along plans, in swing and at touchdown; then restore the controller's state.
 
     The first call of a compiled kernel takes a second, the next ones microseconds.
     """
@@ -40,7 +40,7 @@ def warm_up(controller: Controller) -> None:
 
 
 def _take_steps(controller: Controller, state: RobotState) -> None:
-    """Steps in one posture, held, planned and as a goal; of a floating base also in the air."""
+    """Run steps in one posture, held, planned and as a goal; with a floating base also in the air."""
     frames = [foot.frame for foot in controller.feet.feet]
     for follow in (None, _follow_plans, _follow_goals):
         controller.reset(state)
@@ -57,7 +57,7 @@ def _take_steps(controller: Controller, state: RobotState) -> None:
 
 
 def _in_contact(controller: Controller) -> Controller:
-    """The same controller of a fixed base whose ground comes to its lowest contact, where that was at the last step."""
+    """The same controller of a fixed base whose ground is raised to its lowest contact of the last step."""
     up = controller.feet.up
     height = float((controller.feet.points @ up).min())
     ground = {"ground_file": "", "ground_normal": tuple(up), "ground_offset_m": height}
@@ -65,7 +65,7 @@ def _in_contact(controller: Controller) -> Controller:
 
 
 def standing_state(controller: Controller) -> RobotState:
-    """The posture nearest to neutral that may be planned, at rest, the highest foot on the ground."""
+    """The posture nearest to neutral within plan limits, at rest, the highest foot on the ground."""
     robot, feet, limits = controller.robot, controller.feet, controller.plan_limits
     q, v = robot.neutral(), np.zeros(robot.nv)
     robot.put_joints(q, np.clip(robot.joints_of(q), limits.lower, limits.upper))
@@ -77,7 +77,7 @@ def standing_state(controller: Controller) -> RobotState:
 
 
 def _follow_plans(controller: Controller, state: RobotState) -> None:
-    """Plans of every degree that stay where the robot is, with one foot in swing."""
+    """Follow plans of every degree that stay at the present posture, with one foot in swing."""
     robot, frames = controller.robot, [foot.frame for foot in controller.feet.feet]
     times = [0.0, 10.0]
     place = np.tile(robot.joints_of(state.q), (2, 1))
@@ -99,7 +99,7 @@ def _follow_plans(controller: Controller, state: RobotState) -> None:
 
 
 def _follow_goals(controller: Controller, state: RobotState) -> None:
-    """Goals that stay where the robot is, with one foot aloft, where goals are followed."""
+    """Follow goals that stay at the present posture, with one foot in swing, if goals are enabled."""
     if controller.tasks is None or not len(controller.feet):
         return
     robot, foot = controller.robot, controller.feet.feet[0].frame

@@ -74,7 +74,7 @@ def of_no_slip_qp(solution: Solution, options: Chosen) -> ActiveSet:
 
 
 def of_no_slip_lcp(solution: Solution, options: Chosen) -> ActiveSet:
-    """Active set of no_slip/lcp: contacts that neither part nor slip are fixed, within their own friction if possible."""
+    """Active set of no_slip/lcp: contacts that neither part nor slip are fixed, if possible in their own friction."""
     problem, edges = solution.problem, options.edges
     n, z = len(problem), solution.impulses.reshape(-1, 3)
     moved = problem.c if solution.attainable is None else solution.attainable

@@ -34,7 +34,7 @@ class BaseReference(NamedTuple):
 
     @classmethod
     def of(cls, numbers: np.ndarray) -> BaseReference:
-        """Views of the numbers (19,) that ``BaseTrajectory.fill`` writes."""
+        """Views of the array (19,) that ``BaseTrajectory.fill`` writes."""
         n = numbers
         return cls(n[:3], n[3:7], n[7:10], n[10:13], n[13:16], n[16:])
 
@@ -86,13 +86,13 @@ class BaseTrajectory:
         self.motion = self.times_s, rates, self.segments, *map(dense, places)
 
     def sample(self, t_s: float) -> BaseReference:
-        """Desired base motion at time t_s; outside the plan its first or last pose, at rest."""
+        """Desired base motion at time t_s, s; outside the plan its first or last pose, at rest."""
         out = np.empty(BASE_NUMBERS)
         self.fill(t_s, out)
         return BaseReference.of(out)
 
     def fill(self, t_s: float, out: np.ndarray) -> None:
-        """The same as numbers (19,), in the order of `BaseReference`."""
+        """Write the desired base motion at time t_s into ``out`` (19,), in the order of `BaseReference`."""
         since = t_s if self.start_s is None else t_s - self.start_s
         sample_base(*self.motion, since, out)
 

@@ -1,6 +1,6 @@
-"""What a plan is checked for before it is followed: the whole of it, in one place.
+"""Checks of a plan before it is followed, in one place.
 
-That its points are well formed was checked when its parts were made (`plans.points`).
+The form of its points was checked when its parts were made (`plans.points`).
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ LATE_S = 0.5
 
 
 class Followed(NamedTuple):
-    """What a new plan is compared with.
+    """State of the controller against which a new plan is checked.
 
-    joint_names (na), frames (n_feet): of the robot; slot: the joint plans that are followed until
+    joint_names (na), frames (n_feet): of the robot; slot: the joint plans followed until
     now; hold (na,): posture without one; measured (na,): positions of the joints, rad, None before
-    the first state; jump_limit: ``plan_jump_limit``, rad; locked: joints that nothing moves; turns
-    (na,) bool: those that turn without end, None: none.  limits: of every plan.  base_slot: the base plans; base_hold (7,): pose without one, None where
-    the base is fixed; base_measured (7,): its pose, None before the first state.  takes_goals: goals are followed.
-    feet_measured (f, 3): ground points of the feet, m, None before the first state.
+    the first state; jump_limit: ``plan_jump_limit``, rad; locked: joints without a motor; turns
+    (na,) bool: joints without limits, None: none.  limits: of every plan.  base_slot: the base plans;
+    base_hold (7,): pose without one, None for a fixed base; base_measured (7,): its pose, None before the
+    first state.  takes_goals: goals are followed.  feet_measured (f, 3): ground points of the feet, m, None
+    before the first state.
     """
 
     joint_names: Sequence[str]
@@ -66,9 +67,9 @@ class Followed(NamedTuple):
 
 
 def prepare(plan: Plan, followed: Followed) -> Plan:
-    """The same plan with its parts in the robot's order, and judged by its limits.
+    """Order the plan's parts as the robot does and check them against its limits.
 
-    It takes what is long of `ready_to_follow`, and depends on no state: what is wrong is found there.
+    The slow part of `ready_to_follow` that depends on no state; errors are raised there.
     """
     joints, base, contacts = plan.joints, plan.base, plan.contacts
     with contextlib.suppress(TrajectoryError):
@@ -90,13 +91,13 @@ def prepare(plan: Plan, followed: Followed) -> Plan:
 
 
 def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
-    """The plan as it is followed when it comes in at ``now_s``: in the robot's order, with a way to it.
+    """The plan as followed when it arrives at ``now_s``: in the robot's order, with an approach from the motion before.
 
     Raises:
         TrajectoryError: parts that do not begin together, unknown or missing joints, an unknown
-            contact frame, goals beside joints or base, parts that end in the past, or that begin farther than the jump limits
-            from the motion followed until then and from where the robot is, and whatever leads
-            beyond the limits of position, speed and acceleration.
+            contact frame, goals beside joints or base, parts that end in the past, or that begin farther than the
+            jump limits from the motion followed until then and from where the robot is, and whatever exceeds the
+            limits of position, speed and acceleration.
     """
     plan = dataclasses.replace(
         plan, **{name: started(part, now_s) for name, part in plan.parts.items()}
@@ -128,7 +129,7 @@ def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
 
 
 def _refuse_goals(plan: Plan, followed: Followed) -> None:
-    """A TrajectoryError for goals beside joints or a base, and where nothing follows goals."""
+    """Raise TrajectoryError for goals beside joints or a base, and if the controller does not follow goals."""
     others = [name for name in ("joints", "base") if name in plan.parts]
     if others:
         raise TrajectoryError(
@@ -141,7 +142,7 @@ def _refuse_goals(plan: Plan, followed: Followed) -> None:
 
 
 def _refuse_goals_elsewhere(goals: TaskGoals, now_s: float, followed: Followed) -> None:
-    """A TrajectoryError for goals that turn the base, or have a foot, far from where it is: they are of another place."""
+    """Raise TrajectoryError for goals whose heading, or path of a foot, begins far from the measured one."""
     feet, base = followed.feet_measured, followed.base_measured
     if feet is None or base is None:
         return
@@ -164,7 +165,7 @@ def _refuse_goals_elsewhere(goals: TaskGoals, now_s: float, followed: Followed) 
 
 
 def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> JointTrajectory:
-    """Planned joints with the way from the motion before; refused where that would be a jump."""
+    """Planned joints with the approach from the motion before; TrajectoryError for a jump."""
     current = followed.slot.at(now_s)
     begin_s, before = now_s, (followed.hold, None, None)
     if current is not None:
@@ -184,7 +185,7 @@ def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> Jo
 
 
 def _refuse_jump(first: Any, before: Any, measured: Any, followed: Followed) -> None:
-    """A TrajectoryError unless the first position is near the reference, or near the joints."""
+    """Raise TrajectoryError unless the first position is near the reference, or near the measured joints."""
     limit = followed.jump_limit
     jump = np.abs(first - before)
     if jump.max(initial=0.0) <= limit or np.abs(first - measured).max() <= limit:
@@ -197,7 +198,7 @@ def _refuse_jump(first: Any, before: Any, measured: Any, followed: Followed) -> 
 
 
 def _refuse_past(what: str, start_s: float, last_s: float, now_s: float) -> None:
-    """A TrajectoryError for a part whose last point lies more than `LATE_S` in the past."""
+    """Raise TrajectoryError for a part whose last point lies more than `LATE_S` in the past."""
     end_s = start_s + last_s
     if end_s < now_s - LATE_S:
         raise TrajectoryError(
@@ -206,7 +207,7 @@ def _refuse_past(what: str, start_s: float, last_s: float, now_s: float) -> None
 
 
 def _refuse_base_jump(base: BaseTrajectory, now_s: float, followed: Followed) -> None:
-    """A TrajectoryError unless the base begins near where it is, or where it was to be then and no farther away."""
+    """Raise TrajectoryError unless the base begins near its measured pose, or its planned one and no farther away."""
     begin_s = max(base.start_s, now_s)
     current = followed.base_slot.at(now_s)
     before = followed.base_hold if current is None else current.sample(begin_s).pose

@@ -1,10 +1,10 @@
-"""Joint motion over a horizon with the efforts that belong to it, and the local feedback along it.
+"""Joint motion over a horizon with its efforts, and the local feedback along it.
 
     tau(t, q, v) = effort(t) + K (q_set(t) - q) + D (v_set(t) - v)
 
 Between points positions are quintic Hermite polynomials and efforts linear; after the last point that
-one is held. This is what ros2_control's joint_trajectory_controller makes of such a trajectory with
-the command interface effort, its PID having the gains K and D.
+one is held. ros2_control's joint_trajectory_controller does the same with such a trajectory, the
+command interface effort and a PID with the gains K and D.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REST_S = 0.05
 
 
 class EffortTrajectory:
-    """p points of na joints; whoever makes it writes into the arrays.
+    """p points of na joints; its maker writes into the arrays.
 
     Attributes:
         start_s: time of the first point, s.
@@ -48,15 +48,15 @@ class EffortTrajectory:
         self.accelerations, self.efforts = self.values[:, 2], self.values[:, 3]
 
     def like(self) -> EffortTrajectory:
-        """Another one of the same size."""
+        """Allocate another one of the same size."""
         return EffortTrajectory(*self.positions.shape)
 
     def copy_from(
         self, other: EffortTrajectory, added_effort: np.ndarray, share: float = 1.0
     ) -> None:
-        """Become another trajectory of this size, with an effort (na,) added to each point.
+        """Copy another trajectory of this size, with an effort (na,) added to each point.
 
-        share: of the feedback, which is the robot's here: nothing to do.
+        share: of the feedback, ignored, as the gains are the robot's own here.
         """
         self.start_s = other.start_s
         self.times_s[:] = other.times_s
@@ -73,7 +73,7 @@ class EffortTrajectory:
         np.multiply.outer(np.linspace(1.0, 0.0, count), effort, out=self.efforts)
 
     def sample(self, t_s: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Position, velocity and effort (na,) at a time; before the first point that one's."""
+        """Position, velocity and effort (na,) at a time; before the first point its values."""
         out = np.empty((3, self.values.shape[2]))
         _kernels().sample_efforts(self.times_s, self.values, t_s - self.start_s, out)
         return out[0], out[1], out[2]
@@ -81,23 +81,23 @@ class EffortTrajectory:
 
 @cache
 def _kernels() -> ModuleType:
-    """Of trajectories; a watchdog, which passes them on and samples none, loads no compiler."""
+    """Module of the sampling kernels, loaded on use: a watchdog, which samples nothing, needs no compiler."""
     from contact_id_controller.plans import sampling
 
     return sampling
 
 
 class LocalFeedback:
-    """What the robot's own side does at its own rate with a trajectory that came from elsewhere.
+    """Local feedback on the robot's side, at its own rate, along a trajectory received from the controller.
 
     Args:
         position_gain, velocity_gain: K, N·m/rad, and D, N·m·s/rad, (na,).
-        effort_limits: (na,) N·m, largest torque; infinite where there is none.
-        turns: (na,) bool, joints that turn without end: their error is that of the short way round.
-            None: none does.
+        effort_limits: (na,) N·m, largest torque; infinite without one.
+        turns: (na,) bool, joints without limits: their error is taken within half a turn.
+            None: none.
 
     Attributes:
-        trajectory: that is followed; None: none has come.
+        trajectory: being followed; None: none has arrived.
 
     Raises:
         TrajectoryError: gains that are negative, not finite, or of another number than the joints.
@@ -136,19 +136,19 @@ class LocalFeedback:
     def of(
         cls, robot: RobotModel, effort_limits: np.ndarray, gains: Sequence[np.ndarray]
     ) -> LocalFeedback:
-        """That of a robot, with gains K and D."""
+        """Make the feedback of a robot, with gains K and D."""
         return cls(*gains, effort_limits, robot.turns)
 
     def tune(self, gains: Sequence[np.ndarray]) -> None:
-        """Take other gains K and D."""
+        """Set gains K and D."""
         self._gains[:] = gains
 
     def forget(self) -> None:
-        """No command has arrived."""
+        """Discard the trajectory."""
         self.trajectory = None
 
     def follow(self, trajectory: EffortTrajectory, now_s: float) -> None:
-        """Follow another trajectory, from now on where it has no start: a stamp of 0 means at once."""
+        """Follow another trajectory; one with start_s = 0 starts at ``now_s``."""
         trajectory.start_s = trajectory.start_s or now_s
         self.trajectory = trajectory
 

@@ -1,4 +1,4 @@
-"""Contact forces that a planner expects: constant from time to time, for display and comparison."""
+"""Planned contact forces, piecewise constant in time, for display and comparison."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from contact_id_controller.plans.points import checked_array, checked_start, che
 
 
 class PlannedForces:
-    """Forces at n points of feet; each row holds until the next one's time, the last one for ever.
+    """Forces at n points of feet; each row is held until the next one's time, the last one for ever.
 
     Args:
         frames: of the foot that each point belongs to, (n,) names.
         times_s: (p,), as in `JointTrajectory`.
-        points: (p, n, 3) world, m; meaningless where aloft.
-        forces: (p, n, 3) on the robot, world, N; 0 where aloft.
+        points: (p, n, 3) world, m; undefined in swing.
+        forces: (p, n, 3) on the robot, world, N; 0 in swing.
         start_s: as in `JointTrajectory`.
 
     Raises:
@@ -48,7 +48,7 @@ class PlannedForces:
         self._times = self.times_s.tolist()
 
     def loads(self, frames: Sequence[str], times_s: np.ndarray) -> np.ndarray:
-        """Mean vertical force of each frame from each time (p,) to the next, (p, f) N; from the start."""
+        """Mean vertical force of each frame from each time (p,), s from the start, to the next, (p, f) N."""
         own = np.array([[name == frame for name in self.frames] for frame in frames], dtype=float)
         begins = np.append(self.times_s, np.inf)
         ends = np.append(times_s[1:], max(self.times_s[-1], times_s[-1]) + 1.0)
@@ -57,6 +57,6 @@ class PlannedForces:
         return shared @ (self.forces[..., 2] @ own.T) / shared.sum(axis=1, keepdims=True)
 
     def sample(self, t_s: float) -> np.ndarray:
-        """Forces at time t_s, (n, 3) N; before the first row that one."""
+        """Forces at time t_s, (n, 3) N; before the first row its values."""
         since = t_s if self.start_s is None else t_s - self.start_s
         return self.forces[max(bisect_right(self._times, since) - 1, 0)]

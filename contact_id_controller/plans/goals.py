@@ -1,6 +1,6 @@
-"""Goals of the whole body: what a planner of steps wants of centre of mass, feet, heading and posture.
+"""Goals of the whole body from a planner of steps: centre of mass, feet, heading and posture.
 
-They take the place of planned joints and base. Divergent component of the centre of mass c, height h:
+They replace planned joints and base. Divergent component of the centre of mass c, height h:
 
     xi = c + c'/w,   xi' = w (xi - p)   ->   xi(t) = p + e^{w t} (xi0 - p)      w = sqrt(g / h)
 
@@ -33,16 +33,16 @@ MOST_GROWN = 50.0
 
 
 class FootPath:
-    """Way of a foot aloft through points, joined by quintics; world frame.
+    """Path of a swing foot through points, joined by quintics; world frame.
 
-    A place is the foot's ground point (middle of a sole; lowest point of a round foot) and its yaw. Before the first
-    point the foot is there at rest; after the last one, the planned landing, it goes on at that point's velocity, as
-    long as the goals last.
+    A pose is the foot's ground point (middle of a sole; lowest point of a round foot) and its yaw. Before the first
+    point the foot is there at rest; after the last one, the planned landing, it continues at that point's velocity, for
+    the duration of the goals.
 
     Args:
         times_s: (p,), from the plan's start, not negative, increasing.
         positions, velocities, accelerations: (p, 4) of x, y, z, m, and yaw, rad.
-        may_land_from_s: from then on a felt touch makes the foot stand; None: from the landing on.
+        may_land_from_s: from then on a detected contact starts the stance; None: from the landing on.
 
     Raises:
         TrajectoryError: no points, times not increasing, numbers not finite, wrong lengths.
@@ -77,11 +77,14 @@ class FootPath:
 
     @property
     def landing_s(self) -> float:
-        """When the foot is to land, from the plan's start."""
+        """Planned landing time, s from the plan's start."""
         return float(self.times_s[-1])
 
     def largest_rates(self) -> dict[str, tuple[float, float]]:
-        """Largest speed and acceleration on the way: linear, m/s and m/s^2, of the ground point; angular, of the yaw."""
+        """Largest speed and acceleration on the path: linear, m/s and m/s^2, of the ground point.
+
+        Angular, of the yaw.
+        """
         found, steps_s = {}, np.diff(self.times_s)
         for kind, columns in (("linear", slice(3)), ("angular", slice(3, 4))):
             segments = np.ascontiguousarray(self.segments[:, :, columns])
@@ -95,7 +98,7 @@ class ComGoal(NamedTuple):
     """Goal of the centre of mass.
 
     pressure (2,): centre of pressure p, m.  divergent (2,): xi at the plan's start, m; both in the world.
-    rate: w, 1/s.  height_m: of the centre of mass above the feet that stand.
+    rate: w, 1/s.  height_m: of the centre of mass above the feet in stance.
     """
 
     pressure: ArrayLike
@@ -112,7 +115,7 @@ class Heading(NamedTuple):
 
 
 class Posture(NamedTuple):
-    """Where joints go as far as nothing else needs them.
+    """Joint positions, a task below all others.
 
     names: of all joints, in any order.  positions (na,): rad.  stiffness (na,): acceleration per error, 1/s^2,
     critically damped; None: the controller's.
@@ -124,10 +127,10 @@ class Posture(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Room for goals at one time, of f feet.
+    """Arrays for the goals at one time, of f feet.
 
-    com (6,): xi and its rate (both 2), pressure (2).  heading (2,): yaw, rate.  feet (f, 3, 4): place, velocity,
-    acceleration.  aloft, may_land (f,) bool: has a path; stands when it is felt to touch.
+    com (6,): xi and its rate (both 2), pressure (2).  heading (2,): yaw, rate.  feet (f, 3, 4): pose, velocity,
+    acceleration.  aloft, may_land (f,) bool: has a path; a detected contact starts its stance.
     """
 
     com: np.ndarray
@@ -138,7 +141,7 @@ class Sample(NamedTuple):
 
     @classmethod
     def of(cls, feet: int) -> Sample:
-        """Room for so many feet."""
+        """Allocate for this many feet."""
         flags = np.zeros((2, feet), dtype=bool)
         return cls(np.zeros(6), np.zeros(2), np.zeros((feet, 3, PLACE)), flags[0], flags[1])
 
@@ -146,12 +149,12 @@ class Sample(NamedTuple):
 class TaskGoals:
     """Goals of the whole body from a start on, until they are replaced.
 
-    Which feet are to stand is said by the plan's contacts; those to be aloft have a path here.
+    The plan's schedule says which feet are in contact; swing feet have a path here.
 
     Args:
-        feet: path of each foot that is or will be aloft, by its contact frame.
-        lasts_s: so long the goals are good, from their start; then the robot stands where its feet are.
-        start_s: time at which they start; None: when the plan comes in.
+        feet: path of each foot that swings now or later, by its contact frame.
+        lasts_s: validity from the start; then the robot stands still where its feet are.
+        start_s: time at which they start; None: when the plan arrives.
 
     Attributes:
         times_s (2,): 0 and the end, as of other parts of a plan.
@@ -189,7 +192,7 @@ class TaskGoals:
 
     @property
     def end_s(self) -> float:
-        """When they end."""
+        """Time at which they expire, s."""
         return (self.start_s or 0.0) + self.lasts_s
 
     @property
@@ -203,8 +206,8 @@ class TaskGoals:
         """The same goals with joints and feet in the robot's order.
 
         Args:
-            joint_names (na), frames: of the robot; of frames that stand there several times the first counts.
-            locked: joints that nothing moves.
+            joint_names (na), frames: of the robot; of a frame listed several times the first counts.
+            locked: joints without a motor.
 
         Raises:
             TrajectoryError: an unknown frame; a joint that the robot lacks, that is locked or missing.
@@ -231,19 +234,19 @@ class TaskGoals:
         return goals
 
     def fill(self, t_s: float, out: Sample) -> bool:
-        """Write the goals at time t_s into ``out``, feet in their order; whether they are still good."""
+        """Write the goals at time t_s into ``out``, feet in their order; returns whether they have not expired."""
         since = t_s if self.start_s is None else t_s - self.start_s
         sample_goals(since, self.lasts_s, self._numbers, self._turn, *self._paths, out)
         return since < self.lasts_s
 
     def sample(self, t_s: float) -> Sample:
-        """The goals at time t_s, feet in their order."""
+        """Goals at time t_s, feet in their order."""
         out = Sample.of(len(self._paths[0]))
         self.fill(t_s, out)
         return out
 
     def _pack(self, frames: Sequence[str]) -> None:
-        """Paths of all feet as arrays of one length: of these frames, in this order."""
+        """Pack the paths of all feet, in the order of ``frames``, into arrays of one length."""
         paths = [self.feet.get(frame) for frame in frames]
         most = max((len(path.times_s) for path in paths if path is not None), default=1)
         counts = np.zeros(len(paths), dtype=np.int64)
@@ -260,7 +263,7 @@ class TaskGoals:
 
 @bare_kernel
 def sample_goals(since, lasts, com, turn, counts, times, points, segments, land, out):
-    """Goals at ``since`` s from the start into a ``Sample``.
+    """Write the goals at ``since``, s from the start, into a ``Sample``; returns whether they have not expired.
 
     com (5,): pressure, divergent component, rate; turn (2,): yaw, rate; counts (f,), times (f, p), points (f, p, 3, 4),
     segments (f, p - 1, 6, 4), land (f,): of the feet's paths.
@@ -317,7 +320,7 @@ def _positive(name: str, value: float) -> float:
 
 
 def _checked_posture(posture: Posture) -> Posture:
-    """The same with its numbers as arrays (na,)."""
+    """The posture with its numbers as arrays (na,), checked."""
     names = tuple(posture.names)
     if len(set(names)) != len(names):
         raise TrajectoryError(f"posture names a joint twice: {list(names)}")
@@ -334,7 +337,7 @@ def _checked_posture(posture: Posture) -> Posture:
 def _refuse_unknown(
     kind: str, names: Sequence[str] | Mapping[str, object], known: Sequence[str]
 ) -> None:
-    """A TrajectoryError for the first name that is not known."""
+    """Raise TrajectoryError for the first unknown name."""
     unknown = [name for name in names if name not in known]
     if unknown:
         raise TrajectoryError(

@@ -69,7 +69,7 @@ def _fill_cubic(out, column, start, change, v0, v1):
 
 @bare_kernel
 def quintic(change, v0, v1, a0, a1):
-    """Hermite coefficients of u^3, u^4, u^5 from change, end slopes and end bends in u."""
+    """Hermite coefficients of u^3, u^4, u^5 from change, first and second derivatives in u at the ends."""
     return (
         10.0 * change - 6.0 * v0 - 4.0 * v1 - 1.5 * a0 + 0.5 * a1,
         -15.0 * change + 8.0 * v0 + 7.0 * v1 + 1.5 * a0 - a1,
@@ -79,7 +79,7 @@ def quintic(change, v0, v1, a0, a1):
 
 @bare_kernel
 def _fill_segments(times_s, positions, velocities, accelerations, out):
-    """``segment_coefficients``; what a degree does not have is not looked at."""
+    """``segment_coefficients`` into out; arrays that the degree does not use are ignored."""
     degree = out.shape[1] - 1
     for k in range(out.shape[0]):
         step = times_s[k + 1] - times_s[k]
@@ -156,7 +156,7 @@ def range_between(positions: np.ndarray, coefficients: np.ndarray) -> tuple[np.n
 
 
 def doubtful(steps_s: np.ndarray, coefficients: np.ndarray, limits: Any) -> np.ndarray:
-    """Segments (p,) bool that a quick bound cannot tell to be within limits: few, of a long plan.
+    """Mask (p,) of segments that a quick bound does not clear, few of a long plan.
 
     limits: lowest and highest value, largest first and second derivative, (j,) each, the last a number.
     """
@@ -168,7 +168,7 @@ def doubtful(steps_s: np.ndarray, coefficients: np.ndarray, limits: Any) -> np.n
 
 @bare_kernel
 def _mark_doubtful(steps_s, coefficients, lower, upper, speed, acceleration, out):
-    """out (s,) bool: segments that may break a limit somewhere, by the bound sum |c_n| of their polynomials.
+    """out (s,) bool: segments that may exceed a limit, by the bound sum |c_n| of their polynomials.
 
     coefficients (s, 6, na) in s = t / step in [0, 1]; lower, upper (na,) rad, speed (na,) rad/s, acceleration rad/s^2.
     The bound is cheap and never too small: only segments it cannot clear are examined exactly.
@@ -204,7 +204,7 @@ def largest_rates(
 
 @bare_kernel
 def _find_largest_rates(samples, steps_s, coefficients, width, largest):
-    """``largest`` (2, j / width), of first and second derivatives; zero before."""
+    """Write ``largest`` (2, j / width), of first and second derivatives; zero before."""
     for k in range(coefficients.shape[0]):
         rate = 1.0 / steps_s[k]
         for u in samples:

@@ -1,8 +1,8 @@
-"""What a drive of MIT type takes each period, and what it makes of it at its own rate until the next one.
+"""Command of a drive of MIT type each period, and the drive's feedback at its own rate until the next one.
 
     tau(q, v) = effort + K (q_set - q) + D (v_set - v)
 
-for each joint by itself, with gains that come with the command. As numbers in a row (``robot_side_message``
+for each joint by itself, with gains that come with the command. As a row of numbers (``robot_side_message``
 has the header, kind 4) the body is (5, n): positions, velocities, stiffness K, damping D, efforts.
 """
 
@@ -34,10 +34,10 @@ PARTS = ("position", "velocity", "stiffness", "damping", "effort")
 
 
 class LowLevelCommand:
-    """Set-point, gains and torque of n drives; whoever makes it writes into the arrays.
+    """Set-point, gains and torque of n drives; its maker writes into the arrays.
 
     Attributes:
-        time_s: of the state that it was made at, s.
+        time_s: of the state for which it was made, s.
         values: (5, n), of which the following are views.
         position, velocity: (n,) rad, rad/s.  stiffness, damping: (n,) K, N·m/rad, and D, N·m·s/rad.
         effort: (n,) N·m.
@@ -52,22 +52,22 @@ class LowLevelCommand:
         self.position, self.velocity, self.stiffness, self.damping, self.effort = self.values
 
     def like(self) -> LowLevelCommand:
-        """Another one for the same drives, at rest: no stiffness, and this damping."""
+        """Another one for the same drives, at rest: no stiffness, the same damping."""
         out = LowLevelCommand(len(self.effort))
         out.damping[:] = self.damping
         return out
 
     def copy_from(self, other: LowLevelCommand, added_effort: np.ndarray, share: float) -> None:
-        """Become another one, with an effort (n,) added, and this share of its stiffness."""
+        """Copy another one, with an effort (n,) added, and its stiffness times ``share``."""
         self.time_s = other.time_s
         self.values[:] = other.values
         self.effort += added_effort
         self.stiffness *= share
 
     def rest(self, time_s: float, position: np.ndarray, effort: np.ndarray) -> None:
-        """Be damped by the drives from ``time_s`` on; an effort (n,) is for those without damping of their own.
+        """Command damping by the drives from ``time_s`` on; drives without damping get the effort (n,), N·m, instead.
 
-        position: (n,) rad, as measured last.
+        position: (n,) rad, as last measured.
         """
         self.time_s = time_s
         self.position[:] = position
@@ -77,13 +77,13 @@ class LowLevelCommand:
     def torques(self, position: np.ndarray, velocity: np.ndarray, turns: np.ndarray) -> np.ndarray:
         """Torques (n,), N·m, at measured positions and velocities (n,).
 
-        turns: (n,) bool, joints that turn without end: their error is that of the short way round.
+        turns: (n,) bool, joints without limits: their error is taken within half a turn.
         """
         away = nearest(self.position, position, turns) - position
         return self.effort + self.stiffness * away + self.damping * (self.velocity - velocity)
 
     def require_good(self) -> None:
-        """Raise StateError where it must not be followed."""
+        """Raise StateError if the command must not be followed."""
         if not np.isfinite(self.values).all():
             raise StateError("a number of the command is not finite")
         gains = self.values[2:4]
@@ -94,14 +94,14 @@ class LowLevelCommand:
 
 
 class DriveFeedback:
-    """What drives do at their own rate with a ``LowLevelCommand`` that came from elsewhere.
+    """Feedback of drives at their own rate by a received ``LowLevelCommand``.
 
     Args:
-        effort_limits: (n,) N·m, largest torque; infinite where there is none.
+        effort_limits: (n,) N·m, largest torque; infinite without one.
         turns: (n,) bool, see ``LowLevelCommand.torques``.
 
     Attributes:
-        command: that is followed; None: none has come.
+        command: being followed; None: none has arrived.
     """
 
     def __init__(self, effort_limits: np.ndarray, turns: np.ndarray):
@@ -112,11 +112,11 @@ class DriveFeedback:
     def of(
         cls, robot: RobotModel, effort_limits: np.ndarray, gains: Sequence[np.ndarray]
     ) -> DriveFeedback:
-        """That of a robot, whose gains come with each command."""
+        """Make that of a robot, whose gains come with each command."""
         return cls(effort_limits, robot.turns)
 
     def forget(self) -> None:
-        """No command has arrived."""
+        """Discard the command."""
         self.command = None
 
     def follow(self, command: LowLevelCommand, now_s: float) -> None:
@@ -136,13 +136,13 @@ class DriveFeedback:
 def packed_low_level(
     command: LowLevelCommand, joint_names: Sequence[str], session: int = 0
 ) -> np.ndarray:
-    """The numbers of a command to these joints."""
+    """Pack a command to these joints into a row of numbers."""
     head = header(joint_names, LOW_LEVEL, session, command.time_s, len(PARTS))
     return np.concatenate([head, command.values.ravel()])
 
 
 def unpacked_low_level(numbers: np.ndarray, joint_names: Sequence[str]) -> LowLevelCommand:
-    """The command to these joints in a row of numbers.
+    """Unpack the command to these joints from a row of numbers.
 
     Raises:
         StateError: there is none, it is of other joints, or must not be followed.

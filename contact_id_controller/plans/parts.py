@@ -1,4 +1,4 @@
-"""Joins the parts of one plan that come one by one."""
+"""Assembly of plans whose parts arrive separately."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ WAIT_S = 0.05
 
 
 class PlanParts:
-    """Base and schedule wait for the joints or goals that begin with them, and share their fate.
+    """Holds base and schedule until joints or goals with the same start arrive, to be followed or refused with them.
 
-    Parts with the same start are one plan; those without one, which start when they come, are not. A base or a schedule waits for joints with
-    its start: it is followed with them, or refused with them. When its start has come without any,
-    and `WAIT_S` has passed since it came, it is followed alone.
+    Parts with the same start are one plan; those without one, which start on arrival, are not. When a part's start has
+    come without joints, and `WAIT_S` has passed since its arrival, it is followed alone.
     """
 
     def __init__(self) -> None:
@@ -28,13 +27,13 @@ class PlanParts:
         self._refused_s: float | None = None
 
     def clear(self) -> None:
-        """Forget all parts."""
+        """Discard all parts."""
         self.waiting.clear()
         self._alone.clear()
         self._followed_s = self._refused_s = None
 
     def join(self, plan: Plan, now_s: float) -> Plan | None:
-        """What to follow now that ``plan`` has come: it and what waited for it; None: it waits too.
+        """Combine an arriving plan with the parts held for it; None: it is held itself.
 
         Raises TrajectoryError for a part of a plan whose joints were refused.
         """
@@ -62,7 +61,7 @@ class PlanParts:
         return plan
 
     def due(self, now_s: float) -> list[Plan]:
-        """Parts that have waited long enough for joints; `join` them again."""
+        """Parts whose waiting time for joints has passed; `join` them again."""
         names = []
         for name, part in self.waiting.items():
             start_s = getattr(part, name).start_s
@@ -73,7 +72,7 @@ class PlanParts:
         return self._alone
 
     def note_outcome(self, plan: Plan, refused: bool) -> None:
-        """Whether what `join` returned was refused or is followed."""
+        """Record whether the plan that `join` returned was refused."""
         lead = plan.goals if plan.joints is None else plan.joints
         if lead is None or lead.start_s is None:
             return

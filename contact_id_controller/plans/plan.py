@@ -15,16 +15,16 @@ from contact_id_controller.plans.trajectories import (
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """One plan; the parts that it has begin together, and are followed or refused together.
+    """One plan; its parts begin together, and are followed or refused together.
 
     Attributes:
-        joints, base, contacts: what the controller follows; None: that part of the plan before.
+        joints, base, contacts: followed by the controller; None: that part of the plan before continues.
         goals: of the whole body, in place of joints and base; a plan has one or the other.
-        walking: the gait is running.  restarted: the planner began anew with this plan.
+        walking: the gait is running.  restarted: the planner started anew with this plan.
         unreachable: feet whose target was out of reach and has been replaced by the nearest point.
-        bounded: velocity forwards and to the left, m/s, that steps hold of a faster command; empty: as commanded.
+        bounded: velocity forwards and to the left, m/s, to which a faster command was limited; empty: as commanded.
         points_reached: number of way-points reached so far.
-        forces: that the planner expects, where it plans any; not followed, the controller finds its own.
+        forces: planned contact forces, if any; not followed, the controller computes its own.
     """
 
     joints: JointTrajectory | None = None
@@ -40,7 +40,7 @@ class Plan:
 
     @property
     def parts(self) -> dict[str, JointTrajectory | BaseTrajectory | ContactSchedule | TaskGoals]:
-        """The parts that it has, by their names."""
+        """The parts of this plan, by their names."""
         parts = {
             "joints": self.joints,
             "base": self.base,

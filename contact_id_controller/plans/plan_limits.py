@@ -1,4 +1,4 @@
-"""How far, how fast and how suddenly a plan may move the robot: what is beyond is no plan."""
+"""Limits of position, speed and acceleration of plans."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PlanLimits(NamedTuple):
 
 
 def check_joints(joints: JointTrajectory, limits: PlanLimits) -> None:
-    """Refuse joints, in the robot's order, that a plan moves too far, too fast or too suddenly.
+    """Raise if joints, in the robot's order, exceed limits of position, speed or acceleration.
 
     Raises:
         TrajectoryError: naming the joint, its value and the limit.
@@ -52,16 +52,16 @@ def check_joints(joints: JointTrajectory, limits: PlanLimits) -> None:
 
 
 def check_base(base: BaseTrajectory, limits: PlanLimits) -> None:
-    """Refuse a base that a plan moves too fast or too suddenly.
+    """Raise if a base exceeds limits of speed or acceleration.
 
     Raises:
-        TrajectoryError: naming what is beyond its limit.
+        TrajectoryError: naming the value and its limit.
     """
     _judge(base, limits, _judge_base)
 
 
 def check_goals(goals: TaskGoals, limits: PlanLimits) -> None:
-    """Refuse goals, in the robot's order, with a posture out of range, a foot too fast or too sudden, or numbers of no robot.
+    """Raise for goals, in the robot's order, with a posture or a foot path beyond limits, or implausible numbers.
 
     A foot may be as fast as a base.
 
@@ -92,7 +92,7 @@ def check_goals(goals: TaskGoals, limits: PlanLimits) -> None:
 
 
 def _judge_foot(frame: str, path: FootPath, limits: PlanLimits) -> None:
-    """TrajectoryError where a foot's way leads too far, or is too fast or too sudden."""
+    """Raise TrajectoryError if a foot's path exceeds limits of distance, speed or acceleration."""
     away = float(np.abs(path.points[:, 0]).max())
     if not away <= limits.farthest:
         raise TrajectoryError(
@@ -110,7 +110,7 @@ def _judge_foot(frame: str, path: FootPath, limits: PlanLimits) -> None:
 
 
 def _judge(plan: Any, limits: PlanLimits, judge: Callable[[Any, PlanLimits], None]) -> None:
-    """Judge it once by the same limits: a long plan takes long."""
+    """Apply ``judge`` and cache its verdict for these limits, since a long plan takes long."""
     if plan.judged[0] is not limits:
         refusal = None
         try:
@@ -123,7 +123,7 @@ def _judge(plan: Any, limits: PlanLimits, judge: Callable[[Any, PlanLimits], Non
 
 
 def _judge_joints(joints: JointTrajectory, limits: PlanLimits) -> None:
-    """TrajectoryError where a joint would leave its range, speed or acceleration anywhere between the points."""
+    """Raise TrajectoryError if a joint exceeds position, speed or acceleration anywhere between the points."""
     names, steps_s, segments = joints.names, np.diff(joints.times_s), joints.segments
     positions = joints.positions
     if len(segments):
@@ -143,7 +143,7 @@ def _judge_joints(joints: JointTrajectory, limits: PlanLimits) -> None:
 def check_way(
     names: Sequence[str], before: np.ndarray, first: np.ndarray, lead_s: float, limits: PlanLimits
 ) -> None:
-    """Refuse a first point (na,) that is too far from ``before`` (na,) for the time ahead of it, s.
+    """Raise if a first point (na,) is too far from ``before`` (na,) for the time until it, ``lead_s``.
 
     Raises:
         TrajectoryError: naming the joint, the speed and the limit.
@@ -153,7 +153,7 @@ def check_way(
 
 
 def _judge_base(base: BaseTrajectory, limits: PlanLimits) -> None:
-    """TrajectoryError where the base would exceed its speed or acceleration, linear or angular, between the points."""
+    """Raise TrajectoryError if the base exceeds speed or acceleration, linear or angular, between the points."""
     speed, acceleration = largest_rates(np.diff(base.times_s), base.segments, vectors=True)
     for what, values, most, units in (
         ("speed", speed, limits.base_speed, ("m/s", "rad/s")),
@@ -168,7 +168,7 @@ def _judge_base(base: BaseTrajectory, limits: PlanLimits) -> None:
 
 
 def check_base_jump(distance: float, angle: float, limits: PlanLimits) -> None:
-    """Refuse a base that begins so far, m and rad, from where the robot is.
+    """Raise if a base begins too far, m and rad, from where the robot is.
 
     Raises:
         TrajectoryError: naming the distance and the limit.
@@ -188,7 +188,7 @@ def _within(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> None:
-    """TrajectoryError that names the first joint whose lowest or highest value is outside [lower, upper]."""
+    """Raise TrajectoryError for the first joint whose lowest or highest value is outside [lower, upper]."""
     bad = np.flatnonzero(~((lowest >= lower) & (highest <= upper)))
     if bad.size:
         k = int(bad[0])

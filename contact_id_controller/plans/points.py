@@ -1,4 +1,4 @@
-"""What the points of every planned motion are checked for; each failure is a TrajectoryError."""
+"""Checks of the points of every planned motion; each failure is a TrajectoryError."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def checked_times(times_s: ArrayLike) -> np.ndarray:
 
 
 def checked_array(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray | None:
-    """Finite numbers of that shape; None where there are none."""
+    """Finite numbers of that shape; None for None."""
     if values is None:
         return None
     try:
@@ -46,7 +46,7 @@ def checked_array(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray 
 
 
 def checked_start(start_s: float | None) -> float | None:
-    """When a trajectory starts, s: finite and not negative; None: when it comes in."""
+    """Start time of a trajectory, s: finite and not negative; None: when it arrives."""
     if start_s is None:
         return None
     if not np.isfinite(start_s) or start_s < 0.0:
@@ -58,7 +58,7 @@ _Part = TypeVar("_Part", bound=Any)
 
 
 def started(part: _Part, now_s: float) -> _Part:
-    """A part of a plan as it is followed when it comes in at ``now_s``: without a start it starts then."""
+    """A part of a plan as followed when it arrives at ``now_s``: one without a start starts then."""
     if part.start_s is not None:
         return part
     part = copy.copy(part)

@@ -36,7 +36,7 @@ _NANO = 1_000_000_000
 
 
 def hash_of(names: Sequence[str]) -> int:
-    """32 bits of names in their order: FNV-1a, each name ended by a zero."""
+    """32-bit hash of names in their order: FNV-1a, each name ended by a zero."""
     value = 2166136261
     for byte in b"".join(name.encode() + b"\0" for name in names):
         value = ((value ^ byte) * 16777619) & 0xFFFFFFFF
@@ -46,10 +46,10 @@ def hash_of(names: Sequence[str]) -> int:
 def packed_trajectory(
     trajectory: EffortTrajectory, joint_names: Sequence[str], session: int = 0
 ) -> np.ndarray:
-    """The numbers of a trajectory of these joints.
+    """Pack a trajectory of these joints into a row of numbers.
 
     Raises:
-        StateError: more points than the plugin has room for.
+        StateError: more points than the plugin's buffer holds.
     """
     points = len(trajectory.times_s)
     if points > MOST_POINTS:
@@ -59,7 +59,7 @@ def packed_trajectory(
 
 
 def packed_feedback(feedback: StateFeedback, robot: RobotModel, session: int = 0) -> np.ndarray:
-    """The numbers of a feedback of a robot."""
+    """Pack a feedback of a robot into a row of numbers."""
     order = coordinates(robot)
     head = header(robot.joint_names, FEEDBACK, session, feedback.time_s, robot.nv)
     base = np.empty(0)
@@ -71,12 +71,12 @@ def packed_feedback(feedback: StateFeedback, robot: RobotModel, session: int = 0
 
 
 def packed_stop(joint_names: Sequence[str], session: int = 0) -> np.ndarray:
-    """The numbers of a stop, which the plugin latches."""
+    """Pack a stop, which the plugin latches."""
     return header(joint_names, STOP, session, 0.0, 0)
 
 
 def unpacked_trajectory(numbers: np.ndarray, joint_names: Sequence[str]) -> EffortTrajectory:
-    """The trajectory of these joints in a row of numbers.
+    """Unpack the trajectory of these joints from a row of numbers.
 
     Raises:
         StateError: there is none, or it is of other joints.
@@ -95,7 +95,7 @@ def unpacked_trajectory(numbers: np.ndarray, joint_names: Sequence[str]) -> Effo
 
 
 def unpacked_feedback(numbers: np.ndarray, robot: RobotModel) -> StateFeedback:
-    """The feedback of a robot in a row of numbers.
+    """Unpack the feedback of a robot from a row of numbers.
 
     Raises:
         StateError: there is none, or it is of other joints or coordinates.
@@ -126,7 +126,7 @@ def unpacked_feedback(numbers: np.ndarray, robot: RobotModel) -> StateFeedback:
 
 
 def efforts_of(numbers: np.ndarray, joint_names: Sequence[str]) -> np.ndarray:
-    """The efforts (p, n) in a row of numbers of these joints, a view: of a feedback at one time.
+    """Efforts (p, n) in a row of numbers of these joints, a view; of a feedback p = 1.
 
     Raises:
         StateError: no command of these joints.
@@ -143,7 +143,7 @@ def efforts_of(numbers: np.ndarray, joint_names: Sequence[str]) -> np.ndarray:
 
 
 def coordinates(robot: RobotModel) -> np.ndarray:
-    """Places in v of the base's coordinates, then of the joints in command order, (nv,)."""
+    """Indices in v of the base's coordinates, then of the joints in command order, (nv,)."""
     return np.concatenate([robot.unactuated, robot.actuated])
 
 
@@ -153,7 +153,7 @@ def stamp_of(numbers: np.ndarray) -> float:
 
 
 def checked_size(numbers: np.ndarray, kind: float, joint_names: Sequence[str]) -> int:
-    """The size that a header states.
+    """Check a row's header and return its size.
 
     Raises:
         StateError: numbers that are not finite, another version or kind, other joints, no count.

@@ -1,4 +1,4 @@
-"""Plans at one time, compiled: what a controller asks a thousand times a second."""
+"""Sampling of plans at one time, compiled, for the control loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BASE_NUMBERS = 19
 
 @bare_kernel
 def _segment_at(times_s, since_s):
-    """Number of the segment of a time that lies within the times (p,); they may be many."""
+    """Index of the segment that contains a time within the times (p,), by bisection."""
     low, high = 0, times_s.shape[0]
     while low < high:
         middle = (low + high) // 2
@@ -30,7 +30,7 @@ def _segment_at(times_s, since_s):
 
 @bare_kernel
 def sample_joints(times_s, rates, segments, positions, since_s, out):
-    """Position, velocity, acceleration (3, j) at a time since the start; before and after at rest at the ends.
+    """Write position, velocity, acceleration (3, j) at a time since the start; outside the plan at rest at its ends.
 
     times_s (p,).  rates (p - 1,): 1 / h of each segment, 1/s.  segments (p - 1, degree + 1, j): of
     ``interpolation``.  positions (p, j).
@@ -50,7 +50,10 @@ def sample_joints(times_s, rates, segments, positions, since_s, out):
 
 @bare_kernel
 def sample_stance(times_s, stance, since_s, planned):
-    """Which contacts (n,) stand at a time, of stances (p, n) from their times (p,) on; before the first that one."""
+    """Write planned contacts (n,) bool at a time, from stances (p, n) with their times (p,).
+
+    Before the first its values.
+    """
     k = max(_segment_at(times_s, since_s), 0)
     for i in range(planned.shape[0]):
         planned[i] = stance[k, i]
@@ -58,7 +61,7 @@ def sample_stance(times_s, stance, since_s, planned):
 
 @bare_kernel
 def sample_efforts(times_s, values, since_s, out):
-    """Position, velocity, effort (3, na) at a time since the first point; at the ends those of that point.
+    """Write position, velocity, effort (3, na) at a time since the first point; outside those of the first or last one.
 
     times_s (p,), values (p, 4, na): positions, velocities, accelerations, joined by a quintic, and efforts.
     """
@@ -89,10 +92,10 @@ def sample_efforts(times_s, values, since_s, out):
 
 @bare_kernel
 def follow_efforts(times_s, values, since_s, position, velocity, gains, turns, limits, out):
-    """The same, and in the last row of ``out`` (4, na) the torques with the feedback along it.
+    """``sample_efforts`` with, in the last row of ``out`` (4, na), the torques with the feedback along it.
 
-    position, velocity (na,): measured.  gains (2, na): of both.  turns (na,): which joints turn without
-    end.  limits (na,): the largest torques.
+    position, velocity (na,): measured.  gains (2, na): of both.  turns (na,): joints without limits.
+    limits (na,): the largest torques.
     """
     sample_efforts(times_s, values, since_s, out[:3])
     for j in range(out.shape[1]):
@@ -109,10 +112,10 @@ def follow_efforts(times_s, values, since_s, position, velocity, gains, turns, l
 
 @bare_kernel
 def sample_base(times_s, rates, segments, positions, attitudes, since_s, out):
-    """Motion of a base (``BASE_NUMBERS``,), world frame, at a time since the start; before and after at rest.
+    """Write the motion of a base (``BASE_NUMBERS``,), world frame, at a time since the start; outside the plan at rest.
 
     times_s (p,), rates (p - 1,): as of joints.  segments (p - 1, 4, 6): of the position and of the rotation vector
-    from the attitude on with which each begins.  positions (p, 3), attitudes (p, 4): of all points.
+    from the attitude at the segment's beginning.  positions (p, 3), attitudes (p, 4): of all points.
     """
     last = times_s.shape[0] - 1
     if since_s < times_s[0] or since_s >= times_s[last]:
@@ -139,7 +142,7 @@ def sample_base(times_s, rates, segments, positions, attitudes, since_s, out):
 
 @bare_kernel
 def find_lift_offs(times_s, stance, out):
-    """Fill (p, f): when a frame that stands in row k of the stance (p, f) leaves the ground; inf: never."""
+    """Write out (p, f): lift-off time of a frame in stance in row k of the stance (p, f); inf: never."""
     last = stance.shape[0] - 1
     for f in range(stance.shape[1]):
         out[last, f] = math.inf

@@ -1,10 +1,10 @@
-"""A torque that belongs to one state, and linear feedback of the whole state around it.
+"""Torque at one state, and linear feedback of the full state around it.
 
     tau(q, v) = effort + K (q_0 (-) q, v_0 - v)
 
 (-) is Pinocchio's ``difference`` from q to q_0, a tangent vector (nv,) of which a floating base's six
-components come first, in the frame of the measured base. This is what the ros2_control plugin
-linear_feedback_controller makes of its message Control, with K as it stands there.
+components come first, in the frame of the measured base. The ros2_control plugin
+linear_feedback_controller does the same with its message Control and this K.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class StateFeedback:
-    """One torque with its state and gain; whoever makes it writes into the arrays.
+    """One torque with its state and gain; its maker writes into the arrays.
 
     Attributes:
         time_s: of the state, s.  q, v: the state (nq,), (nv,), Pinocchio's convention.
@@ -39,18 +39,18 @@ class StateFeedback:
         self.effort, self.gain = np.zeros(robot.na), np.zeros((robot.na, 2 * robot.nv))
 
     def like(self) -> StateFeedback:
-        """Another one for the same robot."""
+        """Allocate another one for the same robot."""
         return StateFeedback(self._robot)
 
     def copy_from(self, other: StateFeedback, added_effort: np.ndarray, share: float) -> None:
-        """Become another one, with an effort (na,) added, and this share of its gain."""
+        """Copy another one, with an effort (na,) added, and its gain times ``share``."""
         self.time_s = other.time_s
         self.q[:], self.v[:] = other.q, other.v
         np.add(other.effort, added_effort, out=self.effort)
         np.multiply(other.gain, share, out=self.gain)
 
     def rest(self, time_s: float, position: np.ndarray, effort: np.ndarray) -> None:
-        """From ``time_s`` on an effort (na,) and no feedback; the joints were measured at a position."""
+        """Command an effort (na,) without feedback from ``time_s`` on; position (na,): of the joints, as measured."""
         self.time_s = time_s
         self._robot.put_joints(self.q, position)
         self.v[:] = 0.0
@@ -68,13 +68,13 @@ class StateFeedback:
 
 
 class LinearFeedback:
-    """What the robot's own side does at its own rate with a ``StateFeedback`` that came from elsewhere.
+    """Feedback on the robot's side, at its own rate, by a received ``StateFeedback``.
 
     Args:
-        effort_limits: (na,) N·m, largest torque; infinite where there is none.
+        effort_limits: (na,) N·m, largest torque; infinite without one.
 
     Attributes:
-        command: that is followed; None: none has come.
+        command: being followed; None: none has arrived.
     """
 
     def __init__(self, effort_limits: np.ndarray):
@@ -85,11 +85,11 @@ class LinearFeedback:
     def of(
         cls, robot: RobotModel, effort_limits: np.ndarray, gains: Sequence[np.ndarray]
     ) -> LinearFeedback:
-        """That of a robot, whose gains come with each command."""
+        """Make that of a robot, whose gains come with each command."""
         return cls(effort_limits)
 
     def forget(self) -> None:
-        """No command has arrived."""
+        """Discard the command."""
         self.command = None
 
     def follow(self, command: StateFeedback, now_s: float) -> None:

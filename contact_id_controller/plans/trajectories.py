@@ -48,14 +48,14 @@ class Reference(NamedTuple):
 
 
 class JointTrajectory:
-    """Joint motion through points, linear, cubic or quintic by what the points carry.
+    """Joint motion through points, linear, cubic or quintic by the derivatives that the points have.
 
     Args:
         names: the j joints, in any order.
         times_s: (p,), from `start_s`, not negative, strictly increasing.
         positions, velocities, accelerations: (p, j), rad; positions alone are joined linearly,
             with velocities by cubic and with accelerations too by quintic Hermite polynomials.
-        start_s: time at which the clock of the points starts; None: when the plan comes in (`received`).
+        start_s: time at which the clock of the points starts; None: when the plan arrives (`received`).
             Sampled without a start, its times count from 0.
         allow_moving_end: accept a final velocity that is not zero. Meant for planners that
             replace each plan before it ends; the end still holds its position at zero velocity.
@@ -106,7 +106,7 @@ class JointTrajectory:
     def sample(self, t_s: float, out: np.ndarray | None = None) -> Reference:
         """Desired motion at time t_s, in the order of `names`.
 
-        Before the first point its position and after the last point that one's are held at rest.
+        Before the first point and after the last one their positions are held at rest.
         `out` (3, j), if given, receives position, velocity and acceleration as its rows.
         """
         if out is None:
@@ -115,7 +115,7 @@ class JointTrajectory:
         return Reference(out[0], out[1], out[2])
 
     def fill(self, t_s: float, out: np.ndarray) -> bool:
-        """The same as the rows of `out` (3, j); whether the last point lies ahead."""
+        """Write the desired motion at t_s into `out` (3, j); returns whether the last point lies ahead."""
         since = t_s if self.start_s is None else t_s - self.start_s
         sample_joints(*self.motion, since, out)
         return t_s < (self.start_s or 0.0) + self.last_s
@@ -158,10 +158,10 @@ class JointTrajectory:
         velocity: np.ndarray | None = None,
         acceleration: np.ndarray | None = None,
     ) -> JointTrajectory:
-        """The trajectory as it is followed when it comes in at `now_s`.
+        """The trajectory as followed when it arrives at `now_s`.
 
-        No start becomes now. When its first point still lies ahead, the motion given (j,), which is
-        the state or the reference at reception, is put before it, and the way there interpolated.
+        One without a start starts now. If its first point lies ahead, the given motion (j,), which is
+        the state or the reference at arrival, is put before it, and the approach interpolated.
 
         Raises:
             TrajectoryError: its last point lies in the past.
@@ -187,7 +187,7 @@ class JointTrajectory:
     ) -> JointTrajectory:
         """The same motion with a point before it, ``shift_s`` before the old start.
 
-        A long plan is begun in the control loop: what is known of it is not computed again.
+        Done in the control loop, so coefficients of the other segments are not computed again.
         """
         rest = np.zeros(len(self.names))
         other = copy.copy(self)
@@ -211,11 +211,11 @@ class JointTrajectory:
 
     @property
     def ends_in_motion(self) -> bool:
-        """Whether the last point has a velocity: another plan was to come before its time."""
+        """Whether the last point has a velocity: the planner is to replace the plan before its end."""
         return self._ends_in_motion
 
     def _replaced(self, **changes: Any) -> JointTrajectory:
-        """The same trajectory with these fields changed, examined anew."""
+        """The same trajectory with these fields changed, checked again."""
         same = (
             "names",
             "times_s",
@@ -228,7 +228,7 @@ class JointTrajectory:
         return JointTrajectory(**{**{name: getattr(self, name) for name in same}, **changes})
 
     def _refuse_motion_at_the_end(self) -> None:
-        """TrajectoryError where the last point has a velocity: a joint cannot be held while it moves."""
+        """Raise TrajectoryError if the last point has a velocity: a joint cannot be held while it moves."""
         if self.velocities is None:
             return
         moving = np.abs(self.velocities[-1]) > _AT_REST
@@ -241,7 +241,7 @@ class JointTrajectory:
 
 
 class ContactSchedule:
-    """Which contact frames are planned to stand; each row holds until the next one's time.
+    """Planned contacts of the frames; each row is held until the next one's time.
 
     Args:
         frames: the f contact frames.  times_s: (p,), as in `JointTrajectory`.
@@ -269,10 +269,10 @@ class ContactSchedule:
         find_lift_offs(self.times_s, self.stance, self._leaves)
 
     def in_order(self, frames: Sequence[str]) -> ContactSchedule:
-        """The same schedule with a column for each of `frames`; frames it lacks shall stand.
+        """The same schedule with a column for each of `frames`; those that it lacks are in contact.
 
-        A frame that the schedule names once has this column wherever it stands among `frames`; one
-        that it names several times must stand there as often, and has them one by one.
+        A frame that the schedule names once has this column at each place among `frames`; one
+        that it names several times must occur there as often, and has them one by one.
 
         Raises:
             TrajectoryError: a frame of the schedule that is not among `frames`, or not as often.
@@ -297,12 +297,12 @@ class ContactSchedule:
         return ContactSchedule(frames, self.times_s, stance, self.start_s)
 
     def sample(self, t_s: float) -> np.ndarray:
-        """Stance at time t_s, (f,) bool; before the first row that one."""
+        """Planned contacts at time t_s, (f,) bool; before the first row its values."""
         since = t_s if self.start_s is None else t_s - self.start_s
         return self.stance[max(bisect_right(self._begins_s, since) - 1, 0)]
 
     def leaves_in(self, t_s: float) -> np.ndarray:
-        """Time until each frame that stands at t_s lifts off, (f,) s; infinite if never."""
+        """Time until each frame in contact at t_s lifts off, (f,) s; infinite if never."""
         since = t_s - (self.start_s or 0.0)
         return self._leaves[max(bisect_right(self._begins_s, since) - 1, 0)] - since
 
@@ -315,13 +315,13 @@ Plan = TypeVar("Plan", bound=_Plan)
 
 
 class PlanSlot(Generic[Plan]):
-    """The plan that is followed, and the newest one until its start time comes.
+    """The current plan, and the newest one until its start time.
 
-    A new plan replaces everything from its start on, a waiting one included. The first one is sampled
-    before its start too, unless it is not to be ``early``.
+    A new plan replaces everything from its start on, including a waiting one. The first one is sampled
+    before its start too, unless ``early`` is False.
 
     Attributes:
-        current: the plan that is sampled, while none waits.  waiting: the one whose start has not come.
+        current: the plan that is sampled.  waiting: the one whose start time has not come.
     """
 
     def __init__(self, early: bool = True):
@@ -330,7 +330,7 @@ class PlanSlot(Generic[Plan]):
         self.waiting: Plan | None = None
 
     def replace(self, plan: Plan) -> None:
-        """Follow `plan` from its start on; at once when there is none before it and early ones may."""
+        """Follow `plan` from its start on; at once if it has none, or there is no plan before it and ``early``."""
         if (self._early and self.current is None) or plan.start_s is None:
             self.current, self.waiting = plan, None
         else:
@@ -343,18 +343,18 @@ class PlanSlot(Generic[Plan]):
         return self.current
 
     def peek(self, t_s: float) -> Plan | None:
-        """The plan that will be sampled at time t_s, by those known now; nothing changes."""
+        """The plan that will be sampled at time t_s, of those received so far; changes nothing."""
         later = self.waiting is not None and self.waiting.start_s <= t_s
         return self.waiting if later else self.current
 
     def copy(self) -> PlanSlot[Plan]:
-        """A slot that follows the same plans, and goes on by itself."""
+        """An independent slot with the same plans."""
         slot: PlanSlot[Plan] = PlanSlot(self._early)
         slot.current, slot.waiting = self.current, self.waiting
         return slot
 
     def clear(self) -> None:
-        """Forget all plans."""
+        """Discard all plans."""
         self.current = self.waiting = None
 
 

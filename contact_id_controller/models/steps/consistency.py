@@ -70,7 +70,7 @@ def gram(R, count, H):
 
 @bare_kernel
 def _pack(Y, T, c, held, mu, dt, R, rhs, place):
-    """Copy columns [Y, -dt T] and c of the held contacts' rows into R and rhs, row indices into place; returns how many.
+    """Copy columns [Y, -dt T] and c of the held contacts' rows into R and rhs, row indices into place; returns rows.
 
     R (dim, 3n): all loops then run along the rows of the contacts.
     """
