@@ -1,4 +1,4 @@
-"""The contacts of one instant: where, in which direction, with which friction, and who they are."""
+"""Contacts at one instant: points, normals, friction, identities."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class ContactSet:
         friction: (n,) or scalar Coulomb coefficient in [0, inf]; from 1e3
             (``kernels.pyramid.UNBOUNDED_FRICTION``) on it counts as infinite: no slip.
         gaps: (n,) m, signed distance, positive when apart; None means touching.
-        identities: n hashable names that stay with a contact from one period to the next; by
+        identities: n hashable names by which a contact is matched from one period to the next; by
             default the frame name and a running number within the frame.
         against: n frame names of the *moving* bodies the contacts press on (None: the environment).
         surface_velocities: (n, 3) m/s, world frame, of the environment's material point.
         viscosity: (n,) or scalar viscous friction coefficient in N s/m, for friction ``viscous``.
-        load_share: (n,) or scalar in (0, 1], how willingly a contact is loaded: of forces with the
+        load_share: (n,) or scalar in (0, 1], weight of a contact in the force distribution: of forces with the
             same effect on the unactuated bodies, those small at contacts with a small share are
-            preferred (``models.steps.force_distribution``). 1: as willingly as any; towards 0: only what the
-            others cannot carry. Ramped in time it loads and unloads a foot gradually; the motion
-            is the same whatever it is.
+            preferred (``models.steps.force_distribution``). 1: no penalty; towards 0: only the load that the
+            others cannot carry. Ramped in time it loads and unloads a foot gradually; it does not
+            change the motion.
 
     Raises:
         ContactSetError: wrong shape, non-finite value, non-unit normal, negative friction, or a
@@ -110,7 +110,7 @@ class ContactSet:
         return _assembled, (*values, None)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ContactSet:
-        """A copy for the copy of the robot, if that is made too; bodies need not be looked up again."""
+        """Copy together with the robot's copy, if that is made too, so that bodies need not be looked up again."""
         names = [name for name in ContactSet.__slots__ if name != "_resolved"]
         values: list[Any] = [copy.deepcopy(getattr(self, name), memo) for name in names]
         resolved = self._resolved
@@ -125,7 +125,7 @@ class ContactSet:
 
     @classmethod
     def empty(cls) -> ContactSet:
-        """No contact at all."""
+        """A set without contacts."""
         return cls(np.zeros((0, 3)), np.zeros((0, 3)), ())
 
     def links(self, robot: RobotModel) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -163,9 +163,9 @@ class ContactSet:
         friction: NDArray[np.float64] | None = None,
         viscosity: NDArray[np.float64] | None = None,
     ) -> ContactSet:
-        """The same contacts with other values where these are given; identities stay.
+        """The same contacts with the given values replaced; identities are kept.
 
-        The caller vouches for shapes and values.
+        Shapes and values are not checked.
         """
         given = points, gaps, normals, load_share, friction, viscosity
         return self.at(*(None if value is None else dense(value) for value in given))
@@ -179,7 +179,7 @@ class ContactSet:
         friction: NDArray[np.float64] | None = None,
         viscosity: NDArray[np.float64] | None = None,
     ) -> ContactSet:
-        """As ``moved``, for arrays as ``dense`` gives them: the control loop's way, without checks."""
+        """As ``moved``, for arrays as ``dense`` gives them: for the control loop, without checks."""
         contacts: ContactSet = _Draft()
         draft: Any = contacts
         draft.points = self.points if points is None else points
@@ -231,7 +231,7 @@ def _assembled(
     load_share: NDArray[np.float64],
     resolved: tuple[RobotModel, NDArray[np.int64], NDArray[np.int64]] | None,
 ) -> ContactSet:
-    """A contact set of checked arrays, as ``dense`` gives them; nothing is copied."""
+    """Make a contact set of checked arrays, as ``dense`` gives them, without copies."""
     contacts: ContactSet = _Draft()
     draft: Any = contacts
     draft.points, draft.normals, draft.gaps = points, normals, gaps
@@ -244,7 +244,7 @@ def _assembled(
 
 
 def _table(name: str, value: ArrayLike, n: int | None) -> NDArray[np.float64]:
-    """A value as a finite array (n, 3); n None: any number of rows. ContactSetError names the shape that is wrong."""
+    """Convert to a finite array (n, 3); n None: any number of rows. ContactSetError names the wrong shape."""
     array = np.array(value, dtype=float, ndmin=2, order="C")
     if array.size == 0:
         array = array.reshape(0, 3)
@@ -259,7 +259,7 @@ def _table(name: str, value: ArrayLike, n: int | None) -> NDArray[np.float64]:
 def _column(
     name: str, value: ArrayLike, n: int, negative: bool = False, infinite: bool = False
 ) -> NDArray[np.float64]:
-    """A number for all contacts, or one for each, as (n,); ContactSetError where it is neither, or out of range."""
+    """Convert a number for all contacts, or one for each, to (n,); ContactSetError for another shape or range."""
     array = np.array(value, dtype=float)
     if array.ndim == 0:
         array = np.full(n, float(array))

@@ -1,4 +1,4 @@
-"""The errors a user can meet; each message names the offending value and the valid choices."""
+"""Errors that a user can meet; each message names the offending value and the valid choices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ConfigurationError(ContactIdError):
 
 
 class UnobservableError(ContactIdError):
-    """Sensors that leave something undetermined; the message names it."""
+    """Sensors that leave a quantity unobservable; the message names it."""
 
 
 class LcpError(ContactIdError):
@@ -42,7 +42,7 @@ class LcpError(ContactIdError):
 
 
 class TrajectoryError(ContactIdError):
-    """A planned trajectory that is refused."""
+    """A planned trajectory that is invalid or beyond limits."""
 
 
 class StateError(ContactIdError):
@@ -62,11 +62,11 @@ class RecordError(ContactIdError):
 
 
 class RunError(ContactIdError):
-    """A run that could not be started, or that ended before it was done."""
+    """A run that could not be started, or that ended early."""
 
 
 class MissingExtraError(ContactIdError):
-    """An optional part of the installation is needed and not there."""
+    """An optional part of the installation is needed and missing."""
 
 
 def choices(names: Iterable[str]) -> str:

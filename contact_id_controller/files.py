@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, folders for them, YAML; every refusal is one line."""
+"""Files that are written atomically, folders for them, YAML; every error message is one line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ POWER_OF_TEN = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$")
 
 
 def with_powers_of_ten(reader_or_writer: type) -> type:
-    """A loader or dumper of PyYAML to which `POWER_OF_TEN` is a number."""
+    """Make a loader or dumper of PyYAML read `POWER_OF_TEN` as a number."""
     kind = type(reader_or_writer.__name__, (reader_or_writer,), {})
     kind.add_implicit_resolver("tag:yaml.org,2002:float", POWER_OF_TEN, list("-+.0123456789"))
     return kind
@@ -58,7 +58,7 @@ _Loader = with_powers_of_ten(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def make_folder(folder: Path) -> Path:
-    """Make a folder, with those above it, where there is none; it can be written to afterwards.
+    """Make a folder with its parents, if missing, and check that it is writable.
 
     Raises:
         RecordError: something else has this name, or it is not writable.
@@ -78,7 +78,7 @@ def make_folder(folder: Path) -> Path:
 
 
 def check_free(*paths: Path) -> None:
-    """Refuse to begin where a file that shall be written is a folder.
+    """Raise before a run if a file to be written is a folder.
 
     Raises:
         RecordError: one of them is.
@@ -89,7 +89,7 @@ def check_free(*paths: Path) -> None:
 
 
 def check_record(path: Path, array: str = "time_s") -> None:
-    """Refuse to write a record over something else.
+    """Raise before a record would overwrite something else.
 
     Raises:
         RecordError: there is a folder, or a file that is no .npz with this array.
@@ -109,7 +109,7 @@ def check_record(path: Path, array: str = "time_s") -> None:
 
 
 def write_with(path: Path, write: Callable[[BinaryIO], Any]) -> None:
-    """Make a file by ``write(file)``; what was there stays until the new one is whole.
+    """Write a file atomically by ``write(file)``; an existing one is kept until the new one is complete.
 
     Raises:
         RecordError: the file cannot be written.
@@ -144,7 +144,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], *, compressed: bool = Fa
 def write_rows(
     path: Path, rows: Mapping[str, Any], facts: Mapping[str, Any], *, compressed: bool = False
 ) -> None:
-    """Write a record as .npz: arrays of as many rows, and facts. On a full disk, those last rows that fit.
+    """Write a record as .npz: arrays with equal numbers of rows, and facts; on a full disk the last rows that fit.
 
     Raises:
         RecordError: the file cannot be written, or not all rows fit; the message has their number.
@@ -165,7 +165,7 @@ def write_rows(
 
 
 def shortage(path: Path, size_bytes: int) -> str:
-    """Why a file of this size does not fit where it shall be; empty where it does, or where that is unknown."""
+    """Error message if a file of this size does not fit on the disk; empty if it does, or if that is unknown."""
     try:
         free = shutil.disk_usage(path.parent).free
     except OSError:
@@ -185,7 +185,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def plain(value: Any, digits: int | None = None, infinities: bool = True) -> Any:
-    """A value as JSON knows it: arrays as lists, what is no number as None.
+    """Convert a value to JSON types: arrays to lists, NaN to None.
 
     Args:
         digits: significant ones of floats; None keeps all.
@@ -207,11 +207,11 @@ def plain(value: Any, digits: int | None = None, infinities: bool = True) -> Any
 
 
 def read_yaml(path: str | Path) -> Any:
-    """What stands in a YAML file.
+    """Read a YAML file.
 
     Raises:
-        ConfigurationError: the file is missing, is no text, is not YAML, or is larger, deeper or, its
-            aliases written out, longer than any of ours.
+        ConfigurationError: the file is missing, is no text, is not YAML, or exceeds the bounds of size, depth or
+            length with its aliases expanded.
     """
     try:
         with open(path, "rb") as file:
@@ -226,7 +226,7 @@ def read_yaml(path: str | Path) -> Any:
 
 
 def parse_value(text: str) -> Any:
-    """The content of a text in YAML.
+    """Parse a text in YAML.
 
     Raises:
         ConfigurationError: the text is not YAML, or longer than any value.
@@ -242,7 +242,7 @@ def parse_value(text: str) -> Any:
 
 
 def _plain_yaml(text: str) -> Any:
-    """The plain value of a YAML text; ValueError or YAMLError where it is none that we read."""
+    """Parse a YAML text; ValueError or YAMLError if it is not YAML, or beyond the bounds."""
     _check_size(text)
     loader = _Loader(text)
     try:
@@ -260,7 +260,7 @@ def _plain_yaml(text: str) -> Any:
 
 
 def _check_size(text: str) -> None:
-    """Return for a YAML text of bounded depth and length, before anything recursive reads it."""
+    """Raise for a YAML text beyond the bounds of depth and length, before anything recursive reads it."""
     too_deep = f"lists stand in each other deeper than {MOST_DEPTH}"
     depth = 0
     try:
@@ -279,7 +279,7 @@ def _check_size(text: str) -> None:
 
 
 def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
-    """Entries of a document in which each alias is replaced by what it names; infinite in a circle."""
+    """Number of entries of a document with its aliases expanded; infinite for a circular one."""
     if isinstance(node, yaml.ScalarNode):
         if node.tag.endswith(":int") and len(node.value) > MOST_DIGITS:
             raise ValueError(f"a whole number has {len(node.value)} digits")
@@ -295,7 +295,7 @@ def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
 
 
 def _refuse_twins(node: yaml.MappingNode) -> None:
-    """Return for a mapping whose keys differ: of twins YAML would keep the last, without a word."""
+    """Raise for a mapping with equal keys, of which YAML would silently keep the last."""
     lines: dict[str, int] = {}
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):

@@ -1,8 +1,8 @@
 """Immutable values that cost little more to build than mutable ones.
 
-A frozen dataclass sets each field through ``object.__setattr__``, many times the price of an
+A frozen dataclass sets each field through ``object.__setattr__``, at many times the cost of an
 assignment. A constructor here fills a draft instead, which has the same slots and no guard, and
-gives it its class last.
+sets its class last.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def sealed(frozen: type[T]) -> type[T]:
 
 
 def parts(value: Any, forgotten: str = "") -> tuple[Any, ...]:
-    """What ``__reduce__`` returns for a frozen dataclass, so that it can be copied and pickled.
+    """Result of ``__reduce__`` for a frozen dataclass, so that it can be copied and pickled.
 
-    forgotten: the field that only remembers what was computed from the others; None in the copy.
+    forgotten: name of a cache field, which is None in the copy.
     """
     names = (field.name for field in dataclasses.fields(value))
     return _rebuilt, (type(value), *(None if n == forgotten else getattr(value, n) for n in names))

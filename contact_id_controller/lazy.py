@@ -14,7 +14,7 @@ from typing import Any
 def public_names(
     package: str, namespace: dict[str, Any], homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package whose ``homes`` say which module holds a name."""
+    """``__getattr__`` and ``__dir__`` of a package; ``homes``: name -> module that defines it."""
 
     def load(name: str) -> Any:
         if name not in homes:
@@ -30,7 +30,7 @@ def public_names(
 
 
 def loaded(place: str) -> Callable[..., Any]:
-    """The function or class that "module:name" names in this package, as "lcp.lemke:lemke"."""
+    """Load the function or class named "module:function" in this package, as "lcp.lemke:lemke"."""
     module, _, name = place.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
     return found

@@ -1,6 +1,6 @@
-"""What one parameter is: its type, range, unit and meaning, and how a value of it is checked.
+"""Definition of one parameter: type, range, unit and meaning, and the check of its values.
 
-The tables of all nodes (``settings``) and the options of the contact models are made of these rows.
+The tables of all nodes (``settings``) and the options of the contact models consist of these rows.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _WORDS = {
 class ParameterSpec:
     """One row of the table of parameters.
 
-    ``description`` is what it is, ``when`` when to change it; `text` is both.     ``kind`` is one of string, boolean, integer, number, strings, numbers; ``numbers`` accepts a
-    single number where one value holds for all. ``live`` parameters may change while the node is
-    configured or active; the others only before `configure`. ``minimum`` and ``maximum`` are
-    inclusive and hold for each element. ``per`` names what a list has one value for ("joint",
-    "contact frame", "axis"); one value alone then holds for all. ``validator`` states what a value of the right type and range must
-    be instead, or nothing where it is right. ``guards``: "most" or "least", where the value that a node
-    is started with is the largest, or the smallest, that its peers may set: a guard of the robot, which
+    ``description`` is what it is, ``when`` when to change it; `text` is both.  ``kind`` is one of string, boolean,
+    integer, number, strings, numbers; ``numbers`` accepts a single number where one value holds for all. ``live``
+    parameters may change while the node is configured or active; the others only before `configure`. ``minimum`` and
+    ``maximum`` are inclusive and hold for each element. ``per`` names what a list has one value for ("joint",
+    "contact frame", "axis"); one value alone then holds for all. ``validator`` returns what a value of the right type
+    and range must be instead, or nothing if it is valid. ``guards``: "most" or "least", if the value at the node's
+    start is the largest, or the smallest, that its peers may set: a limit that protects the robot, which
     they may only tighten. An empty list means no limit, and so does the number ``off``.
     """
 
@@ -54,11 +54,11 @@ class ParameterSpec:
 
     @property
     def text(self) -> str:
-        """What it is, and when to change it."""
+        """Description with the advice when to change it."""
         return f"{self.description} {self.when}".rstrip()
 
     def is_looser(self, value: Any, start: Any) -> bool:
-        """Whether a checked value guards the robot less than the one that was there at the start."""
+        """Whether a checked value protects the robot less than the one at the start."""
         if not self.guards:
             return False
         sign = 1.0 if self.guards == "most" else -1.0
@@ -92,7 +92,10 @@ class ParameterSpec:
         return tuple(self._check_one(element, kind) for element in value)
 
     def _check_one(self, value: Any, kind: str) -> Any:
-        """A value of this kind, integers taken as numbers; ConfigurationError at another type, range or choice."""
+        """Check one value of this kind, converting integers to numbers.
+
+        ConfigurationError for another type, range or choice.
+        """
         if kind == "number" and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         expected = {"string": str, "boolean": bool, "integer": int, "number": float}[kind]
@@ -107,7 +110,7 @@ class ParameterSpec:
         return value
 
     def _check_range(self, value: float) -> None:
-        """ConfigurationError where a number is not finite or outside of [minimum, maximum]."""
+        """Raise ConfigurationError if a number is not finite or outside [minimum, maximum]."""
         if math.isnan(value) or (math.isinf(value) and not self.infinite):
             raise ConfigurationError(f"parameter '{self.name}' is {value}, must be finite")
         if not self.minimum <= value <= self.maximum:
@@ -124,13 +127,13 @@ class ParameterSpec:
 
 
 def named_settings(text: str, kinds: Mapping[str, str]) -> tuple[str, dict[str, float | str]]:
-    """What ``name setting=value ...`` says, as "FL_FOOT area_m2=0.0004": the name and the settings given.
+    """Parse ``name setting=value ...``, as "FL_FOOT area_m2=0.0004", into the name and its settings.
 
     Args:
         kinds: setting -> "float" or "str".
 
     Raises:
-        ConfigurationError: no name, a setting that there is not, or no finite number where one must be.
+        ConfigurationError: no name, an unknown setting, or no finite number where one is required.
     """
     name, *words = text.split() or [""]
     if not name or "=" in name:

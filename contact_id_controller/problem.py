@@ -1,4 +1,4 @@
-"""The reduced contact problem: what is left of inverse dynamics once joint velocities are fixed."""
+"""The reduced contact problem: inverse dynamics on the unactuated coordinates for given joint velocities."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NO_FORCE, _NO_SURFACE = np.zeros(0), np.zeros((0, 3))
 
 
 class How(TypedDict, total=False):
-    """The options of ``ProblemMaker``, which all doors to a problem take."""
+    """Options of ``ProblemMaker``, which all functions that make a problem take."""
 
     velocity_product_term: bool
     contact_time_constant_s: float | None
@@ -43,7 +43,7 @@ class How(TypedDict, total=False):
 @sealed
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class Problem:
-    """One period's contact problem in the coordinates that stay free; immutable.
+    """One period's contact problem in the unactuated coordinates; immutable.
 
     With A = M_uu = L L^T and impulses z (3n,) ordered normal, tangent 1, tangent 2 of each contact:
 
@@ -58,14 +58,14 @@ class Problem:
         L: (nu, nu) Cholesky factor of M_uu.  C: (nu, na) = L^-1 M_ua.
         base: (nu,) = L^T p.
         Y: (3n, nu), row r is L^-1 J_u[r]: the factor of G = Y Y^T (stored by rows).
-        c: (3n,) m/s, contact velocity at z = 0 less the share (1 - dt/T_c) of today's that may stay.
+        c: (3n,) m/s, contact velocity at z = 0 less the share (1 - dt/T_c) of the present one that may stay.
         store: one array of all numbers below, for compiled entries.
-        keep: that share.  speed: (3n,) m/s, today's contact velocity.
+        keep: that share.  speed: (3n,) m/s, present contact velocity.
         gap_speed: (n,) m/s, the closing speed a gap allows (negative: the required opening speed).
         T: (3n, na), row r is d torques / d z_r, N·m/(N·s).
         torque_offset: (na,) N·m.  schur: (na, na) = M_aa - C^T C.
         frames: (n, 3, 3), rows normal, tangent 1, tangent 2 in the world.
-        external_forces: (nv,) generalized forces known from elsewhere, N and N·m; None for none.
+        external_forces: (nv,) given generalized forces, N and N·m; None for none.
     """
 
     robot: RobotModel
@@ -84,7 +84,7 @@ class Problem:
         keep: float = 0.0,
         external_forces: NDArray[np.float64] | None = None,
     ) -> Problem:
-        """A problem whose store is to be filled: see ``ProblemMaker`` and ``build_problem``."""
+        """Allocate a problem, whose store ``ProblemMaker`` or ``build_problem`` fills."""
         problem: Problem = _Draft()
         draft: Any = problem
         draft.robot, draft.contacts, draft.period, draft.keep = robot, contacts, period, keep
@@ -100,7 +100,7 @@ class Problem:
 
     @property
     def reduced(self) -> Reduced:
-        """All arrays, as kernels name them."""
+        """All arrays, by the names that kernels use."""
         opened = self._opened
         if opened is None:
             robot = self.robot
@@ -170,7 +170,7 @@ _open_store = getattr(open_store, "py_func", open_store)
 
 @lru_cache(maxsize=256)
 def _places(n: int, nu: int, na: int) -> dict[str, tuple[slice, tuple[int, ...] | None]]:
-    """Where each array lies in the store, and its shape if it is no vector."""
+    """Slice of each array in the store, and its shape unless it is a vector."""
     numbers = empty_store(n, nu, na)
     numbers[:] = np.arange(len(numbers))
     coordinates = np.zeros(na, np.int64), np.zeros(nu, np.int64)
@@ -184,13 +184,13 @@ def _places(n: int, nu: int, na: int) -> dict[str, tuple[slice, tuple[int, ...] 
 
 
 class ProblemMaker:
-    """Makes the problems of one robot with one period: what does not change between them, checked once.
+    """Makes the problems of one robot with one period; constant inputs are checked once.
 
     Args:
         robot: the model.  period: dt, s.
         velocity_product_term: keep dt Jdot v, the drift of the contact points.
-        contact_time_constant_s: T_c, the time over which a contact's present velocity is taken
-            away; None means the period (rigid, deadbeat contact as in the papers).
+        contact_time_constant_s: T_c, the time constant with which a contact's present velocity
+            decays; None means the period (rigid, deadbeat contact as in the papers).
         penetration_gain: share in [0, 1] of a penetration that is undone within one period.
 
     Threads may share one.
@@ -225,10 +225,10 @@ class ProblemMaker:
         contacts: ContactSet,
         external_forces: NDArray[np.float64] | None = None,
     ) -> Problem:
-        """The problem at the state of ``compute_dynamics``.
+        """Make the problem at the state of ``compute_dynamics``.
 
         Args:
-            v: (nv,).  acceleration: (na,) desired, rad/s2.  external_forces: (nv,) N and N·m, kept.
+            v: (nv,).  acceleration: (na,) desired, rad/s2.  external_forces: (nv,) N and N·m, kept by reference.
 
         Raises:
             StateError, UnknownFrameError: as ``build_problem``.
@@ -247,7 +247,7 @@ class ProblemMaker:
         points: NDArray[np.float64],
         force: NDArray[np.float64] = _NO_FORCE,
     ) -> None:
-        """The numbers of that problem into ``store``; points (n, 3) m: where the contacts are.
+        """Write that problem's numbers into ``store``; points (n, 3) m: contact points.
 
         All arrays as ``dense`` gives them.
 
@@ -323,7 +323,7 @@ def build_problem(
 
 
 def compute_dynamics(robot: RobotModel, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
-    """Inertia, joint axes and placements, and bias forces at a state, into the robot's ``data``.
+    """Compute inertia, joint axes and placements, and bias forces at a state, into the robot's ``data``.
 
     Raises:
         StateError: a quaternion whose norm is not 1.
@@ -338,7 +338,7 @@ def compute_dynamics(robot: RobotModel, q: NDArray[np.float64], v: NDArray[np.fl
 
 
 def kept_velocity(period: float, time_constant: float | None, penetration_gain: float) -> float:
-    """Share of a contact's present velocity that stays at the period's end; refuses bad settings."""
+    """Share of a contact's present velocity that stays at the period's end; raises for invalid settings."""
     if not 0.0 < period < np.inf:
         raise ConfigurationError(f"period must be a positive number of seconds, got {period}")
     if not 0.0 <= penetration_gain <= 1.0:
@@ -353,7 +353,7 @@ def kept_velocity(period: float, time_constant: float | None, penetration_gain: 
 
 
 def vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
-    """A value as an array (size,) of numbers.
+    """Convert a value to an array (size,) of numbers.
 
     Raises:
         StateError: another shape.

@@ -1,4 +1,4 @@
-"""The robot: a URDF made into a Pinocchio model, with its actuated and unactuated coordinates named."""
+"""Robot model: a Pinocchio model from a URDF, with its actuated and unactuated coordinates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FRICTION_SPEED = 0.03
 
 
 class Motors(NamedTuple):
-    """What the drives of the joints add to the links, (na,) each; for prismatic joints m instead of rad.
+    """Rotor inertia and friction of the joints, (na,) each; for prismatic joints m instead of rad.
 
     rotor_inertia_kg_m2: at the joint, the square of the gear ratio included.
     friction_speed_rad_s: at which dry friction has tanh(1) of its size.
@@ -52,7 +52,7 @@ class Motors(NamedTuple):
         return bool(self.dry_friction_nm.any() or self.viscous_friction_nm_s_rad.any())
 
     def friction(self, velocity: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Torque (..., na) that friction takes at joint velocities (..., na): d tanh(v / v_0) + b v."""
+        """Friction torque (..., na) against joint velocities (..., na): d tanh(v / v_0) + b v."""
         taken: NDArray[np.float64] = self.viscous_friction_nm_s_rad * velocity
         taken += self.dry_friction_nm * np.tanh(velocity / self.friction_speed_rad_s)
         return taken
@@ -93,7 +93,7 @@ def resolve_urdf(location: str | Path) -> Path:
 
 
 def _share_directories(package: str) -> list[Path]:
-    """Where a package's shared files may lie: ROS installation, Python prefix, source tree."""
+    """Candidate directories of a package's shared files: ROS installation, Python prefix, source tree."""
     directories: list[Path] = []
     if importlib.util.find_spec("ament_index_python") is not None:
         from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
@@ -107,9 +107,9 @@ def _share_directories(package: str) -> list[Path]:
 
 
 class _Workspace(threading.local):
-    """What Pinocchio computes into: one for each thread, made when the thread first asks.
+    """Pinocchio's data with views into it; one for each thread, made on its first use.
 
-    The views are into its memory: fetching them anew costs more than the computation.
+    The views are kept because fetching them anew costs more than the computation.
     """
 
     def __init__(self, model: pin.Model, *tree: Any):
@@ -122,7 +122,7 @@ class _Workspace(threading.local):
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """These views and the tree of the coordinates, for kernels."""
+        """Struct of these views and the tree of the coordinates, for kernels."""
         actuated, unactuated, supports, coordinate_joint = self._tree
         return Mechanism(
             M=self.mass_matrix,
@@ -139,7 +139,7 @@ class RobotModel:
     """A multi-body with some coordinates under torque control and the others free.
 
     Threads may share one: each has ``data`` and its views of its own, and nothing else is written
-    to after construction. Copies, pickles and processes compute what the first one does.
+    to after construction. Copies, pickles and processes give identical results.
 
     Attributes:
         model: Pinocchio's.
@@ -148,18 +148,18 @@ class RobotModel:
             ``data.nle`` of the calling thread; the first holds its upper triangle only.
         joint_names: names of the na actuated joints, in command order.
         actuated, unactuated: indices into v, shapes (na,) and (nu,).
-        q_index: indices of the actuated joints into q, shape (na,); of a joint that turns without
-            end that of its cosine, which the sine follows. ``joints_of`` and ``put_joints`` read and
+        q_index: indices of the actuated joints into q, shape (na,); of a continuous joint
+            that of its cosine, which the sine follows. ``joints_of`` and ``put_joints`` read and
             write their positions.
-        turns: (na,) bool, which of them turn without end (URDF type ``continuous``): their positions
-            count only up to whole turns.
-        effort_limits: N·m (N for prismatic joints), (na,); infinite where the URDF states none.
-        velocity_limits: rad/s, (na,).  lower, upper: rad, (na,); infinite where a joint turns.
+        turns: (na,) bool, continuous joints (URDF type ``continuous``): their positions
+            are determined only up to whole turns.
+        effort_limits: N·m (N for prismatic joints), (na,); infinite if the URDF has none.
+        velocity_limits: rad/s, (na,).  lower, upper: rad, (na,); infinite for continuous joints.
         mass: kg.  weight: N.
         unit_parts: (name, slice of q) of each quaternion, and of each angle given as cosine, sine.
         supports: (njoints, nv) bool; row j marks the velocity coordinates that move joint j's link.
-        locked: joints of the description that are held, and where, rad; the model lacks them, their
-            links belong to what carries them.
+        locked: joints of the description that are fixed, and their positions, rad; the model lacks them, their
+            links belong to their parents.
         motors: friction of the joints, and rotor inertia, which is part of the model (its ``armature``).
     """
 
@@ -232,7 +232,7 @@ class RobotModel:
 
     @property
     def scratch(self) -> Any:
-        """A second one of the calling thread, for computations whose caller may still need ``data``."""
+        """A second Pinocchio data of the calling thread, for computations that must not overwrite ``data``."""
         workspace = self._workspace
         if workspace.scratch is None:
             workspace.scratch = self.model.createData()
@@ -271,15 +271,14 @@ class RobotModel:
     ) -> RobotModel:
         """Load a URDF (see ``resolve_urdf``); ``joints`` fixes the command order.
 
-        ``locked``: joints that something else holds, and where, rad (m for prismatic joints): the
-        robot is as if they were welded there.  ``motors``: what is known of them beside the URDF's
+        ``locked``: joints fixed by other means, and their positions, rad (m for prismatic joints): they are
+        welded there.  ``motors``: values that replace or add to the URDF's
         ``dynamics`` (damping, friction).
 
         Raises:
             RobotDescriptionError: file missing or not a URDF that Pinocchio reads.
             UnknownJointError: a name in ``joints`` or ``locked`` that the URDF lacks, or in both.
-            ConfigurationError: a joint locked outside its limits; motors of no joint, or with a number
-                that cannot be.
+            ConfigurationError: a joint locked outside its limits; motors of no joint, or with an invalid number.
         """
         file = resolve_urdf(path)
         try:
@@ -298,9 +297,9 @@ class RobotModel:
         return robot
 
     def with_object(self, mass: float, inertia: ArrayLike, name: str = "object") -> RobotModel:
-        """The same robot beside one free rigid body (mass kg, inertia (3,3) kg m2 about its centre).
+        """The same robot with one additional free rigid body (mass kg, inertia (3,3) kg m2 about its centre).
 
-        The body's six freedoms join the unactuated ones (first paper, section 1.5); its frame,
+        The body's six degrees of freedom join the unactuated ones (first paper, section 1.5); its frame,
         at its centre of mass, is called ``name``.
         """
         model = pin.Model(self.model)
@@ -346,13 +345,13 @@ class RobotModel:
 
     @property
     def model_order(self) -> NDArray[np.int64]:
-        """Which of the commanded joints is the first, second ... of the model: (na,) places in ``joint_names``."""
+        """Indices (na,) in ``joint_names`` of the commanded joints in the model's order."""
         return np.argsort(self.actuated)
 
     def joints_of(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """Positions (..., na), rad or m, of the actuated joints in configurations (..., nq).
 
-        Those that turn without end are within half a turn of 0.
+        Continuous joints are within half a turn of 0.
         """
         positions: NDArray[np.float64] = q[..., self.q_index]
         if len(self._turning):
@@ -363,7 +362,7 @@ class RobotModel:
     def joints_near(
         self, q: NDArray[np.float64], reference: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The same; those that turn without end are within half a turn of a reference (..., na)."""
+        """As ``joints_of``, with continuous joints within half a turn of a reference (..., na)."""
         return self.nearest(self.joints_of(q), reference)
 
     def nearest(
@@ -394,7 +393,7 @@ class RobotModel:
 def _motors(
     model: pin.Model, names: Sequence[str], actuated: NDArray[np.int64], rows: MotorRows
 ) -> Motors:
-    """The motors of a description, changed by rows; ConfigurationError where a row fits no joint."""
+    """Motors of a description, changed by rows; ConfigurationError for a row of no joint."""
     stated = (model.armature, model.friction, model.damping, np.full(model.nv, FRICTION_SPEED))
     motors = Motors(*(np.array(values)[actuated] for values in stated))
     for pattern, given in rows:
@@ -451,7 +450,7 @@ _UNIT_TAILS = {
 
 
 def _unit_parts(model: pin.Model) -> list[tuple[str, slice]]:
-    """Where a configuration must have length 1."""
+    """Slices of a configuration that must have length 1, with names."""
     parts = []
     for name, joint in zip(list(model.names)[1:], list(model.joints)[1:]):
         tail, end = _UNIT_TAILS.get(joint.shortname(), 0), joint.idx_q + joint.nq

@@ -1,4 +1,4 @@
-"""The answer to a contact problem, which measures itself."""
+"""The solution of a contact problem, with its residuals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATUSES = (SOLVED, RELAXED, INCONSISTENT, UNHOLDABLE, NOT_CONVERGED)
 
 @lru_cache(maxsize=256)
 def answer_places(n: int, na: int, nv: int) -> tuple[slice, ...]:
-    """Where in its room a compiled entry writes its answer to n contacts.
+    """Slices of a compiled entry's output array for n contacts.
 
     ``attainable`` (3n,), ``impulses`` (3n,), ``joint_velocity_change`` (na,), ``torques`` (na,), ``velocity`` (nv,).
     """
@@ -35,7 +35,7 @@ def answer_places(n: int, na: int, nv: int) -> tuple[slice, ...]:
 
 
 class Certificate(NamedTuple):
-    """What an optimum is worth: the objective, its duality gap and the largest KKT residual.
+    """Quality of an optimum: the objective, its duality gap and the largest KKT residual.
 
     objective: u^T W u of the program that was solved last, W when W is R/Kt^2. gap: relative to
     it. residual: dimensionless, in the solver's own units.
@@ -54,20 +54,20 @@ class Solution:
     It may be shared between threads, copied and pickled.
 
     Attributes:
-        problem: the problem answered.
+        problem: the problem that was solved.
         status: one of ``STATUSES``.
         torques: (na,) N·m, in ``robot.joint_names`` order.
         impulses: (3n,) N·s, (normal, tangent 1, tangent 2) of each contact.
         velocity: (nv,) generalized velocity at the period's end.
         joint_velocity_change: (na,) rad/s by which a contradictory plan was changed, or None.
-        contradiction_m_s: largest contact velocity that the change took away, or that contacts gave way by.
+        contradiction_m_s: largest contact velocity removed by that change, or by which contacts were relaxed.
         iterations: steps of the solvers.
         attainable: (3n,) m/s, ``problem.c`` after that change and less what no motion can give;
-            None where nothing was changed.
-        disturbance: (na,) rad/s2, joint acceleration given up because forces and torques have
-            limits; None where the model has none.
+            None if nothing was changed.
+        disturbance: (na,) rad/s2, change of the joint acceleration because forces and torques have
+            limits; None if the model has none.
         certificate: of the optimum, or None.
-        memory: what the model's warm start needs, one row a contact; None where it needs nothing.
+        memory: data for the model's warm start, one row a contact; None if it needs none.
     """
 
     problem: Problem
@@ -122,7 +122,7 @@ class Solution:
         room: NDArray[np.float64],
         memory: Any = None,
     ) -> Solution:
-        """The solution that a compiled entry has written into its room (`answer_places`)."""
+        """Make the solution from the array that a compiled entry has written (`answer_places`)."""
         robot = problem.robot
         moved, z, delta, torques, velocity = answer_places(
             len(problem.contacts.points), robot.na, robot.nv
@@ -142,7 +142,7 @@ class Solution:
 
     @property
     def forces(self) -> NDArray[np.float64]:
-        """(n, 3) N, world frame, on the robot."""
+        """Forces (n, 3), N, world frame, on the robot."""
         forces = self._forces
         if forces is None:
             problem, robot = self.problem, self.problem.robot
@@ -154,9 +154,9 @@ class Solution:
 
     @property
     def contact_velocity(self) -> NDArray[np.float64]:
-        """(n, 3) m/s, (normal, tangents): J v+ less the share of today's velocity that may stay.
+        """Contact velocities (n, 3), m/s, (normal, tangents): J v+ less the share of the present one that may stay.
 
-        Of contacts that contradict each other, what no motion can give is left out.
+        At contradictory contacts the part that no motion can give is left out.
         """
         problem = self.problem
         c = problem.c if self.attainable is None else self.attainable
@@ -164,12 +164,12 @@ class Solution:
         return velocity.reshape(-1, 3)
 
     def residuals(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> dict[str, float]:
-        """How far the solution is from its own laws, in SI units; all zero for an exact one.
+        """Violations of the contact law and dynamics, in SI units; all zero for an exact solution.
 
         cone_n: largest force outside its (circular) friction cone; adhesion_n: largest pulling
         force; gap_m_s: largest closing speed beyond what the gap allows; complementarity_w: largest
-        normal force times parting speed; given_way_m_s: largest contact velocity that the (changed) plan
-        asks for and no motion gives, which ``contact_velocity`` leaves out; with the state ``q, v`` also dynamics: the
+        normal force times separation speed; given_way_m_s: largest contact velocity that the (changed) plan
+        requires and no motion gives, which ``contact_velocity`` leaves out; with the state ``q, v`` also dynamics: the
         largest entry of M (v+ - v)/dt + h - J^T f - P^T tau - f_ext, by Pinocchio's own recursions
         (N·m).
         """

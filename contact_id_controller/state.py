@@ -1,4 +1,4 @@
-"""The measured state of a robot, as it is passed between robot, simulation and controller."""
+"""Measured state of a robot, as passed between robot, simulation and controller."""
 
 from __future__ import annotations
 

@@ -60,13 +60,13 @@ PRESSED_M = 1e-4  # the same where a sole that stands is pressed on at once, by 
 
 
 class StepResult(NamedTuple):
-    """What one period's step decided.
+    """Result of one period's step.
 
     torques (na,) N·m after limits; status of the solution (of feedback alone: its solver's name); reference; forces
     (n, 3) N, world frame, predicted at each foot, or corner of a flat one, zero out of contact; contact (n,) bool;
     saturated (na,) bool; solve_time_s: problem and solution; step_time_s: the whole step.
     power_loss_w: R (torque / Kt)^2 summed over the joints, NaN without motor constants.
-    following: along a plan that lasts. limits (na,) uint8: which limits act, bits of limits.NAMES.
+    following: along a plan that has not ended. limits (na,) uint8: active limits, bits of limits.NAMES.
     """
 
     torques: np.ndarray
@@ -88,13 +88,13 @@ PID_GAINS = {"position": 20.0, "velocity": 0.1, "integral": 3e-3}
 
 
 class Workings(NamedTuple):
-    """What the last step's desired acceleration was made of; arrays that the next step overwrites.
+    """Terms of the last step's desired acceleration; arrays that the next step overwrites.
 
-    wanted, acceleration (nv,): before and after standing and landing feet (n,) bool had their say;
+    wanted, acceleration (nv,): before and after the projection for standing and landing feet (n,) bool;
     weights (nv,) of that; base: its goal. gains: of position, velocity and integral of the joints;
     base_gains (4, 3): of the base's linear and angular position and velocity. options: of the model.
-    stops_early: a foot is being stopped within the period. rotors (na,): inertia beside the model's, kg m^2.
-    friction_slope (na,): change of the friction torque with the position of the joint, N·m/rad.
+    stops_early: a foot is being stopped within the period. rotors (na,): inertia beyond the model's, kg m^2.
+    friction_slope (na,): derivative of the friction torque by the joint's position, N·m/rad.
     """
 
     wanted: np.ndarray
@@ -117,9 +117,9 @@ measured contact forces."""
 
 
 def effective_row(settings: ControllerSettings) -> ContactModel:
-    """The row of the model with which the settings' problem is solved.
+    """Row of the model that solves the settings' problem.
 
-    Where no contact ever slips that is the limit which the model's row names.
+    With unbounded friction everywhere it is the model that the row names for that limit.
     """
     row = row_of(settings.friction, settings.solver)
     unbounded = min(settings.friction_coefficient) >= UNBOUNDED_FRICTION
@@ -127,7 +127,7 @@ def effective_row(settings: ControllerSettings) -> ContactModel:
 
 
 def loss_weights(robot: RobotModel, settings: ControllerSettings) -> NDArray[np.float64] | None:
-    """R/Kt^2 (na,) of the motors, W/(N·m)^2; None where they are not known."""
+    """R/Kt^2 (na,) of the motors, W/(N·m)^2; None if they are not known."""
     if not settings.motor_constant_nm_sqrt_w:
         return None
     weights: NDArray[np.float64] = settings.spread("motor_constant_nm_sqrt_w", robot.na) ** -2.0
@@ -181,7 +181,7 @@ class StepSolver:
     def problem(
         self, acceleration: NDArray[np.float64], share: NDArray[np.float64] | None
     ) -> Problem:
-        """The problem of the period's contacts; acceleration (na,) rad/s2; share (n,): of load, None: 1."""
+        """Make the problem of the period's contacts; acceleration (na,) rad/s2; share (n,): load share, None: 1."""
         period = self.period
         contacts = self._feet.select(period.contact, share)
         if self._unbounded:
@@ -203,7 +203,7 @@ class StepSolver:
         return self._problems.at(period.v, acceleration, contacts, known)
 
     def friction_slope(self) -> NDArray[np.float64]:
-        """Change of `_friction` with the joints' positions (na,), N·m/rad: a joint farther on is wanted to be slower."""
+        """Derivative (na,), N·m/rad, of `_friction` by the joints' positions, on which its speeds depend."""
         period = self.period
         (dry, viscous, width), (_, more_dry, more_viscous) = period.settings.friction, period.motors
         speed = period.reference[1] + self._pace * period.error
@@ -212,9 +212,9 @@ class StepSolver:
         return -self._pace * slope
 
     def _friction(self, period: Period) -> NDArray[np.float64]:
-        """Friction of the joints (na,), N·m, as told and as learnt, at the speeds at which feedback would rest.
+        """Friction of the joints (na,), N·m, modelled and estimated, at the speeds at which feedback would vanish.
 
-        Those of the plan, more where it is not met. They do not depend on the measured speed: friction of that one
+        Those of the plan, changed by its error. They do not depend on the measured speed: friction at that one
         would make torque chatter about rest.
         """
         (dry, viscous, width), (_, more_dry, more_viscous) = period.settings.friction, period.motors
@@ -229,15 +229,15 @@ class StepSolver:
         warm_start: Solution | None,
         forces: NDArray[np.float64],
     ) -> Solution:
-        """Its solution; forces (n, 3) N: measured on all contacts, for models that take them."""
+        """Solve the problem; forces (n, 3) N: measured on all contacts, for models that use them."""
         options = self.options.but(forces=forces) if self._measured else self.options
         solution: Solution = self._row.function(problem, options, warm_start)
         return solution
 
     def _pushing(self, known: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-        """Known generalized forces (nv,) with those of the ground where it is pushed on as commanded.
+        """Known generalized forces (nv,) plus those of the ground at contacts with a commanded pressing force.
 
-        What the contact model adds lies in the cone, and so does the sum.
+        The contact model's forces lie in the cone, and so does their sum with these.
         """
         period, total = self.period, known
         push, links = period.pressed, period.settings.links
@@ -256,16 +256,16 @@ class Controller:
     one of a plan that ends in motion without another one, with all feet on the ground.
 
     Args:
-        feet: contacts of the feet where the ground is not the plane of the settings
+        feet: contacts of the feet if the ground is not the plane of the settings
             (``TerrainFeet``).
 
     Attributes:
         feet: the n contacts.  contact_names: theirs.  plan_limits: those of plans.
-        period: what the step works on, of the last step.  memory: what the next step goes on from.
-        commanded: (na,) N·m, what the robot was given in the last period (`sent`); to read.
-        delay_s: until the torques of a step act, s: they are for the state predicted for then.
-        tasks: follow goals; None where a plan may have none.
-        disturbance: what pushes the base that nobody told of; None where it is not observed.
+        period: arrays of the last step.  memory: state kept for the next step.
+        commanded: (na,) N·m, torques sent to the robot in the last period (`sent`); read only.
+        delay_s: time until the torques of a step act, s: they are for the state predicted for then.
+        tasks: follow goals; None if goals are not followed.
+        disturbance: observed disturbance of the base; None if it is not observed.
 
     Raises:
         ConfigurationError, UnknownFrameError, UnknownModelError: settings do not fit the robot.
@@ -335,7 +335,7 @@ class Controller:
         self._corrected, self._filters = False, settings.joint_velocity_filter_s > 0.0
 
     def _make_period(self) -> Period:
-        """The arrays of one control period of this robot; feet, sources and the Jacobian are views."""
+        """Allocate the arrays of one control period; feet, sources and the Jacobian are views."""
         robot, feet, count = self.robot, self.feet, len(self.feet)
         flags = (
             "planned",
@@ -383,14 +383,14 @@ class Controller:
         )
 
     def _can_observe(self) -> bool:
-        """Whether there is a base that disturbances can move, and forces to tell them from."""
+        """Whether disturbances can be observed: the base floats, and the model gives forces to separate from them."""
         return self.robot.floating_base and not self.pid and self.row.predicts_forces
 
     def _can_estimate(self, corners: np.ndarray) -> bool:
-        """Whether contact is estimated: by settings, and of feet whose legs feel what stops them.
+        """Whether contact is estimated: enabled by settings, and for feet whose legs can detect contact.
 
-        Where torques act late the predicted states differ by what the solutions did not foresee, which is what is felt.
-        Not where solutions are too far apart for it; nor of soles under `Balance`, which presses them on by itself.
+        With delayed torques the predicted states contain errors of the solutions, which would be taken for contact.
+        Not if solutions are too far apart; nor for soles under `Balance`, which presses them on the ground.
         """
         settings, feet = self.settings, self.feet
         return (
@@ -404,7 +404,7 @@ class Controller:
         )
 
     def _make_settings(self) -> PeriodSettings:
-        """What the compiled step reads and never changes: indices, thresholds of contact, gains, limits."""
+        """Constants of the compiled step: indices, thresholds of contact, gains, limits."""
         robot, feet, settings = self.robot, self.feet, self.settings
         begins = np.searchsorted(feet.foot, np.arange(int(feet.foot.max(initial=-1)) + 2))
         corners = np.bincount(feet.foot)[feet.foot]  # of the foot that each contact is part of
@@ -471,9 +471,9 @@ class Controller:
         )
 
     def reset(self, state: RobotState, keep_upright: bool = False) -> None:
-        """Forget plans and history; hold the posture of ``state``.
+        """Reset plans and history; hold the posture of ``state``.
 
-        keep_upright: ``tilt`` goes on counting from the attitude of the reset before.
+        keep_upright: ``tilt`` continues to count from the attitude of the previous reset.
         """
         memory, period = self.memory, self.period
         self._plan_changed()
@@ -485,7 +485,7 @@ class Controller:
 
     @property
     def measured(self) -> str:
-        """Which topics measured contact comes from, force or state; empty: none. A sensed model needs forces."""
+        """Kind of topic from which measured contact comes, force or state; empty: none. A sensed model needs forces."""
         return "force" if self.sensed else self.settings.measured
 
     def _plan_changed(self) -> None:
@@ -493,14 +493,14 @@ class Controller:
             self._balance.preview.forget()
 
     def hold_here(self, state: RobotState) -> None:
-        """Drop the plans and hold the posture of ``state``, with feet in the air coming down."""
+        """Drop the plans and hold the posture of ``state``; feet in the air come down."""
         course, t = self.memory.course, state.time_s
         moving = course.joints.at(t) is not None or course.goals.at(t) is not None
         self.reset(state, keep_upright=True)
         self.memory.course.lower_feet = moving
 
     def take_over(self, other: Controller) -> None:
-        """Go on where another controller of the same robot stands."""
+        """Continue with the plans and state of another controller of the same robot."""
         memory = self.memory
         memory.restore(other.memory)
         if self.tasks is None and memory.course.has_goals:
@@ -518,32 +518,32 @@ class Controller:
             memory.solution = None
 
     def follow_as(self, other: Controller) -> None:
-        """Follow from now on what another controller of the same robot follows, which goes on too."""
+        """Follow the same plans as another controller of the same robot, which continues too."""
         self.memory.follow_as(other.memory)
         self._observes = False
 
     def sent(self, torques: np.ndarray) -> None:
-        """The robot is given these torques (na,), N·m, in this period, not those of the step."""
+        """Record that the robot gets these torques (na,), N·m, in this period instead of those of the step."""
         self.period.commanded[:] = torques
 
     def act_after(self, delay_s: float) -> None:
-        """From now on torques act so late, s."""
+        """Set the delay of torques, s."""
         self.delay_s = delay_s
 
     def planned_state(self, t: float) -> RobotState | None:
-        """Where the plans say that the robot is at time t, s; None: they do not say it of the base."""
+        """Planned state at time t, s; None without a plan of the base."""
         return self.memory.course.state_at(t)
 
     def plans_at(self, t: float) -> tuple[object, object, object]:
-        """The plans of joints, base and contacts that will count at time t, s, by those known now."""
+        """Plans of joints, base and contacts that will be active at time t, s, of those received so far."""
         return self.memory.course.plans_at(t)
 
     def reference_at(self, t: float) -> Reference:
-        """The joint motion that will be followed at time t, s, by the plans known now."""
+        """Joint motion at time t, s, by the plans received so far."""
         return self.memory.course.reference_at(t)
 
     def tilt(self, q: np.ndarray) -> float:
-        """Angle, rad, by which a floating base tilts from its attitude at ``reset``; else 0."""
+        """Angle, rad, between a floating base's z axis and its direction at ``reset``; else 0."""
         up = self.memory.up_in_base
         if up is None:
             return 0.0
@@ -553,27 +553,27 @@ class Controller:
         return math.acos(min(max(cosine, -1.0), 1.0))
 
     def follow(self, plan: Plan, now_s: float) -> None:
-        """Follow a plan, each part from its start on; a bad part refuses the whole plan.
+        """Follow a plan, each part from its start on; an invalid part refuses the whole plan.
 
-        Planned joints replace every earlier plan of the joints. Where their first point lies later
-        than their start, or than now, the way there is interpolated from the motion that was
+        Planned joints replace every earlier plan of the joints. If their first point lies later
+        than their start, or than now, the approach is interpolated from the motion that was
         followed until then.
 
         Args:
             now_s: time of the last state, s; a part that starts at 0 starts now.
 
         Raises:
-            TrajectoryError: see ``plans.checks.ready_to_follow``; the plan before goes on.
+            TrajectoryError: see ``plans.checks.ready_to_follow``; the plan before continues.
         """
         self.memory.course.follow(ready_to_follow(plan, now_s, self._followed()))
         self._plan_changed()
 
     def prepare(self, plan: Plan) -> Plan:
-        """The same plan, with what takes long of `follow` done: may be called by another thread."""
+        """Do the slow part of `follow` for a plan; may be called by another thread."""
         return prepare(plan, self._followed())
 
     def _followed(self) -> Followed:
-        """The plan that is followed and the pose commanded now, which a new plan is examined against."""
+        """State against which a new plan is checked: the followed plan and the commanded pose."""
         course, period = self.memory.course, self.period
         return Followed(
             self.robot.joint_names,
@@ -595,28 +595,28 @@ class Controller:
         )
 
     def _places_of_feet(self) -> np.ndarray:
-        """Middles (f, 3) of the feet's contacts in the last step, m, world."""
+        """Middles (f, 3), m, world, of the feet's contacts in the last step."""
         foot, points = self.feet.foot, self.period.points
         count = np.maximum(np.bincount(foot), 1)
         return np.stack([np.bincount(foot, axis) / count for axis in points.T], axis=1)
 
     def goal_errors(self) -> tuple[float, int, float] | None:
-        """``Tasks.errors`` of the last step; None: it had no goals."""
+        """``Tasks.errors`` of the last step; None without goals."""
         goals = self.memory.course.goals.current
         if goals is None or self.tasks is None:
             return None
         return self.tasks.errors(goals, self.period)
 
     def planned_stance(self, t: float) -> np.ndarray:
-        """The contacts (n,) bool that are planned to stand at time t, s; all without a plan."""
+        """Planned contacts (n,) bool at time t, s; all without a plan."""
         return self.memory.course.stance(t)
 
     def planned_feet(self, t: float) -> np.ndarray:
-        """The same for whole feet, (f,) bool: those of which a contact is planned to stand."""
+        """Feet (f,) bool with a planned contact at time t, s."""
         return np.bincount(self.feet.foot, self.planned_stance(t)) > 0.0
 
     def measure(self, forces: np.ndarray) -> None:
-        """Take the ground's forces at the contacts over the last period, (n, 3) N, world frame.
+        """Set the measured ground forces at the contacts over the last period, (n, 3) N, world frame.
 
         Only models that take measured forces use them.
         """
@@ -625,15 +625,15 @@ class Controller:
         kept[0] = forces
 
     def measure_feet(self, forces: np.ndarray) -> None:
-        """The same for forces on whole feet, (f, 3) N."""
+        """As ``measure``, for forces on feet, (f, 3) N, world frame."""
         self.measure(self.over_contacts(forces))
 
     def over_contacts(self, forces: np.ndarray) -> np.ndarray:
-        """Forces (n, 3) of the contacts for those of feet (f, 3): equal parts for a sole's corners."""
+        """Distribute forces of feet (f, 3) to contacts (n, 3): equal parts for a sole's corners."""
         return forces[self.feet.foot] * self._part_of_foot
 
     def step(self, state: RobotState) -> StepResult:
-        """Torques for the coming period."""
+        """Compute the torques for the coming period."""
         begun = time.perf_counter()
         memory, robot = self.memory, self.robot
         if not memory.course.is_set:
@@ -713,7 +713,7 @@ class Controller:
         return result
 
     def _when_it_acts(self, state: RobotState) -> tuple[float, RobotState]:
-        """How late torques act, told and learnt, s, and the state that is predicted for then."""
+        """Total delay of the torques, configured and estimated, s, and the state predicted for when they act."""
         delay_s = self.delay_s + float(self.period.delay[2])
         self.period.delay[1] = delay_s
         if delay_s > 0.0 and self.memory.pending:
@@ -721,7 +721,7 @@ class Controller:
         return delay_s, state
 
     def _move_to_thread(self, data: Any) -> Period:
-        """The period's arrays, with the joint axes that Pinocchio writes into the calling thread's data."""
+        """Let the period's arrays view the calling thread's Pinocchio data."""
         self._data = data
         self.period = self.memory.period = self.period.changed(**self._views())
         if self._solver is not None:
@@ -729,7 +729,7 @@ class Controller:
         return self.period
 
     def _views(self) -> dict[str, np.ndarray]:
-        """What Pinocchio writes into the calling thread's data, by the period's names."""
+        """Views of the calling thread's Pinocchio data, by the period's names."""
         robot = self.robot
         return {
             "jacobian": robot.jacobian_view,
@@ -739,28 +739,28 @@ class Controller:
 
     @property
     def answered(self) -> RobotState | None:
-        """The state that the last step's torques are for, joint velocities corrected; None before the first."""
+        """State for which the last torques were computed, joint velocities filtered; None before the first step."""
         state = self._answered
         return RobotState(state.time_s, state.q, self.period.v.copy()) if self._corrected else state
 
     @property
     def touching(self) -> np.ndarray:
-        """Which contacts stand where they should, (n,) bool; overwritten by the next step."""
+        """Planned contacts that touch, (n,) bool; overwritten by the next step."""
         return self.period.touching
 
     @property
     def felt_contacts(self) -> np.ndarray | None:
-        """Which contacts are felt to stand, (n,) bool, a copy; None where contact is not estimated."""
+        """Estimated contacts (n,) bool, a copy; None if contact is not estimated."""
         return self.period.stands.copy() if self.period.settings.estimates else None
 
     @property
     def joint_errors(self) -> np.ndarray:
-        """Planned less measured positions of the last step, (na,) rad; overwritten by the next one."""
+        """Planned minus measured positions of the last step, (na,) rad; overwritten by the next one."""
         return self.period.error
 
     @property
     def workings(self) -> Workings:
-        """Of the last step, for whoever differentiates it (``state_gain``)."""
+        """Terms of the last step, for its derivative (``state_gain``)."""
         period, settings = self.period, self.period.settings
         return Workings(
             period.wanted,
@@ -780,9 +780,9 @@ class Controller:
     def between_solutions(
         self, state: RobotState, torques: np.ndarray, last: StepResult
     ) -> StepResult:
-        """A period of which nothing is solved: torques (na,) from elsewhere, within the same limits.
+        """Step without a solution: torques (na,) from elsewhere, within the same limits.
 
-        last: of the period before.
+        last: result of the period before.
         """
         begun = time.perf_counter()
         robot, period = self.robot, self.period
@@ -806,14 +806,17 @@ class Controller:
         )
 
     def _desired(self, t: float, ready: bool, goals: TaskGoals | None) -> np.ndarray:
-        """Joint accelerations (na,): by `Tasks` for goals, else the period's where they are ready, else by `Balance`."""
+        """Joint accelerations (na,), rad/s^2: by `Tasks` for goals, the period's if complete, else by `Balance`."""
         if goals is not None and self.tasks is not None:
             self.tasks.acceleration(goals, self.period)
             return self._borne()
         return self.period.desired if ready else self._balanced(t)
 
     def _balanced(self, t: float) -> np.ndarray:
-        """Joint accelerations (na,) by `Balance`."""
+        """Joint accelerations (na,), rad/s^2, by `Balance` at time t, s.
+
+        It writes (nv,) into ``period.acceleration``.
+        """
         period = self.period
         self._balance.acceleration(
             t,
@@ -830,7 +833,7 @@ class Controller:
         return self._borne()
 
     def _borne(self) -> np.ndarray:
-        """Joint accelerations (na,); what stands is to bear: pressed on, it comes down where it does not touch yet."""
+        """Joint accelerations (na,), rad/s^2; sets positive gaps of touching contacts to 0, so that they are loaded."""
         period = self.period
         np.minimum(period.gaps, 0.0, out=period.gaps, where=period.touching)
         return period.acceleration[self.robot.actuated]

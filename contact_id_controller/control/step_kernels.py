@@ -1,7 +1,7 @@
-"""The arithmetic of one period around the contact problem: one compiled call before it, one after it.
+"""Kernels of one period around the contact problem: one compiled call before it, one after it.
 
-What stands here is law: who touches, who lands, what is wanted, what the machine can take. What is
-called in which order is `controller`'s. All take a ``Period`` and its ``PeriodSettings``.
+They decide contacts, touchdown, desired acceleration and torque limits; `controller` calls them in order. All take a
+``Period`` and its ``PeriodSettings``.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _whole_turns = bare_kernel(whole_turns)
 def agreed_contacts(
     gaps, gap_m, planned, sources, measured, time_s, ramp_s, since_s, last, contact
 ):
-    """Contacts (n,) bool on which all sources agree.
+    """Write contact (n,) bool: contacts on which all sources agree.
 
-    gaps (n,) m, of at most gap_m; planned, measured (n,) bool, the latter (0,) where it is no source.
-    With a ramp, since_s (n,) becomes the time of those that were not in the ``last`` ones (n,) bool.
+    gaps (n,) m, of at most gap_m; planned, measured (n,) bool, the latter (0,) if it is no source.
+    With a ramp, since_s (n,) is set to time_s for those that were not in the ``last`` ones (n,) bool.
     """
     for i in range(gaps.shape[0]):
         agreed = gaps[i] <= gap_m or not sources & BY_GEOMETRY
@@ -67,14 +67,14 @@ def agreed_contacts(
 
 @bare_kernel
 def _hide_gaps(contact, gaps):
-    """Distances that are not believed must not part, land or penetrate anything."""
+    """Replace gaps where geometry is no source: 0 in contact, else at least UNKNOWN_GAP_M, too far to matter."""
     for i in range(gaps.shape[0]):
         gaps[i] = 0.0 if contact[i] else max(gaps[i], UNKNOWN_GAP_M)
 
 
 @kernel
 def _touch(period, settings):
-    """Which contacts stand where they should; what has landed stands until it parts."""
+    """Write planned contacts that touch; one that has landed stays until it parts."""
     gaps, planned, landed, touching = period.gaps, period.planned, period.landed, period.touching
     landed_m, foot = settings.landed_m, settings.foot
     for i in range(gaps.shape[0]):
@@ -94,7 +94,7 @@ def _touch(period, settings):
 
 @kernel
 def _doubt(period):
-    """How sure it is that the robot or its ground is not as told, 0 to 1."""
+    """Confidence, 0 to 1, that the robot or its ground differs from the model."""
     settings, load, motors = period.settings, period.load, period.motors
     for i in range(period.rise.shape[0]):
         if period.rise[i] != 0.0:
@@ -120,7 +120,7 @@ def _doubt(period):
 
 @kernel
 def _weigh_joints(period):
-    """Joints weigh more where the robot or its ground is felt not to be as told.
+    """Raise the weight of the joints if the robot or its ground differs from the model.
 
     Not under soles, with which the base's plan is raised.
     """
@@ -130,7 +130,7 @@ def _weigh_joints(period):
 
 @kernel
 def _take_estimate(period):
-    """Feet that are felt stand, those that are missed do not; under soles touch is a matter of their corners."""
+    """Add estimated contacts and remove missed ones; under soles geometry decides about their corners."""
     contact, touching, round_feet = period.contact, period.touching, not period.settings.soles
     for i in range(contact.shape[0]):
         if period.missed[i]:
@@ -141,10 +141,10 @@ def _take_estimate(period):
 
 @kernel
 def _find_early(period, settings):
-    """Feet in swing that meet the ground within this period or have met it.
+    """Find swing feet that meet the ground within this period or have met it.
 
-    The ground is higher, or the foot lower, than planned: it pushes back all the same, and the
-    foot must not be driven on into it. A foot that has not yet left the ground is not meant.
+    The ground is higher, or the foot lower, than planned: it pushes back, and the
+    foot must not be driven further into it. Feet that have not yet left the ground are excluded.
     """
     gaps, points, normals = period.gaps, period.points, period.normals
     planned, lifted, early = period.planned, period.lifted, period.early
@@ -166,7 +166,7 @@ def _find_early(period, settings):
 
 @kernel
 def _find_contacts(time_s, lands, period, settings):
-    """Contacts, and those that stand, come down or come too early; whether any comes too early."""
+    """Update contacts, and those that touch, approach or are early; returns whether any is early."""
     gaps, planned, contact = period.gaps, period.planned, period.contact
     if settings.estimates:
         estimate_contacts(time_s, lands, period)
@@ -204,9 +204,10 @@ def _find_contacts(time_s, lands, period, settings):
 
 @bare_kernel
 def _closing_speeds(gaps, early, time_constant_s, speed_m_s, period_s, closing):
-    """Speed (n,), m/s, at which each standing contact still nears the ground.
+    """Write into closing (n,), m/s, the speed at which each planned contact is to approach the ground.
 
-    Early feet reach it within this period, others over the contact time constant.
+    gaps (n,), m, negative ones count as 0; early (n,) bool: touches earlier than planned, closes its gap within this
+    period, at any speed. Others: gap / time_constant_s, at most speed_m_s.
     """
     for i in range(gaps.shape[0]):
         gap = max(gaps[i], 0.0)
@@ -217,10 +218,10 @@ def _closing_speeds(gaps, early, time_constant_s, speed_m_s, period_s, closing):
 
 @kernel
 def _press(period):
-    """Corners of soles that stand are to bear: one that has left the ground is pressed back on it.
+    """Set gaps of touching contacts to at most 0: a sole's corner that has left the ground is pressed back on it.
 
-    By their distances one in the air would get no force, and the sole would roll on about its edge. Only where joint
-    velocities are filtered: else torques follow each jump of a sole that comes down.
+    By its distance it would get no force, and the sole would roll on about its edge. Only where joint
+    velocities are filtered: otherwise torques follow each jump of a sole that comes down.
     """
     gaps = period.gaps
     for i in range(gaps.shape[0]):
@@ -230,12 +231,13 @@ def _press(period):
 
 @kernel
 def _joint_feedback(period, settings):
-    """Write positions, velocities and errors (na,) of the joints, and what their feedback wants into ``desired``:
+    """Write positions, velocities and errors (na,) of the joints, and their feedback into ``desired``:
 
         k_p e + k_d (qd_plan - qd) + k_i integral(e) + qdd_plan,    e = q_plan - q
 
     rad/s^2; without qdd_plan and in N m where the solver takes torques alone. reference (3, na): the plan's position,
-    velocity and acceleration. A joint that turns without end (cosine and sine in q) is at the angle nearest to the plan.
+    velocity and acceleration. A joint that turns without end (cosine and sine in q) is at the angle nearest to the
+    plan.
     """
     q, v, reference = period.q, period.v, period.reference
     positions, velocities, errors = period.position, period.velocity, period.error
@@ -256,7 +258,7 @@ def _joint_feedback(period, settings):
 
 @kernel
 def _take_base(has_goal, period, settings):
-    """What the base's feedback wants, and how much the base weighs; on soles its goal rises with the ground."""
+    """Write the base's feedback and weight; on soles its goal rises with the ground."""
     wanted, weights = period.wanted, period.weights
     if has_goal and settings.estimates and settings.soles:
         period.base_goal[2] += mean_rise(period.touchdowns)
@@ -272,14 +274,14 @@ def _take_base(has_goal, period, settings):
 
 @kernel
 def before_solving(time_s, has_goal, lands, period):
-    """From state and plan to contacts and desired acceleration; whether the acceleration is there.
+    """Compute contacts and desired acceleration from state and plan; returns whether the acceleration is complete.
 
-    Where it is not, `balance` makes it.
+    Otherwise `balance` makes it.
 
     Args:
         time_s: of the state.
         has_goal: the base has one; without it a floating base follows from the legs.
-        lands: feet that are to stand may be coming down.
+        lands: planned contacts may be approaching the ground.
         period: ``Period``.
     """
     settings = period.settings
@@ -318,7 +320,7 @@ def before_solving(time_s, has_goal, lands, period):
 
 @bare_kernel
 def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, forces):
-    """Forces (n, 3) N, world frame: the model's, with what is pressed on besides."""
+    """Write forces (n, 3) N, world frame: the model's plus the pressing force."""
     row = 0
     for i in range(contact.shape[0]):
         pressed = push[i] if touching[i] else 0.0
@@ -335,12 +337,12 @@ def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, fo
 
 @kernel
 def after_solving(time_s, torques, impulses, velocity, solved, seen_s, period):
-    """From the solution's torques (na,) and impulses (3 m,), N·s, to limited torques in ``period``; the heat, W.
+    """Limit the solution's torques (na,) and store its forces, from impulses (3 m,), N·s; returns the heat, W.
 
-    time_s: of the state. velocity (nv,): that the solution leads to, (0,) where it is not known.
-    solved: a model gave them; only then are the contacts' forces known. seen_s: see ``disturbance.observe``; not a
-    number: nothing is observed. The integral of the position error waits
-    (anti-windup) where a limit acts, its gain is 0, or another torque was commanded than was decided.
+    time_s: of the state. velocity (nv,): predicted by the solution, (0,) if unknown.
+    solved: by a model; only then are the contacts' forces known. seen_s: see ``disturbance.observe``; NaN: nothing is
+    observed. The integral of the position error is frozen (anti-windup) where a limit acts, its gain is 0, or the
+    commanded torque differs from the decided one.
     """
     settings = period.settings
     if not np.isnan(seen_s):

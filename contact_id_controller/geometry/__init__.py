@@ -1,4 +1,4 @@
-"""Where bodies touch, or are about to: gap, points, normals and names of contacts."""
+"""Contact geometry: gap, points, normals and identities of contacts of bodies that touch or are near."""
 
 from contact_id_controller.geometry.closest import Closest, closest
 from contact_id_controller.geometry.feet import (

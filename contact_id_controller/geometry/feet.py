@@ -1,4 +1,4 @@
-"""Round and flat feet on the ground: the quick way of a walking robot's control loop."""
+"""Round and flat feet on a plane: fast contact geometry for the control loop of walking robots."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FlatFoot(NamedTuple):
     center_m: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def corners(self) -> tuple[SphereFoot, ...]:
-        """Four balls whose lowest points are the sole's corners."""
+        """Four points (balls of radius zero) at the sole's corners."""
         (x, y, z), (a, b) = self.center_m, self.half_size_m
         return tuple(
             SphereFoot(self.frame, CORNER_RADIUS_M, (x + i * a, y + j * b, z + CORNER_RADIUS_M))
@@ -49,7 +49,7 @@ class FlatFoot(NamedTuple):
 
 
 def contact_names(frames: Sequence[str]) -> tuple[str, ...]:
-    """A name for each contact: that of its frame, numbered from 1 on where a frame has several."""
+    """Name for each contact: that of its frame, numbered from 1 on if the frame has several."""
     count: dict[str, int] = {}
     names = []
     for frame in frames:
@@ -59,7 +59,7 @@ def contact_names(frames: Sequence[str]) -> tuple[str, ...]:
 
 
 def feet_of_contacts(names: Sequence[str], frames: Sequence[str]) -> np.ndarray | None:
-    """Numbers (n,) of the frames that contacts of these names are on; None: one is on none of them.
+    """Indices (n,) of the frames that contacts of these names are on; None if one is on none of them.
 
     names: as `contact_names` makes them.
     """
@@ -74,10 +74,10 @@ def feet_of_contacts(names: Sequence[str], frames: Sequence[str]) -> np.ndarray 
 
 
 class FeetOnGround(Protocol):
-    """What controllers and simulated robots ask of n contacts over some ground, whatever its shape.
+    """Interface for controllers and simulated robots of n contacts over ground of any shape.
 
     A contact is a round foot, or a corner of a flat one: contacts of one frame are one foot. Points,
-    normals and gaps are the same arrays from the beginning on: ``update`` writes into them.
+    normals and gaps are allocated once: ``update`` writes into them.
 
     Attributes:
         feet: in the order of all rows.  links: (n,) indices of the joints that carry them.
@@ -100,24 +100,24 @@ class FeetOnGround(Protocol):
     def __len__(self) -> int: ...
 
     def update(self, data: Any) -> None:
-        """Take points, normals and gaps from joint placements ``data.oMi``."""
+        """Compute points, normals and gaps from joint placements ``data.oMi``."""
 
     def select(
         self, mask: NDArray[np.bool_], load_share: NDArray[np.float64] | None = None
     ) -> ContactSet:
-        """The nearest contacts of the feet where ``mask`` (n,) is true, at the last update."""
+        """Nearest contacts of the feet where ``mask`` (n,) is true, at the last update."""
 
     def touching(self, anticipation_m: float) -> tuple[ContactSet, NDArray[np.int64]]:
-        """All contacts closer than ``anticipation_m``, and the number of each one's foot."""
+        """All contacts with gaps up to ``anticipation_m``, and the index of each one's foot."""
 
 
 class Placements:
-    """Pinocchio's joint placements as one array: a placement fetched by itself costs a microsecond.
+    """Pinocchio's joint placements as one array: fetching one placement takes a microsecond.
 
-    A copy looks anew: what one points into is not the copy's.
+    A copy starts anew, as its views must not point into the original's data.
 
     Attributes:
-        data: whose placements were looked at last.  table: of that.
+        data: whose placements were viewed last.  table: of that.
     """
 
     def __init__(self) -> None:
@@ -136,9 +136,9 @@ class Placements:
 
 
 def _table(data: Any) -> NDArray[np.float64]:
-    """Such a view; they lie in one block, which is checked.
+    """Make the view of ``Placements.of``; checks that the placements lie in one block.
 
-    Raises RuntimeError where this Pinocchio keeps them otherwise.
+    Raises RuntimeError if this Pinocchio stores them otherwise.
     """
     places = data.oMi
     first = places[0].rotation
@@ -179,7 +179,7 @@ def foot_centers(places, joints, offsets, centers):
 
 @bare_kernel
 def feet_on_plane(places, joints, offsets, radii, normal, height, points, gaps):
-    """Lowest points (n, 3) m of balls and their distances (n,) m from the plane normal . x = height."""
+    """Write lowest points (n, 3), m, of balls and their distances (n,), m, from the plane normal . x = height."""
     foot_centers(places, joints, offsets, points)
     for i in range(joints.shape[0]):
         gaps[i] = -height
@@ -192,10 +192,12 @@ class FootContacts:
     """The possible contacts of spherical feet with flat ground (``FeetOnGround``).
 
     Identities are the foot frames' names (numbered where a frame has several feet): a foot that
-    lifts off and lands is the same contact. One thread at a time: ``update`` writes into it.
+    lifts off and lands is the same contact. Not thread-safe: ``update`` writes into it.
 
     Args:
-        friction: a number, one a foot, or a function of points (n, 3) such as ``FrictionMap``.
+        feet: the n feet.  ground: the plane.
+        friction: Coulomb coefficient: a number, one a foot, or a function of points (n, 3), m, such as
+            ``FrictionMap``.
         viscosity: N s/m, a number or one a foot.
 
     Raises:
@@ -252,7 +254,7 @@ class FootContacts:
         return len(self.feet)
 
     def update(self, data: Any) -> None:
-        """Take points and gaps from joint placements ``data.oMi`` (forward kinematics done)."""
+        """Compute points and gaps from joint placements ``data.oMi`` (forward kinematics done)."""
         places = self._placements
         feet_on_plane(
             places.table if places.data is data else places.of(data),
@@ -270,7 +272,7 @@ class FootContacts:
     def select(
         self, mask: NDArray[np.bool_], load_share: NDArray[np.float64] | None = None
     ) -> ContactSet:
-        """The contacts where ``mask`` (n,) is true, at the last update's points and gaps.
+        """Contacts where ``mask`` (n,) is true, at the last update's points and gaps.
 
         load_share: (n,) floats in (0, 1] of all feet, see ``ContactSet``, not checked; None for 1.
         """
@@ -288,6 +290,6 @@ class FootContacts:
         )
 
     def touching(self, anticipation_m: float) -> tuple[ContactSet, NDArray[np.int64]]:
-        """All contacts closer than ``anticipation_m``, and the number of each one's foot."""
+        """All contacts with gaps up to ``anticipation_m``, and the index of each one's foot."""
         near = self.gaps <= anticipation_m
         return self.select(near), np.flatnonzero(near)

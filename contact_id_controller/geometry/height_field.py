@@ -19,7 +19,7 @@ class HeightField:
     """Ground of height heights_m[i, j] at (x_m[i], y_m[j]), linear on triangles between.
 
     Each cell is cut from (i, j) to (i + 1, j + 1). Grid point (i, j) is number i * len(y_m) + j.
-    Beside the grid there is no ground.
+    Outside the grid there is no ground.
 
     Attributes:
         points: (p, 3) m.  corners: (t, 3) grid point numbers, counter-clockwise from above.
@@ -56,18 +56,18 @@ class HeightField:
 
     @cached_property
     def ridges(self) -> set[tuple[int, int]]:
-        """Edges that stand out; found on first use, by solids that are no balls."""
+        """Convex edges, pairs of point numbers; computed on first use, by solids other than balls."""
         return self._find_ridges()
 
     @cached_property
     def peaks(self) -> np.ndarray:
-        """(p,) bool: points that stand out."""
+        """Mask (p,) of points on a convex edge."""
         peaks = np.zeros(len(self.points), dtype=bool)
         peaks[[end for ridge in self.ridges for end in ridge]] = True
         return peaks
 
     def height(self, x: float, y: float) -> float | None:
-        """Height of the surface, m; None beside the grid."""
+        """Height of the surface, m; None outside the grid."""
         number = self._triangle_under(x, y)
         if number is None:
             return None
@@ -77,7 +77,7 @@ class HeightField:
         )
 
     def heights_at(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Heights (n,), m, of the surface at places x, y (n,), m; NaN beside the grid."""
+        """Heights (n,), m, of the surface at x, y (n,), m; NaN outside the grid."""
         x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         i = np.clip(np.searchsorted(self.x, x, side="right") - 1, 0, len(self.x) - 2)
         j = np.clip(np.searchsorted(self.y, y, side="right") - 1, 0, len(self.y) - 2)
@@ -100,7 +100,7 @@ class HeightField:
         return (2 * cells.ravel()[:, None] + np.arange(2)).ravel()
 
     def nearest(self, point: np.ndarray, triangles: Iterable[int]) -> np.ndarray:
-        """The nearest point (t, 3) to a point (3,) on each of the triangles (t,)."""
+        """Nearest point (t, 3), m, to a point (3,) on each of the triangles (t,)."""
         corners = self.points[self.corners[triangles]]
         normals = self.normals[triangles]
         foot = point - np.einsum("ik,ik->i", point - corners[:, 0], normals)[:, None] * normals
@@ -133,7 +133,7 @@ class HeightField:
         return solid
 
     def _triangle_under(self, x: float, y: float) -> int | None:
-        """Number of the triangle under (x, y), m; None outside of the field."""
+        """Number of the triangle under (x, y), m; None outside the field."""
         if not (self.x[0] <= x <= self.x[-1] and self.y[0] <= y <= self.y[-1]):
             return None
         i = min(int(np.searchsorted(self.x, x, side="right")) - 1, len(self.x) - 2)
@@ -143,7 +143,7 @@ class HeightField:
         return 2 * (i * (len(self.y) - 1) + j) + (1 if across > along else 0)
 
     def _find_ridges(self) -> set[tuple[int, ...]]:
-        """Edges, pairs of point numbers, at which the surface turns down on the other side, and those of the border."""
+        """Convex edges, pairs of point numbers, and those of the border."""
         sides: dict[tuple[int, int], list[int]] = {}
         for number, corners in enumerate(self.corners):
             for k in range(3):

@@ -1,4 +1,4 @@
-"""Legs of a robot: thigh, shank and ankle, and how far over a sole the ankle's motors hold the robot's weight."""
+"""Legs of a robot: thigh, shank and ankle, and the part of a sole on which the ankle can hold the robot's weight."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contact_id_controller.robot import RobotModel
 
 
 class Leg(NamedTuple):
-    """One leg: joints (pinocchio's numbers; -1: the foot frame itself) and the length of thigh and shank.
+    """One leg: joints (Pinocchio's indices; -1: the foot frame itself) and the length of thigh and shank, m.
 
     root: the first one, which no other one of the leg moves.  hip: the upper end of the thigh.  ankle: the first one
     below the shank.
@@ -27,7 +27,7 @@ class Leg(NamedTuple):
 
 
 def leg_of(robot: RobotModel, frame: pin.Frame) -> Leg:
-    """The leg on which a foot's frame hangs; thigh and shank are the two longest parts of the chain from the base to it.
+    """Find the leg of a foot's frame; thigh and shank are the two longest segments of the chain from the base to it.
 
     Raises:
         ConfigurationError: fewer than three joints.
@@ -46,10 +46,11 @@ def leg_of(robot: RobotModel, frame: pin.Frame) -> Leg:
 def held_by_ankles(
     robot: RobotModel, feet: Sequence[SphereFoot], efforts: np.ndarray
 ) -> np.ndarray:
-    """From each contact to the nearest place where its ankle holds the robot's weight, (n, 3) m, in its joint's frame.
+    """Shift (n, 3), m, joint axes, of each contact to the nearest point where its ankle can hold the robot's weight.
 
     The ground pushes with the weight W along the sole's normal z at p; about the axis a through o of each joint of the
-    ankle that is a torque W |(p - o) . (z x a)|, at most the joint's. What hangs on fewer than three joints has no ankle.
+    ankle that is a torque W |(p - o) . (z x a)|, at most the joint's. Feet with fewer than three joints have no ankle:
+    zero, as for feet with a single contact.
 
     Args:
         feet: the contacts, several in a frame a sole, whose normal is the frame's z axis.

@@ -143,7 +143,7 @@ class HalfSpace:
         return points @ self.normal - self.offset
 
     def height(self, x: float, y: float) -> float:
-        """Height of the ground, m, at a place; of a wall there is none."""
+        """Height of the ground, m, at a place; undefined for a vertical plane."""
         return float((self.offset - self.normal[0] * x - self.normal[1] * y) / self.normal[2])
 
 
@@ -164,7 +164,7 @@ def _outward(
 def _merge(
     vertices: np.ndarray, triangles: Any, planes: np.ndarray
 ) -> tuple[list[list[int]], list[np.ndarray]]:
-    """Coplanar hull triangles made into polygons: (faces, normals)."""
+    """Merge coplanar hull triangles into polygons; returns (faces, normals)."""
     size = np.abs(vertices).max()
     faces, normals, offsets = [], [], []
     for triangle, plane in zip(triangles, planes):

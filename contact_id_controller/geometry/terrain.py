@@ -21,7 +21,7 @@ ON_FACE = 1.0 - 1e-10  # cosine; the foot of the perpendicular lies inside a tri
 def plane_points(
     solid: Solid, pose: pin.SE3, ground: HalfSpace, anticipation_m: float
 ) -> list[ContactPoint]:
-    """Vertices of a solid within ``anticipation_m`` of the ground; exact."""
+    """Contacts of a solid's vertices within ``anticipation_m`` of the ground; exact."""
     vertices, _ = world(solid, pose)
     gaps = ground.distance(vertices) - solid.radius_m
     return [
@@ -41,8 +41,8 @@ def field_points(
     """Contacts of a solid with a height field.
 
     Vertices of the solid over the field's surface, ridges and peaks of the field under the solid's
-    faces and edges, and the closest points of all where those miss them. Edges of the field that
-    do not stand out (flat or hollow) touch nothing and give no contact.
+    faces and edges, and the closest points of all if those miss them. Flat or concave edges of the field give no
+    contact.
     """
     vertices, _ = world(solid, pose)
     points = []
@@ -126,7 +126,7 @@ _AT_ORIGIN = pin.SE3.Identity()
 def _stands_out(
     feature: tuple[Any, ...], corners: np.ndarray, field: HeightField
 ) -> tuple[Any, ...] | None:
-    """The feature with grid point numbers, None when it is no ridge or peak.
+    """The feature in grid point numbers; None if it is no ridge or peak.
 
     A prism's vertices 0 to 2 are its triangle's corners, 3 to 5 lie underground. The solid's own
     vertices are left out: ``ball_points`` has them.
@@ -141,7 +141,7 @@ def _stands_out(
 
 
 def _different(points: list[ContactPoint]) -> list[ContactPoint]:
-    """The points without those that name the same feature or lie at the same place."""
+    """Remove points that name the same feature or coincide with another."""
     kept: list[ContactPoint] = []
     for point in points:
         if all(

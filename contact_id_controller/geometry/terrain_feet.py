@@ -1,15 +1,22 @@
-"""Spherical feet on a height field, and robots put down on any ground."""
+"""Spherical feet on a height field, and placing of robots on any ground."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.geometry.feet import FeetOnGround, FootContacts, foot_centers
+from contact_id_controller.geometry.feet import (
+    FeetOnGround,
+    FootContacts,
+    SphereFoot,
+    foot_centers,
+)
 from contact_id_controller.geometry.height_field import HeightField
 from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.geometry.terrain import APART, ON_FACE
@@ -29,33 +36,36 @@ class TerrainFeet(FootContacts):
     """The contacts of spherical feet with a height field (``FeetOnGround``).
 
     ``points``, ``gaps``, ``normals`` and ``select`` are those of each foot's nearest point, named
-    by its frame; ``touching`` gives all contacts, of which a ball in a valley has several. A gap of
-    more than ``FAR_M`` is at least that, and at most the height above the ground. A foot beside the
-    field is infinitely far from it.
+    by its frame; ``touching`` gives all contacts, of which a ball in a valley has several. Gaps above ``FAR_M`` are
+    not exact: the true one is between ``FAR_M`` and the height above the ground. The gap of a foot outside the
+    field is infinite.
 
     Args:
         robot, feet: as for ``FootContacts``.  terrain: the ground.
-        friction, viscosity: as for ``FootContacts``.
+        friction: Coulomb coefficient: a number, one a foot, or a function of points (n, 3), m.
+        viscosity: N s/m, a number or one a foot.
     """
 
     def __init__(
         self,
         robot: RobotModel,
-        feet: Any,
+        feet: Sequence[SphereFoot],
         terrain: HeightField,
-        friction: Any = 1.0,
-        viscosity: Any = 0.0,
+        friction: ArrayLike | Callable[..., Any] = 1.0,
+        viscosity: ArrayLike = 0.0,
     ) -> None:
         super().__init__(robot, feet, terrain, friction, viscosity)
-        self.terrain, self.level = terrain, False
+        self.terrain = terrain
+        self.level = False  # normals depend on the place
         n = len(self.feet)
-        self._centers = np.zeros((n, 3))
+        self._centers = np.zeros((n, 3))  # m, world
+        # Normals, gaps, m, and number of all contacts of each foot.
         self._many = np.zeros((n, MOST, 3))
         self._many_gaps = np.zeros((n, MOST))
         self._count = np.zeros(n, np.int64)
 
     def update(self, data: Any) -> None:
-        """Take points, gaps and normals from joint placements ``data.oMi``."""
+        """Compute points, gaps and normals from joint placements ``data.oMi``."""
         foot_centers(self._placements.of(data), self.links, self._offsets, self._centers)
         field = self.terrain
         _feet_on_field(
@@ -73,7 +83,7 @@ class TerrainFeet(FootContacts):
         np.subtract(self._centers, self._radii[:, None] * self.normals, out=self.points)
 
     def touching(self, anticipation_m: float) -> tuple[ContactSet, np.ndarray]:
-        """All contacts closer than ``anticipation_m``, and the number of each one's foot (n,).
+        """All contacts with gaps up to ``anticipation_m``, and the index of each one's foot (n,).
 
         They are named (frame, foot, k), k counting counter-clockwise from +x by the normals.
         """
@@ -104,9 +114,9 @@ class TerrainFeet(FootContacts):
 
 @kernel
 def _feet_on_field(centers, radii, x, y, heights, normals, gaps, many, many_gaps, count):
-    """Nearest and all contacts of each ball (centers (n, 3), radii (n,)), as ``ball_points``.
+    """Find nearest and all contacts of each ball (centers (n, 3), radii (n,), m), as ``ball_points`` does.
 
-    normals (n, 3), gaps (n,) of the nearest; many (n, MOST, 3), many_gaps (n, MOST), count (n,).
+    Out: normals (n, 3), gaps (n,), m, of the nearest; many (n, MOST, 3) normals, many_gaps (n, MOST), count (n,).
     """
     best = np.empty((MOST, 3))
     for i in range(centers.shape[0]):
@@ -137,7 +147,7 @@ def _feet_on_field(centers, radii, x, y, heights, normals, gaps, many, many_gaps
 
 @kernel
 def _cell(grid, value):
-    """Number of the grid's cell that holds a coordinate; -1 beside the grid."""
+    """Index of the grid's cell that contains a coordinate; -1 outside the grid."""
     if not (grid[0] <= value <= grid[-1]):
         return -1
     return min(np.searchsorted(grid, value, side="right") - 1, grid.shape[0] - 2)
@@ -154,7 +164,7 @@ def _corners(x, y, heights, i, j, upper, out):
 
 @kernel
 def _height(x, y, heights, i, j, point):
-    """Height of the surface at a point's place within cell (i, j)."""
+    """Height of the surface, m, at a point's x and y within cell (i, j)."""
     along = (point[0] - x[i]) / (x[i + 1] - x[i])
     across = (point[1] - y[j]) / (y[j + 1] - y[j])
     low, far = heights[i, j], heights[i + 1, j + 1]
@@ -167,7 +177,10 @@ def _height(x, y, heights, i, j, point):
 
 @kernel
 def _nearest(point, corners, normal, foot):
-    """Nearest point (3,) of a triangle and its normal (3,); whether that lies inside."""
+    """Write a triangle's nearest point foot (3,) and its normal (3,).
+
+    Returns whether the point is inside the triangle.
+    """
     a, b, c = corners[0], corners[1], corners[2]
     ux, uy, uz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
     wx, wy, wz = c[0] - a[0], c[1] - a[1], c[2] - a[2]
@@ -206,7 +219,10 @@ def _nearest(point, corners, normal, foot):
 
 @kernel
 def _search(center, radius, reach, below, x, y, heights, row, column, best, gaps):
-    """Contacts of one ball: normals into best (MOST, 3), gaps (MOST,); returns their number."""
+    """Find the contacts of one ball: normals into best (MOST, 3), gaps (MOST,), m; returns their number.
+
+    reach: m, horizontal distance within which triangles are searched; below: the centre is below the surface.
+    """
     first, last = row, row
     while first > 0 and x[first] > center[0] - reach:
         first -= 1
@@ -277,7 +293,7 @@ def _search(center, radius, reach, below, x, y, heights, row, column, best, gaps
 
 @kernel
 def _sort_by_direction(normals, gaps, count):
-    """Order contacts counter-clockwise from +x by the normal's horizontal direction."""
+    """Sort contacts in place counter-clockwise from +x by the normal's horizontal direction."""
     angle = np.empty(count)
     for k in range(count):
         angle[k] = np.arctan2(normals[k, 1], normals[k, 0]) % (2.0 * np.pi)
@@ -294,7 +310,7 @@ def _sort_by_direction(normals, gaps, count):
 def feet_on(
     robot: RobotModel, feet: Any, ground: Any, friction: Any = 1.0, viscosity: Any = 0.0
 ) -> FeetOnGround:
-    """Spherical feet followed over a ``HalfSpace`` or a ``HeightField``.
+    """Make the contacts of spherical feet with a ``HalfSpace`` or a ``HeightField``.
 
     Args:
         robot, feet, friction, viscosity: as for ``FootContacts``.
@@ -311,7 +327,7 @@ def feet_on(
 
 
 def lower_onto(feet: FeetOnGround, model: pin.Model, data: Any, q: np.ndarray) -> np.ndarray:
-    """q (nq,) with the floating base moved vertically until the nearest foot just touches.
+    """Move the floating base of q (nq,) vertically until the nearest foot touches; returns the new q.
 
     Works for flat ground and for height fields; the feet must be above the field.
     """
@@ -327,9 +343,9 @@ def lower_onto(feet: FeetOnGround, model: pin.Model, data: Any, q: np.ndarray) -
 
 
 def stand_on(feet: FeetOnGround, robot: RobotModel, q: np.ndarray) -> np.ndarray:
-    """q (nq,) with the base at the mean height of its feet's ground and every foot on that ground.
+    """Put every foot of q (nq,) on its ground, with the base at the mean height above them; returns the new q.
 
-    Each leg is stretched or bent so that its foot moves vertically, a sole until its first corner
+    Each leg is moved so that its foot moves vertically, a sole until its first corner
     touches. A foot that cannot reach the ground stays above it.
     """
     model, data = robot.model, robot.model.createData()

@@ -1,4 +1,4 @@
-"""How fast the points of contacts move at the end of a frame, as it was recorded."""
+"""Speeds of contact points at the end of a recorded frame."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contact_id_controller.kernels.spatial import link_motion, point_acceleratio
 
 @kernel
 def contact_speeds(J, v, following, supports, coordinate_joint, links, points, drift_s, speeds):
-    """speeds (n, 3) m/s, world frame: J following + drift_s Jdot v of each point, J at the frame's beginning.
+    """Write speeds (n, 3), m/s, world frame: J following + drift_s Jdot v of each point, J at the frame's beginning.
 
-    That is the contact velocity which a problem has whose motion ends with ``following`` (nv,).
+    It is the contact velocity of a problem whose motion ends with ``following`` (nv,).
 
     Args:
         J (6, nv), supports, coordinate_joint: as in ``RobotModel``, at the frame's beginning.

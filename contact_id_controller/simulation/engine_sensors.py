@@ -1,4 +1,4 @@
-"""The ideal sensors inside MuJoCo: an IMU and force/torque sensors, averaged over a control period."""
+"""Ideal sensors inside MuJoCo: an IMU and force/torque sensors, averaged over a control period."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contact_id_controller.simulation.mujoco_model import IMU, WRENCH, foot_name
 
 
 class EngineSensors:
-    """Sums of what MuJoCo's sensors say in each step of a period.
+    """Sums of MuJoCo's sensor readings over the steps of a period.
 
     Args:
         model, data: of the engine.
@@ -40,17 +40,17 @@ class EngineSensors:
                 self._joints.append((row, slice(first, first + 6)))
 
     def begin(self) -> None:
-        """A period begins."""
+        """Reset the sums at the beginning of a period."""
         self._sum[:] = 0.0
         self._wrenches = None
 
     def add(self) -> None:
-        """MuJoCo has taken a step; its accelerations are those of that step."""
+        """Add the readings of the step that MuJoCo has just taken."""
         if len(self._sum):
             self._sum += self._data.sensordata
 
     def rest(self) -> None:
-        """No period yet: gravity is felt, and nothing else."""
+        """Set the readings before the first period: gravity alone."""
         self.begin()
         if self._world.has_imu:
             axes = self._data.site_xmat[self._imu].reshape(3, 3)
@@ -67,7 +67,7 @@ class EngineSensors:
         return motion[:3].copy(), self._sum[self._felt] / self._world.substeps
 
     def wrenches(self, contact_forces: np.ndarray) -> np.ndarray:
-        """(n, 6) of all force/torque sensors; contact_forces (n_contacts, 3) N, world. Once a period: each sensor asks."""
+        """Wrenches (n, 6) of all force/torque sensors; contact_forces (n_contacts, 3) N, world."""
         if self._wrenches is not None:
             return self._wrenches
         found = self._wrenches = np.zeros((len(self._world.wrench_sensors), 6))
@@ -84,7 +84,7 @@ class EngineSensors:
 
 
 def _place(model: Any, sensor: str) -> tuple[int, int]:
-    """First and last + 1 of a sensor's numbers."""
+    """Begin and end index of a sensor's numbers."""
     found = model.sensor(sensor).id
     first = int(model.sensor_adr[found])
     return first, first + int(model.sensor_dim[found])

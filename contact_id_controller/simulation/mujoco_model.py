@@ -45,23 +45,23 @@ MESH_FORMATS = (".stl", ".obj")
 
 @dataclass(frozen=True)
 class GroundSettings:
-    """How hard MuJoCo's ground is; the default is close to rigid Coulomb friction.
+    """Stiffness of MuJoCo's ground; the default is close to rigid Coulomb friction.
 
     MuJoCo has no rigid contact: a contact decelerates like a critically damped spring, weakened by
     an impedance d < 1 ("Solver parameters" in its manual), and friction creeps a little below its
     limit. Measured with the 4.8 kg quadruped of `urdf/` at 1 ms, standing, then with the ground
     tilted until 0.8 of the friction is used: the default sinks 7 um and creeps 0.03 mm/s;
     impedance (0.9, 0.95) with 20 ms sinks 0.9 mm, a soft carpet; tangential stiffening 1, MuJoCo's
-    own default, creeps 0.6 mm/s. Removing creep by MuJoCo's noslip iterations as well gained
-    nothing and cost three times the solver iterations, so they stay off.
+    own default, creeps 0.6 mm/s. MuJoCo's noslip iterations against creep gained
+    nothing and cost three times the solver iterations, so they are off.
 
     Attributes:
-        time_constant_s: of the contact, s. MuJoCo raises it to twice the integration step where it
+        time_constant_s: of the contact, s. MuJoCo raises it to twice the integration step if it
             is below that.
         damping_ratio: 1: critically damped, no bounce.
         impedance: d at first touch, and d at 1 mm depth and more, each within (0, 1). The nearer to
-            1, the less the ground yields to a load.
-        tangential_stiffening: how much harder friction resists than the normal direction (MuJoCo's
+            1, the stiffer the ground.
+        tangential_stiffening: stiffness of friction relative to the normal direction (MuJoCo's
             impratio).
 
     Raises:
@@ -148,7 +148,7 @@ def build_mujoco_model(
 
 
 def _set_motors(model: mujoco.MjModel, robot: RobotModel) -> None:
-    """Rotor inertia and friction of the joints: the description's, of actuated ones as the robot has them."""
+    """Set rotor inertia and friction of the joints: the description's, for actuated ones the robot's."""
     described = robot.model
     dry, viscous = np.array(described.friction), np.array(described.damping)
     dry[robot.actuated] = robot.motors.dry_friction_nm
@@ -240,7 +240,7 @@ def _add_plane(spec: Any, plane: HalfSpace) -> None:
 
 
 def _add_terrain(spec: Any, terrain: Any) -> None:
-    """The same surface for MuJoCo: rows along y, heights scaled to [0, 1], same diagonals."""
+    """Add the same surface for MuJoCo: rows along y, heights scaled to [0, 1], same diagonals."""
     x, y, heights = terrain.x, terrain.y, terrain.heights
     for name, grid in (("x_m", x), ("y_m", y)):
         steps = np.diff(grid)
@@ -268,7 +268,7 @@ def _add_terrain(spec: Any, terrain: Any) -> None:
 
 
 def _set_options(spec: Any, step_s: float, ground: Any, gravity_m_s2: float) -> None:
-    """Solver options: exact cones, Newton to convergence, and no hidden help."""
+    """Set solver options: exact cones, Newton to convergence, no stabilising extras."""
     option = spec.option
     option.timestep = step_s
     option.gravity = [0, 0, -gravity_m_s2]
@@ -287,10 +287,7 @@ def _refused(urdf: Path, reason: Any) -> RobotDescriptionError:
 
 
 def _set_inertia(body: Any, inertia: Any) -> None:
-    """Give a body the inertia of itself and all links fixed to it, as Pinocchio has summed it.
-
-    MuJoCo refuses points, which descriptions may have: they become balls of a radius below .1 mm.
-    """
+    """Give a body the inertia of itself and all links fixed to it, as summed by Pinocchio."""
     moments, least = inertia.inertia, POINT_M2 * inertia.mass
     if not np.linalg.eigvalsh(moments)[0] >= least:
         moments = moments + least * np.eye(3)
@@ -376,9 +373,9 @@ def _body_of_joint(spec: Any, robot: RobotModel, joint: int) -> Any:
 
 
 def _prepared_urdf(urdf: Path, meshes: bool, locked: Mapping[str, float]) -> str:
-    """The URDF's text without what MuJoCo should not use, with compiler options for the rest.
+    """Text of the URDF without parts that MuJoCo should not use, with compiler options for the rest.
 
-    Joints that are locked become fixed ones, which MuJoCo merges like all others.
+    Locked joints become fixed ones, which MuJoCo merges like all others.
     """
     root = ElementTree.fromstring(urdf.read_text(encoding="utf-8"))
     for link in root.iter("link"):
@@ -418,7 +415,7 @@ def _prepared_urdf(urdf: Path, meshes: bool, locked: Mapping[str, float]) -> str
 
 
 def _weld(joint: ElementTree.Element, position: float) -> None:
-    """Make a joint of the URDF a fixed one, where it is at ``position``, rad or m."""
+    """Make a joint of the URDF a fixed one, in place, at ``position``, rad or m."""
     origin, axis = joint.find("origin"), joint.find("axis")
     if origin is None:
         origin = ElementTree.SubElement(joint, "origin")

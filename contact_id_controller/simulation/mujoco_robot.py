@@ -1,6 +1,6 @@
 """A simulated robot on a plane or uneven ground that takes torques and returns states: MuJoCo, made from a URDF.
 
-It knows nothing of any controller, and what it reports about contact is what it really applied.
+It is independent of any controller, and reports the contact forces that it applied.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from contact_id_controller.state import RobotState
 
 @kernel
 def _add_forces(rows, frames, geoms, efc_force, feet, forces):
-    """Add what each contact does to its foot: forces (n, 3) N, world frame; feet: number by geom.
+    """Add each contact's force to its foot: forces (n, 3) N, world frame; feet: index by geom.
 
     With elliptic cones a contact's rows are its force: along the normal, then two tangents, the
-    rows of its frame. It acts on the second geom of the pair, the foot. A contact that is seen but
+    rows of its frame. It acts on the second geom of the pair, the foot. A contact that is detected but
     too far apart to push has no rows.
     """
     for k in range(rows.shape[0]):
@@ -191,7 +191,7 @@ class MujocoRobot(SteppedRobot):
         return self._data.site_xpos[self._sites].copy()
 
     def _contact_points(self) -> np.ndarray:
-        """Where each foot touches, (n_feet, 3) m: its deepest contact; its centre in the air."""
+        """Contact point of each foot, (n_feet, 3) m: its deepest contact; its centre in the air."""
         data = self._data
         points = data.site_xpos[self._sites]
         if data.ncon:
@@ -202,7 +202,7 @@ class MujocoRobot(SteppedRobot):
         return points
 
     def _add_contact_forces(self) -> None:
-        """Add the forces of the step just taken; MuJoCo keeps them until the next one."""
+        """Add the forces of the last step; MuJoCo keeps them until the next one."""
         data = self._data
         if data.ncon:
             self._add(data.contact, data.efc_force)

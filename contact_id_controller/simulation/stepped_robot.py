@@ -1,4 +1,4 @@
-"""What every simulated robot has in common, whatever engine moves it."""
+"""Common base of simulated robots with any engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SteppedRobot:
         robot: its model.
         feet: spheres that may touch the ground, in the order of every per-contact array; those of
             one frame are the corners of one foot.
-        standing: the same feet followed over the ground.
+        standing: contact geometry of the same feet.
         period_s, substeps: control period, s, and steps of the engine in it.
 
     Attributes:
@@ -73,19 +73,19 @@ class SteppedRobot:
         return self._forces.copy()
 
     def foot_forces(self) -> np.ndarray:
-        """The same summed over the contacts of each foot, (f, 3)."""
+        """Sum of the contact forces of each foot, (f, 3), N, world."""
         total = np.zeros((self._foot_count, 3))
         np.add.at(total, self._standing.foot, self._forces)
         return total
 
     def applied_torques(self) -> np.ndarray:
-        """(na,) N m that the motors applied over the last period."""
+        """Torques (na,), N m, that the motors applied over the last period."""
         return self._applied.copy()
 
     def imu(self) -> tuple[np.ndarray, np.ndarray]:
-        """What an ideal IMU measures in the last period, in its axes.
+        """Ideal IMU readings of the last period, in its axes.
 
-        Angular velocity (3,) rad/s at its end, and proper acceleration (3,) m/s2, gravity inside,
+        Angular velocity (3,) rad/s at its end, and proper acceleration (3,) m/s2, with gravity,
         averaged over it; at rest after a reset: gravity alone.
 
         Raises:
@@ -94,15 +94,15 @@ class SteppedRobot:
         raise ConfigurationError("this simulated robot has no IMU: give it an imu_frame")
 
     def wrenches(self) -> np.ndarray:
-        """(n, 6) force then moment at each of ``wrench_sensors``, over the last period, N, N m.
+        """Force then moment, (n, 6), N, N m, at each of ``wrench_sensors``, over the last period.
 
-        A joint's: what its inner link does to the outer one, about the joint's origin, in the outer
-        link's axes. A foot's: what the ground does to it, about its frame's origin and in its axes.
+        A joint's: of its inner link on the outer one, about the joint's origin, in the outer
+        link's axes. A foot's: of the ground on it, about its frame's origin and in its axes.
         """
         return np.zeros((0, 6))
 
     def place_on_ground(self, q: np.ndarray) -> np.ndarray:
-        """q with the base raised or lowered until the lowest foot just touches the ground.
+        """Raise or lower the base of q until the lowest foot touches the ground; returns the new q.
 
         Raises:
             ConfigurationError: the base is fixed, or there are no feet.
@@ -118,7 +118,7 @@ class SteppedRobot:
         return stand_on(self._standing, self.robot, q)
 
     def _accepted(self, torques: np.ndarray) -> np.ndarray:
-        """The command (na,), or zero for one that makes no sense."""
+        """The command (na,), or zero for one of wrong shape or not finite."""
         command = np.asarray(torques, dtype=float)
         if command.shape == (self.robot.na,) and np.isfinite(command).all():
             self._applied[:] = command
@@ -128,7 +128,7 @@ class SteppedRobot:
         return self._applied
 
     def _start(self) -> None:
-        """Time 0, no forces yet."""
+        """Reset time and forces to zero."""
         self._periods = 0
         self._forces[:] = 0.0
         self._applied[:] = 0.0

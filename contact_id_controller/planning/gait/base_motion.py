@@ -1,8 +1,8 @@
-"""Planned motion of the base in closed form, from a velocity command and where the base is.
+"""Planned motion of the base in closed form, from a velocity command and the measured base.
 
 Each of the horizontal position (a complex number x + iy) and yaw is the sum of a reference, whose
-velocity approaches the commanded one, and an offset that fades: the plan begins where and as fast
-as the last one was, and ends on the reference, which runs through where the robot really is.
+velocity approaches the commanded one, and an offset that fades: the plan begins with position and velocity
+of the last one, and converges to the reference, which runs through the measured position.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class Fading:
 
 @dataclasses.dataclass(frozen=True)
 class Tilt:
-    """Planned height, roll, pitch: nominal and an offset that fades."""
+    """Planned height, roll, pitch: nominal values and an offset that fades."""
 
     nominal: np.ndarray  # (3,)
     offset: Fading  # arrays (3,)
 
     @property
     def numbers(self) -> np.ndarray:
-        """For ``path_kernels``, (3, 3)."""
+        """Values as an array (3, 3), for ``path_kernels``."""
         return np.array((self.nominal, self.offset.value, self.offset.rate))
 
     def at(self, s: float) -> np.ndarray:
-        """(height, roll, pitch) and their first two derivatives at a time: (3, 3)."""
+        """(height, roll, pitch) and their first two derivatives at a time, s from the start: (3, 3)."""
         out = np.empty((3, 3))
         sample_tilt(self.numbers, self.offset.time_constant_s, s, out)
         return out
@@ -58,7 +58,7 @@ class Tilt:
 class Sway:
     """Displacement of the base by the motion of a gait and an offset that fades, coordinates as of ``SupportMotion``.
 
-    start_s: when the offset begins to fade.  cycle_s: when a cycle of the gait began.
+    start_s: at which the offset begins to fade.  cycle_s: beginning of a cycle of the gait.
     """
 
     start_s: float
@@ -68,11 +68,11 @@ class Sway:
 
     @classmethod
     def none(cls, start_s: float, time_constant_s: float) -> Sway:
-        """No displacement."""
+        """Zero displacement."""
         return cls(start_s, Fading(np.zeros(COORDINATES), np.zeros(COORDINATES), time_constant_s))
 
     def at(self, times_s: np.ndarray, pick_s: np.ndarray) -> np.ndarray:
-        """Displacement, rate and acceleration (3, p, 5) at times (p,), on those sides of switches where pick_s (p,) is."""
+        """Displacement, rate and acceleration (3, p, 5) at times (p,); pick_s (p,): times for the look-up of phases."""
         rest, past_s = self.offset, (times_s - self.start_s)[:, None]
         sway = np.array(fading(rest.value, rest.rate, rest.time_constant_s, past_s))
         if self.motion is not None:
@@ -80,7 +80,7 @@ class Sway:
         return sway
 
     def continued(self, start_s: float, motion: SupportMotion | None, cycle_s: float) -> Sway:
-        """The sway of a plan that starts at ``start_s``, from displacement and rate of this one then."""
+        """Sway of a plan that starts at ``start_s`` with displacement and rate of this one."""
         start, fade_s = np.array([start_s]), self.offset.time_constant_s
         new = dataclasses.replace(Sway.none(start_s, fade_s), motion=motion, cycle_s=cycle_s)
         place, rate, _ = (self.at(start, start) - new.at(start, start))[:, 0]
@@ -103,19 +103,19 @@ class Track:
     offset: Fading
 
     def reference(self, s: float) -> tuple[float, float, float]:
-        """Reference position, velocity, acceleration."""
+        """Reference position, velocity, acceleration at time s."""
         return reference(
             self.position, self.rate, self.target_rate, self.turn_rate, self.time_constant_s, s
         )
 
     def at(self, s: float) -> tuple[float, ...]:
-        """Planned position, velocity, acceleration."""
+        """Planned position, velocity, acceleration at time s: reference plus offset."""
         reference, offset = self.reference(s), self.offset.at(s)
         return tuple(r + e for r, e in zip(reference, offset))
 
     @property
     def numbers(self) -> tuple[list[Any], list[float]]:
-        """For ``path_kernels``: motion, and turn with the two time constants."""
+        """Values for ``path_kernels``: motion, and turn rate with the two time constants."""
         offset = self.offset
         motion = [self.position, self.rate, self.target_rate, offset.value, offset.rate]
         return motion, [self.turn_rate, self.time_constant_s, offset.time_constant_s]
@@ -123,7 +123,7 @@ class Track:
     def continued(
         self, s: float, error: complex, target_rate: complex, turn_rate: float, max_change: float
     ) -> Track:
-        """The track of a new plan that starts at s, from position and velocity of this one.
+        """Track of a new plan that starts at s with position and velocity of this one.
 
         `error`: measured minus planned position. `max_change` bounds the change of the reference's
         velocity.
@@ -152,7 +152,7 @@ class BaseSamples:
 
 @dataclasses.dataclass(frozen=True)
 class BaseMotion:
-    """Planned motion of the base from `start_s` on: horizontal, yaw, and height, roll, pitch, about which it sways."""
+    """Planned motion of the base from `start_s` on: horizontal, yaw, tilt (height, roll, pitch), with sway about it."""
 
     start_s: float
     planar: Track
@@ -166,11 +166,11 @@ class BaseMotion:
         return self.planar.at(s)[0], float(np.real(self.yaw.at(s)[0]))
 
     def velocity(self, t_s: float) -> complex:
-        """Horizontal velocity of the reference."""
+        """Horizontal velocity x + iy, m/s, of the reference."""
         return self.planar.reference(t_s - self.start_s)[1]
 
     def swayed(self, t_s: float) -> tuple[complex, complex]:
-        """Horizontal displacement by sway at one time, world frame, and its rate."""
+        """Horizontal displacement by sway at one time, x + iy, m, world frame, and its rate."""
         time = np.array([t_s])
         yaw = [float(np.real(part)) for part in self.yaw.at(t_s - self.start_s)]
         sway = self.sway.at(time, time)[:, 0]
@@ -178,7 +178,10 @@ class BaseMotion:
         return complex(place), complex(rate)
 
     def sample(self, times_s: np.ndarray, pick_s: np.ndarray) -> BaseSamples:
-        """Pose, velocity and acceleration at the times (p,); pick_s (p,): on which side of a switch each lies."""
+        """Pose, velocity and acceleration at the times (p,).
+
+        pick_s (p,): times for the look-up of phases, see ``knots``.
+        """
         count = len(times_s)
         tracks, rates = zip(self.planar.numbers, self.yaw.numbers)
         linear, spins = np.empty((3, count, 3)), np.empty((2, count, 3))

@@ -1,4 +1,4 @@
-"""Planned motion of one foot in the world: standing, swinging, standing, ..."""
+"""Planned motion of one foot in the world: stance and swing in turn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STILL = Fading(np.zeros(3), np.zeros(3), 1.0)
 
 @dataclasses.dataclass(frozen=True)
 class Stance:
-    """A foot that stands at `place` from `begin_s` on, or fades to it from where it was."""
+    """A foot in stance at `place` from `begin_s` on; an initial offset fades."""
 
     begin_s: float
     place: np.ndarray  # (3,)
@@ -41,12 +41,12 @@ class Stance:
 
     @classmethod
     def after(cls, swing: Swing) -> Stance:
-        """A foot that stands still from the end of a swing on."""
+        """Stance at rest from the end of a swing on."""
         return cls(swing.end_s, swing.place, _STILL, swing.end_s)
 
     @cached_property
     def rows(self) -> list[list[float]]:
-        """For ``path_kernels``."""
+        """Rows for ``path_kernels``."""
         offset = self.offset
         return [
             [
@@ -90,17 +90,17 @@ class Swing:
 
     @property
     def place(self) -> np.ndarray:
-        """Where the foot lands, shifts included."""
+        """Landing place (3,), m, shifts included."""
         return self.target + sum((shift for _, shift in self.shifts), np.zeros(3))
 
     @property
     def middle_s(self) -> float:
-        """When the foot is highest."""
+        """Time of the swing's highest point, s."""
         return 0.5 * (self.begin_s + self.end_s)
 
     @cached_property
     def rows(self) -> list[list[float]]:
-        """For ``path_kernels``."""
+        """Rows for ``path_kernels``."""
         own = [
             KINDS[self.profile],
             self.begin_s,
@@ -118,7 +118,7 @@ class Swing:
         return [own, *shifts]
 
     def aimed_at(self, now_s: float, place: np.ndarray) -> Swing:
-        """The same swing that lands at `place` instead."""
+        """The same swing with its landing moved to `place` from `now_s` on."""
         shift = place - self.place
         if np.max(np.abs(shift)) < 1e-9:
             return self
@@ -140,22 +140,22 @@ def _motion(rows: list[list[float]], times_s: np.ndarray) -> Motion:
 
 
 class FootPath:
-    """Segments of one foot in order of time; each holds until the next begins."""
+    """Segments of one foot in order of time; each is valid until the next begins."""
 
     def __init__(self, segments: list[Stance | Swing]):
         self.segments = segments
 
     def active(self, t_s: float) -> Stance | Swing:
-        """The segment at one time."""
+        """Segment at one time."""
         return self.segments[self._number(t_s)]
 
     @property
     def rows(self) -> np.ndarray:
-        """For ``path_kernels``, (m, WIDTH)."""
+        """Rows (m, WIDTH) for ``path_kernels``."""
         return np.array([row for segment in self.segments for row in segment.rows])
 
     def displace(self, t_s: float, position: np.ndarray, velocity: np.ndarray) -> None:
-        """Let the swing at one time begin elsewhere, by (3,) m, and faster, by (3,) m/s."""
+        """Shift, in place, the beginning of the swing at t_s by (3,) m, and its initial velocity by (3,) m/s."""
         k = self._number(t_s)
         swing = self.segments[k]
         self.segments[k] = dataclasses.replace(
@@ -168,7 +168,7 @@ class FootPath:
 
 @cache
 def swing_shares(profile: str, parts: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Share of the horizontal way and height of the bump (p,) at parts of a swing."""
+    """Share of the horizontal way and of the bump's height, (p,) each, at parts (p,) of a swing."""
     level = [u**2 * (3.0 - 2.0 * u) if profile == "cubic" else smooth_step(u)[0] for u in parts]
     heights = [bump(KINDS[profile], u)[0] for u in parts]
     return np.array(level), np.array(heights)

@@ -1,4 +1,4 @@
-"""Gaits by name: when each foot lands, from where it stands below the base."""
+"""Gaits by name: touchdown phases of the feet from their nominal places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contact_id_controller.settings.gait import BY_PHASES, GaitSettings
 
 
 class Gait(NamedTuple):
-    """Duration of a cycle, part of it that a foot stands, and when each foot lands (L,)."""
+    """Duration of a cycle, s, duty factor, and touchdown phases (L,)."""
 
     period_s: float
     duty_factor: float
@@ -20,7 +20,7 @@ class Gait(NamedTuple):
 
     @property
     def stance_s(self) -> float:
-        """Duration of a stance."""
+        """Duration of a stance, s."""
         return self.duty_factor * self.period_s
 
 
@@ -35,17 +35,17 @@ of its side; trot: diagonal feet together; pace: those of a side; bound: fore fe
 
 
 def check_gait(name: str) -> None:
-    """Raise ConfigurationError where there is no gait of that name."""
+    """Raise ConfigurationError if there is no gait of that name."""
     if name not in (BY_PHASES, *PHASES):
         raise ConfigurationError(f"no gait {name!r}; there is {choices([BY_PHASES, *PHASES])}")
 
 
 def gait_of(settings: GaitSettings, home: np.ndarray, name: str) -> Gait:
-    """A gait by name, in duration and duty factor of the settings.
+    """Gait by name, with duration and duty factor of the settings.
 
     Args:
         home: (L,) places of the feet relative to the base, x + iy, m, x forward and y to the left.
-        name: one of ``PHASES``, or ``phases``: as the settings' `touchdown_phases` have it.
+        name: one of ``PHASES``, or ``phases`` for the settings' `touchdown_phases`.
 
     Raises:
         ConfigurationError: no such gait.

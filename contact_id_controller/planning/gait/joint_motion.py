@@ -58,7 +58,7 @@ class PlannedMotion:
     residual_m: np.ndarray  # (L,), the worst of the plan
 
     def centers(self, t_s: float) -> np.ndarray:
-        """Centres of the feet (L, 3) at one time, held at the ends of the plan."""
+        """Centres of the feet (L, 3), m, world, at one time; outside the plan those of its ends."""
         t_s = min(max(t_s, self.times_s[0]), self.times_s[-1])
         out = np.empty(self.foot_position.shape[1:])
         centers_at(self.times_s, self.foot_position, self.foot_velocity, t_s, out)
@@ -74,23 +74,23 @@ def plan_joints(
     guess: np.ndarray,
     roll_radius_m: float = 0.0,
 ) -> PlannedMotion:
-    """Joint motion that moves base and feet as planned, at the times (p,).
+    """Compute the joint motion that moves base and feet as planned, at the times (p,).
 
-    Each posture is found from the one before, moved on with its velocity and acceleration. With
+    Each posture is solved from the one before, extrapolated with its velocity and acceleration. With
     x the centre of a foot relative to the base, in base axes: x(q) = x_planned, J qd = xd and
-    J qdd = xdd - dJ/dt qd. A standing foot of radius r rolls without slip, so its centre moves
-    with r w x n (w: spin of its link, n: upwards) on top of the path; the w in it depends on qd,
-    so both are solved for together, and the way rolled is integrated from point to point.
+    J qdd = xdd - dJ/dt qd. A foot of radius r in stance rolls without slip, so its centre moves
+    with r w x n (w: angular velocity of its link, n: upwards) on top of the path; the w in it depends on qd,
+    so both are solved for together, and the rolled displacement is integrated from point to point.
 
     A target out of reach is replaced by the nearest point within. The nearest point may jump, so
     speed of that leg is bounded, and its velocities and accelerations are differences of positions.
 
     Args:
-        paths: one per foot; where one lifts off, the start of its swing is moved, in place, to
+        paths: one per foot; at lift-off the start of its swing is moved, in place, to
             where the foot has rolled.
-        pick_s: (p,) times that say on which side of a lift-off or touchdown a point lies.
-        guess: (na,) joints near the first posture, knees on the wanted side.
-        roll_radius_m: radius of the feet; 0: centres of standing feet are at rest.
+        pick_s: (p,) times for the look-up of contact modes, see ``knots``.
+        guess: (na,) joints near the first posture, knees bent to the desired side.
+        roll_radius_m: radius of the feet; 0: centres of feet in stance are at rest.
     """
     count, (number, _) = len(times_s), legs.columns.shape
     position, velocity, acceleration = np.empty((3, count, number, 3))
@@ -147,7 +147,7 @@ def plan_joints(
 
 
 def _tame(times_s: np.ndarray, motion: np.ndarray, fastest: np.ndarray) -> None:
-    """Bound the speed of a leg, motion (3, p, 3), and take its derivatives from its positions."""
+    """Bound the speed of a leg, motion (3, p, 3), in place, and differentiate its positions anew."""
     position = motion[0]
     for k in range(1, len(times_s)):
         bound = fastest * (times_s[k] - times_s[k - 1])
@@ -172,7 +172,7 @@ def warm_up(legs: Legs) -> None:
 
 
 class _Motion(Struct):
-    """What the legs follow and what becomes of them, at p points for L legs; world frame, SI.
+    """Inputs and results of the legs' inverse kinematics, at p points for L legs; world frame, SI.
 
     Attributes:
         times: (p,).
@@ -183,7 +183,7 @@ class _Motion(Struct):
         screws (L, 3, 6), homes (L, 3): see ``Legs.chains``.  lower, upper, guess: (L, 3) rad.
         roll: (3, L, 3) displacement by rolling, rate and acceleration at the last point solved.
         joints: out, (3, p, L, 3) positions, velocities, accelerations.
-        residual: out, (L,) m, the worst of each leg.
+        residual: out, (L,) m, the largest of each leg.
     """
 
     times: np.ndarray

@@ -48,7 +48,7 @@ def apply_transposed(matrix, a, out):
 
 @kernel
 def invert(matrix, out):
-    """out (3, 3) <- matrix^-1; returns the determinant, and leaves ``out`` alone where that is 0."""
+    """out (3, 3) <- matrix^-1; returns the determinant; if that is 0 ``out`` is unchanged."""
     c00 = matrix[1, 1] * matrix[2, 2] - matrix[1, 2] * matrix[2, 1]
     c01 = matrix[1, 2] * matrix[2, 0] - matrix[1, 0] * matrix[2, 2]
     c02 = matrix[1, 0] * matrix[2, 1] - matrix[1, 1] * matrix[2, 0]
@@ -169,11 +169,11 @@ def pose_leg(screws, home, angles, axes, center, linear, angular):
 def reach(
     screws, home, wanted, lower, upper, max_iterations, angles, axes, center, linear, angular
 ):
-    """Move `angles` (3,), in place, until the foot's centre is where it is wanted (3,).
+    """Solve the inverse kinematics: move `angles` (3,), in place, until the foot's centre is at `wanted` (3,).
 
     Levenberg-Marquardt, dq = J^T (J J^T + |e|^2 I)^-1 e with e the residual (Sugihara, 2011):
-    Newton's method near the solution, and a bounded way to the nearest reachable point when there
-    is none. Joint limits are kept. Returns |e|; the posture's data go where `pose_leg` puts them.
+    Newton's method near the solution, and convergence to the nearest reachable point if there
+    is none. Joint limits are kept. Returns |e|; the posture's data are written as by `pose_leg`.
     """
     error, step, inverse = np.empty(3), np.empty(3), np.empty((3, 3))
     for iteration in range(max_iterations + 1):

@@ -15,8 +15,8 @@ from contact_id_controller.robot import RobotModel
 class Legs:
     """Kinematics of L legs relative to the base.
 
-    With more than three joints in a leg the three nearest to the base move and the others stay
-    where they are; joints of no leg stay as well.
+    With more than three joints in a leg the three nearest to the base move and the others are fixed; joints of no leg
+    are fixed as well.
 
     Attributes:
         columns: (L, 3) the moved joints, as indices among the robot's actuated joints.
@@ -50,7 +50,7 @@ class Legs:
         self.upper = robot.upper[self.columns]
 
     def configuration(self, joints: np.ndarray) -> np.ndarray:
-        """q of joint positions (na,) with the base at the origin: world axes are base axes."""
+        """Configuration q (nq,) for joint positions (na,), the base at the origin, so that world axes are base axes."""
         return self.robot.configuration([0, 0, 0, 0, 0, 0, 1], joints)
 
     def centers(self, q: np.ndarray) -> np.ndarray:
@@ -62,9 +62,9 @@ class Legs:
         )
 
     def hips(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Second moved joint (L, 3) of each leg, base axes, m, and how far from it the foot gets (L,).
+        """Position (L, 3), m, base axes, of each leg's second moved joint; largest distance (L,), m, of its foot.
 
-        At actuated joints (na,), within the limits of the third; its axis and the second's are taken to be parallel.
+        At actuated joints (na,), within the limits of the third; its axis and the second's are assumed parallel.
         """
         q = self.configuration(joints)
         feet, data = self.centers(q), self.data
@@ -87,7 +87,7 @@ class Legs:
         return hips, reach
 
     def body(self, joints: np.ndarray) -> Body:
-        """How normal forces at the feet move the robot at actuated joints (na,)."""
+        """Response of the robot to normal forces at the feet, at actuated joints (na,)."""
         q, model, data = self.configuration(joints), self.model, self.data
         feet = self.centers(q)
         pin.ccrba(model, data, q, np.zeros(model.nv))
@@ -115,9 +115,9 @@ class Legs:
         )
 
     def foot_speed(self, joints: np.ndarray) -> float:
-        """Speed, m/s, relative to the base, that each foot can have in every horizontal direction.
+        """Speed, m/s, relative to the base, that each foot can reach in every horizontal direction.
 
-        At actuated joints (na,), by the speed limits of the moved joints; infinite without any.
+        At actuated joints (na,), by the speed limits of the moved joints; infinite without limits.
         """
         q, model, data = self.configuration(joints), self.model, self.data
         pin.computeJointJacobians(model, data, q)

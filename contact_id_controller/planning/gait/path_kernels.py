@@ -1,4 +1,4 @@
-"""Motion of feet and base at the points of a plan, compiled: hundreds of small arrays otherwise."""
+"""Motion of feet and base at the points of a plan, compiled, as it would need hundreds of small numpy arrays."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _swing(row, t, position, velocity, acceleration):
 
 @kernel
 def _segment(rows, first, t, position, velocity, acceleration):
-    """Motion (3,) of the segment that begins with row ``first``, its shifts included."""
+    """Motion (3,) of the segment that begins at row ``first``, its shifts included."""
     row = rows[first]
     if int(row[0]) == STANCE:
         for d in range(3):
@@ -116,7 +116,7 @@ def _segment(rows, first, t, position, velocity, acceleration):
 
 @kernel
 def sample_path(rows, times, picks, leg, position, velocity, acceleration, stance, landed):
-    """One foot at p times: motion into [:, leg] of (p, L, 3), stance bool and time of landing of (p, L).
+    """Sample one foot at p times: motion into [:, leg] of (p, L, 3), stance bool and touchdown time, s, of (p, L).
 
     rows (m, WIDTH); picks (p,): times by which the segment is chosen.
     """
@@ -132,9 +132,9 @@ def sample_path(rows, times, picks, leg, position, velocity, acceleration, stanc
 
 @kernel
 def find_grip(times, stance, landed, radius_m, roll_in_s, grip):
-    """Radius with which each foot rolls and its rate of change, (2, p, L): 0 in the air.
+    """Radius with which each foot rolls and its rate of change, (2, p, L): 0 in swing.
 
-    It lands with its centre at rest, and begins to roll over ``roll_in_s``.
+    It lands with its centre at rest; the radius increases from 0 over ``roll_in_s``.
     """
     for k in range(times.shape[0]):
         for leg in range(stance.shape[1]):
@@ -147,7 +147,7 @@ def find_grip(times, stance, landed, radius_m, roll_in_s, grip):
 
 @kernel
 def centers_at(times, position, velocity, t, out):
-    """Feet (L, 3) at one time within the points (p,), by cubics through (p, L, 3)."""
+    """Interpolate the feet's centres (L, 3) at one time within the points (p,), by cubics through (p, L, 3)."""
     k = 1
     while k < times.shape[0] - 1 and times[k] <= t:
         k += 1
@@ -182,7 +182,7 @@ def sample_tilt(tilt, time, s, out):
 
 @kernel
 def sample_base(times, tracks, rates, tilt, tilt_time, sway, linear, rotation, spins, quaternion):
-    """The base at p times since its start.
+    """Sample the base at p times since its start.
 
     tracks (2, 5) complex, horizontal x + iy and yaw: position, rate, target, offset, its rate; rates
     (2, 3): turn, time constants of track and offset; tilt: as in ``sample_tilt``; sway (3, p, 5) displacement

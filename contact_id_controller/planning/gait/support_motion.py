@@ -1,21 +1,21 @@
-"""Motion of the base by itself while the feet that stand cannot balance it, as in pace and bound.
+"""Free motion of the base in gaits whose stance feet cannot balance it, as pace and bound.
 
 Normal forces f of the ground move the base, (height, roll, pitch) = x, while the feet follow their paths in the world.
 With w the weight, b the heights of the feet in their swings, and moments about the ground below the centre of mass,
 
     M x'' = G f - w - B b''
 
-Over a cycle of a gait the feet that stand give the forces that accelerate the base least among those that give it back
-its velocity after the cycle: the ground below each foot that stands is still, but for an acceleration m of all of it,
+Over a cycle of a gait the stance feet give the forces that accelerate the base least among those that restore
+its velocity after the cycle: the ground below each stance foot is still, but for an acceleration m of all of it,
 
     G^T (x'' - m) = 0    with m such that the mean of x'' is 0
 
 Three feet that are not in line carry everything, x'' = m. So the base moves with zero mean in parabolas and by the
-reaction of legs that swing; where the feet that stand carry weight and reaction all the time, as diagonals of a trot do,
+reaction of swing legs; if the stance feet carry weight and reaction all the time, as diagonals of a trot do,
 it is still.
 
 Tangential forces are a part of f with which each foot pushes towards the ground below the centre of mass, at most
-``FRICTION``; by them the base also moves forwards and aside.
+``FRICTION``; they also move the base forwards and sideways.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ IN_LINE = 1e-3
 
 
 class Body(NamedTuple):
-    """How normal forces move a robot in its standing posture, momenta about the ground below the centre of mass, base axes.
+    """Dynamics of a standing robot under normal forces; momenta about the ground below the centre of mass, base axes.
 
     Attributes:
-        momentum: (3, 3) upwards and about x and y, by height, roll and pitch of the base, with what else it moves while
-            the feet stay where they are.
-        lifting: (3, L) by the heights of the feet while the base stays.
+        momentum: (3, 3) upwards and about x and y, by height, roll and pitch of the base, with the links that move
+            when the feet stay in place.
+        lifting: (3, L) by the heights of the feet with the base fixed.
         levers: (L, 3) of normal forces at the feet.
         weight: N.
         coupling: (5, 3) coordinates of the base by height, roll and pitch.
@@ -67,7 +67,7 @@ class Body(NamedTuple):
 class SupportMotion:
     """Periodic displacement of the base (forwards, to the left, up, roll, pitch), m and rad, in a cycle of a gait.
 
-    starts: (k,) of its parts, s; states: (3, k, 5) displacement, rate and acceleration at their starts.
+    starts: (k,) of its phases, s; states: (3, k, 5) displacement, rate and acceleration at their starts.
     """
 
     gait: Gait
@@ -77,7 +77,7 @@ class SupportMotion:
     def at(self, since_s: np.ndarray, pick_s: np.ndarray) -> np.ndarray:
         """Displacement, rate and acceleration (3, p, 5) at times (p,) since the start of a cycle.
 
-        pick_s: (p,) times that say on which side of a switch each lies.
+        pick_s: (p,) times for the look-up of phases, see ``knots``.
         """
         phase = pick_s % self.gait.period_s
         row = np.searchsorted(self.starts, phase, side="right") - 1
@@ -89,7 +89,7 @@ class SupportMotion:
 
 
 def support_motion(body: Body, gait: Gait, step_height_m: float, step_kind: int) -> SupportMotion:
-    """The periodic motion of a body in a gait with steps of a height and a kind of ``path_kernels``."""
+    """Compute the periodic motion of a body in a gait; step_height_m, step_kind: of swings, see ``path_kernels``."""
     starts, lasts, stands = _parts(gait)
     rises = step_height_m * _lift_speeds(gait, step_kind, np.append(starts, gait.period_s))
     load = np.diff(rises, axis=0) / lasts[:, None] @ body.lifting.T
@@ -107,14 +107,14 @@ def support_motion(body: Body, gait: Gait, step_height_m: float, step_kind: int)
 
 
 def _from_zero(changes: np.ndarray) -> np.ndarray:
-    """What changes (k, 3) in intervals have added up to at the start of each."""
+    """Cumulative sum of changes (k, 3) in intervals, at the start of each."""
     return np.vstack([np.zeros(3), np.cumsum(changes, axis=0)[:-1]])
 
 
 def _accelerations(
     body: Body, load: np.ndarray, lasts: np.ndarray, stands: np.ndarray
 ) -> np.ndarray:
-    """Accelerations (k, 3) under loads (k, 3) for times (k,), s, of mean 0 where feet hold it; stands (k, L) bool."""
+    """Accelerations (k, 3) under loads (k, 3) for times (k,), s, of zero mean; stands (k, L) bool: stance."""
     sets, member = np.unique(stands, axis=0, return_inverse=True)
     free = [_free_motions(body.levers[standing]) for standing in sets]
     answers = [n @ np.linalg.solve(n.T @ body.momentum @ n, n.T) for n in free]
@@ -126,7 +126,7 @@ def _accelerations(
 
 
 def _free_motions(levers: np.ndarray) -> np.ndarray:
-    """Motions of the base (3, n), a unit vector each, that leave the ground below feet with these levers (f, 3) still."""
+    """Orthonormal motions of the base (3, n) for which the ground below feet with these levers (f, 3) is still."""
     if not len(levers):
         return np.eye(3)
     size = np.array([1.0, *np.full(2, np.abs(levers[:, 1:]).max())])
@@ -136,7 +136,7 @@ def _free_motions(levers: np.ndarray) -> np.ndarray:
 
 
 def _parts(gait: Gait) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Starts and durations (k,), s, of parts of a cycle, and which feet stand in each, (k, L) bool."""
+    """Starts and durations (k,), s, of the phases of a cycle, and stance feet in each, (k, L) bool."""
     landings = np.array(gait.touchdown_phases) % 1.0
     switches = np.sort(np.concatenate([[0.0], landings, (landings + gait.duty_factor) % 1.0]))
     switches = switches[np.diff(switches, append=1.0) > LEAST_INTERVAL]

@@ -1,11 +1,11 @@
-"""Momentum plans: the interior-point method over a motion's intervals; nothing allocated.
+"""Momentum plans: the interior-point method over a motion's intervals, without allocation.
 
     min sum_t 1/2 |e_t|^2_w + sum_i 1/2 |u_i - u_ref,i|^2_wf     D_i u_i in K
     x[t + 1] = A x[t] + E sum_i G_i u_i + b     e = (r - r_ref, v - v_ref, k - k_ref), k = k_o - (r - o) x v
 
 K is the positive quadrant (pyramid, four rows) or the second-order cone (three rows). A step's matrix is
 factored by Riccati's recursion. The forces stay inside their cones, so s = D u needs no row of its own.
-The cost alone is not convex: its Hessian is Gauss-Newton's, or has the curvature of k added in one of two
+Only the cost is not convex: its Hessian is Gauss-Newton's, or has the curvature of k added in one of two
 ways.
 """
 
@@ -43,7 +43,7 @@ STATE, FORCE = riccati.STATE, riccati.FORCE
 
 
 class Program(NamedTuple):
-    """The problem as numbers.
+    """The problem as arrays.
 
     b (T, 9), reference and weight (T + 1, 9), nominal (m, 3), force_weight (3,), friction (m,) that
     the rows see; cone: PYRAMID or CONE; hessian: GAUSS_NEWTON, DIFFERENCE_OF_PSD or EXACT.
@@ -70,7 +70,7 @@ class Iterate(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Memory; degree: of the cones; log (steps + 1, 4): cost, dynamics, stationarity and gap before each step."""
+    """Workspace; degree: of the cones; log (steps + 1, 4): cost, dynamics, stationarity and gap before each step."""
 
     degree: int
     Q: np.ndarray
@@ -91,7 +91,7 @@ class Work(NamedTuple):
 
 
 def work_of(program: Program, steps: int) -> Work:
-    """Memory for a solve of at most ``steps`` steps."""
+    """Allocate workspace for a solve of at most ``steps`` steps."""
     intervals, inputs = len(program.b), len(program.nominal)
     return Work(
         degree=max(1, inputs * (1 if program.cone == CONE else ROWS)),
@@ -118,7 +118,7 @@ def work_of(program: Program, steps: int) -> Work:
 
 @bare_kernel
 def _spin_errors(x, reference, weight, out):
-    """Weighted errors of k into out[6:9]; their cost."""
+    """Write weighted errors of k into out[6:9]; returns their cost."""
     out[6] = x[6] - (x[1] * x[5] - x[2] * x[4]) - reference[6]
     out[7] = x[7] - (x[2] * x[3] - x[0] * x[5]) - reference[7]
     out[8] = x[8] - (x[0] * x[4] - x[1] * x[3]) - reference[8]
@@ -204,7 +204,7 @@ def _add_curvature(y, hessian, Q):
 
 @bare_kernel
 def _linearise(program, x, u, hessian, Q, q):
-    """The cost, its gradients q and Hessians Q (lower triangles) at all knots."""
+    """Cost, its gradients q and Hessians Q (lower triangles) at all knots; returns the cost."""
     reference, weight, nominal = program.reference, program.weight, program.nominal
     wf, cost = program.force_weight, 0.0
     for t in range(x.shape[0]):
@@ -220,7 +220,7 @@ def _linearise(program, x, u, hessian, Q, q):
 
 @bare_kernel
 def _arrive(stages, b, t, x, u, wrench, out):
-    """out (9,) = A x[t] + E w + b, where the forces of interval t lead; w = sum G u into wrench (6,).
+    """out (9,) = A x[t] + E w + b, the state at the end of interval t; w = sum G u into wrench (6,).
 
     A (T, 9, 9), E (T, 9, 6), b (T, 9), x (T + 1, 9), u (m, 3) forces.
     """
@@ -249,10 +249,10 @@ def _defects(stages, b, x, u, wrench, defect):
 
 @bare_kernel
 def _pulled_back(program, u, q, adjoint, pull, slope):
-    """Gradient of the cost for each force, (m, 3), the states following; the largest multiplier.
+    """Write the reduced gradient of the cost by each force, slope (m, 3); returns the largest multiplier.
 
-    The multipliers ``adjoint`` are those that leave the Lagrangian stationary in every state. What
-    is solved for in a step is their change: with small right-hand sides rounding is small, too.
+    The multipliers ``adjoint`` are those that make the Lagrangian stationary in every state. A step solves
+    for their change: with small right-hand sides rounding is small, too.
     """
     stages, nominal, wf = program.stages, program.nominal, program.force_weight
     A, E, first, G = stages.A, stages.E, stages.first, stages.G
@@ -340,7 +340,7 @@ def _scaling(s, z, mu, cone, block, H):
 
 @bare_kernel
 def _centre(s, ds, dz, block, target, second, cone, rows, out):
-    """out = W^-1 (l \\ (target e - second W^-1 ds o W dz)): what z + dz is where ds = 0."""
+    r"""out = W^-1 (l \ (target e - second W^-1 ds o W dz)): z + dz at ds = 0."""
     if cone == CONE:
         eta_w, a, b, c = block[:4], rows[0], rows[1], rows[2]
         unscale(eta_w, ds, a)
@@ -383,7 +383,7 @@ def _inverse_length(v, dv, cone):
 
 @bare_kernel
 def _measure(program, iterate, work, count):
-    """Gap, the least that a step aims at, and the largest defect in units of what is asked; see ``make_method``."""
+    """Gap, least target gap, and the largest defect in units of the tolerance; see ``make_method``."""
     x, u, s, z, log = iterate.x, iterate.u, iterate.s, iterate.z, work.log[count]
     cost = _linearise(program, x, u, program.hessian, work.Q, work.q)
     off = _defects(program.stages, program.b, x, u, work.step.wrench, work.defect)
@@ -405,13 +405,13 @@ def _measure(program, iterate, work, count):
 
 @bare_kernel
 def _excluded(program, iterate, work, final):
-    """Never: there are forces inside every cone, and the motion follows from them."""
+    """Always False: there are forces inside every cone, and the motion follows from them."""
     return False
 
 
 @bare_kernel
 def _factored(program, iterate, work):
-    """Factor at the iterate; where another Hessian is not convex, Gauss-Newton's."""
+    """Factor at the iterate; if another Hessian is not convex, with Gauss-Newton's."""
     friction, wf, cone, H = program.friction, program.force_weight, program.cone, work.H
     for k in range(H.shape[0]):
         for i in range(FORCE):
@@ -428,10 +428,10 @@ def _factored(program, iterate, work):
 
 @bare_kernel
 def _direction(program, iterate, work, target, share, taken):
-    """dx, du towards complementarity ``target``; see ``make_method``.
+    """Compute dx, du towards complementarity ``target``; see ``make_method``.
 
-    Whatever the share, all of the dynamics' defect is aimed at, and the predictor's second-order terms are
-    corrected whole: a step fewer in ten (forces and multipliers are feasible from the start).
+    For any share the full defect of the dynamics is corrected, and the predictor's full second-order
+    terms: a step fewer in ten (forces and multipliers are feasible from the start).
     """
     second = 1.0 if taken > 0.0 else 0.0
     s, ds, dz, slope, h = iterate.s, work.ds, work.dz, work.slope, work.h
@@ -445,7 +445,7 @@ def _direction(program, iterate, work, target, share, taken):
 
 @bare_kernel
 def _reach(program, iterate, work, share):
-    """ds and dz that belong to du, and the longest step that leaves both inside, at most 2."""
+    """Compute ds and dz from du; returns the longest step that stays inside the cones, at most 2."""
     friction, cone, s, z = program.friction, program.cone, iterate.s, iterate.z
     rows, du, ds, dz = work.factor.scratch[1], work.step.du, work.ds, work.dz
     shortest = 0.5
@@ -459,7 +459,7 @@ def _reach(program, iterate, work, share):
 
 @bare_kernel
 def _advance(program, iterate, work, length):
-    """The iterate a step further; s from the forces themselves."""
+    """Move the iterate by ``length``; s is computed from the forces."""
     x, u, s, z, step, dz = iterate.x, iterate.u, iterate.s, iterate.z, work.step, work.dz
     for t in range(x.shape[0]):
         for i in range(STATE):
@@ -477,9 +477,9 @@ _iterate = make_method(_measure, _excluded, _factored, _direction, _reach, _adva
 
 @bare_kernel
 def solve(program, iterate, work, steps):
-    """Solve from an iterate with forces inside their cones; (status, steps taken).
+    """Solve from an iterate with forces inside their cones; returns (status, steps).
 
-    The states are rolled out at the end: the dynamics then hold to rounding.
+    The states are rolled out at the end, so the dynamics hold to rounding.
     """
     x, u, b = iterate.x, iterate.u, program.b
     for k in range(u.shape[0]):
