@@ -176,7 +176,7 @@ def _point_rows(
 
 
 def _turn_rows(robot: RobotModel, data: Any, v: NDArray[np.float64], frame: str | None) -> Rows:
-    """Angular velocity rows and drift of a frame, world axes."""
+    """Angular velocity rows (3, nv) and drift (3,), rad/s2, of a frame, world axes; zero for the world."""
     if frame is None:
         return Rows(np.zeros((3, robot.nv)), np.zeros(3), np.zeros(3))
     index = robot.frame_id(frame)

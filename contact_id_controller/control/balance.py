@@ -38,7 +38,7 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 
 TORSO_WEIGHT = 1.0
-"""Of the base's rotation; that of its position is a joint's."""
+"""Weight of the base's rotation; that of its position is a joint's."""
 
 COM_GAINS = (16.0, 8.0)
 """Acceleration per error of the centre of mass, 1/s^2, and of its velocity, 1/s: little more than g / height
@@ -49,17 +49,17 @@ SWING_GAINS = (400.0, 40.0)
 damped, and within a tenth of a swing."""
 
 SUPPORT_MARGIN = 0.1
-"""Share of a sole's half lengths by which the centre of pressure stays inside."""
+"""Margin of the centre of pressure, as a share of a sole's half lengths."""
 
 SPIN_WEIGHT = 1.0
-"""What a missing rate of angular momentum, per mass and height of the centre of mass, costs against missing
-acceleration where soles cannot give both: alike."""
+"""Cost of a missing rate of angular momentum, per mass and height of the centre of mass, relative to missing
+acceleration: equal."""
 
 LEAST_HEIGHT_M = 0.05
-"""Of the centre of mass above its feet: one that lies is no pendulum."""
+"""Least height of the centre of mass above its feet in the pendulum: a robot that lies is none."""
 
 HIGH_FRICTION = 10.0
-"""Unbounded friction counts as this much: a cone is as good as a half-space."""
+"""Finite coefficient for unbounded friction: the cone is nearly a half-space."""
 
 
 def usable_friction(settings: ControllerSettings) -> np.ndarray:
@@ -215,7 +215,7 @@ class Balance:
         return math.sqrt(gravity / max(height, LEAST_HEIGHT_M))
 
     def _look(self, time_s: float) -> Support | None:
-        """Planned support at a time; None without planned contacts."""
+        """Planned support at a time, for ``SupportPreview``; None without planned contacts."""
         planned = self._ahead(time_s)
         if planned is None or not planned[2].any():
             return None

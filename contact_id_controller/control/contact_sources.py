@@ -23,11 +23,11 @@ BITS = {
 NO_FEET = np.zeros(0, dtype=bool)
 
 TIMEOUT_S = 0.05
-"""A measured contact older than this counts as none: some periods of slow contact sensors."""
+"""Age after which a measured contact is stale: some periods of slow contact sensors."""
 
 DEBOUNCE_S = 0.005
-"""A measured change of force lasts this long before it counts: some samples of a foot sensor that chatters.
-Whoever publishes states of contact has decided already, and a hysteresis of ours would only be late."""
+"""Time for which a measured change of force must last: some samples of a noisy foot sensor. Published contact states
+are taken at once, as their publisher has decided already."""
 
 OFF_SHARE = 0.4  # of the force that makes a contact, below which it ends: hysteresis
 SMALLEST_SHARE = 1e-3  # of load, at the first and last instant of a ramped contact

@@ -37,14 +37,14 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.robot import RobotModel
 
 LAGS = 16
-"""Commands that are kept to be compared."""
+"""Number of commands that are stored for comparison."""
 SUMS = 4  # for each of them
 MOST_S = 0.012
-"""Longer delays are not learnt."""
+"""Longest delay that is estimated."""
 SWINGS_S = 0.03
-"""So long after lift-off slow parts are those of the swing: torques of the stance are forgotten."""
+"""Time after lift-off from which the slow parts are those of the swing, no longer of the stance."""
 BETTER = 0.5
-"""Share of what is unexplained without a delay that may be left with one."""
+"""Largest share of the unexplained torque at zero delay that may remain with a delay."""
 
 
 def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:

@@ -43,42 +43,43 @@ from contact_id_controller.kernels.spatial import point_column
 from contact_id_controller.robot import RobotModel
 
 OBSERVED_S = 0.1
-"""Time constant of the observer. With .05 s walks with payload err less by a third; with rotors, friction and delay that
-nobody told of, w then swings half again as far."""
+"""Time constant of the observer. With .05 s, walks with a payload err less by a third; with unmodelled rotors,
+friction and delay w then swings half again as far."""
 
 FIRST_S = 0.02
-"""The same when nothing was observed yet, from where it grows with the time of observation: a load is known before the
-robot has given way to it."""
+"""Initial time constant, which grows with the time of observation: a load is known before the robot has yielded to
+it."""
 
 PAYLOAD_S = 1.0
-"""Time constant of what is read as a payload: longer than a stride, whose pushes cancel. Of all that is observed under
-soles."""
+"""Time constant of the payload estimate: longer than a stride, whose pushes cancel. Under soles that of the whole
+wrench."""
 
 SETTLED_S = 0.004
-"""So long after a change of contacts, of a predicted state later by the delay, nothing is learnt: an impact takes some
+"""Time after a change of contacts, plus the delay for predicted states, without update: an impact takes some
 periods."""
 
 FADES_S = 1.0
-"""Time constant with which the wrench fades while contacts are in doubt."""
+"""Time constant with which the wrench fades while contacts are uncertain."""
 
 LONGEST_S = 0.02
-"""States farther apart than this have lost what happened between them."""
+"""Largest time between states over which their difference is used."""
 
 NEAR_M = 0.02
-"""A foot this near to the ground may carry, whatever is believed: it touches down early, or lifts off late. Without
-that its impact was read as a disturbance, and a light robot's walk got five times as far off its plan."""
+"""Gap up to which a foot may carry force, in contact by plan or not: it touches down early, or lifts off late.
+Otherwise its impact was taken for a disturbance, and a light robot's walk went five times as far off its plan."""
 
 LEVERLESS = 1e-4
-"""Of the mean square lever of joints: forces with less of one are not felt, and are as the solution says."""
+"""Regularisation relative to the mean square lever of joints: forces with a smaller lever are not measured, and kept
+as in the solution."""
 
 LEAST_PAYLOAD = 0.01
-"""Share of the robot's mass below which the place of a payload is not said: it would be a quotient of noise."""
+"""Share of the robot's mass below which a payload's place is not computed: it would be a quotient of noise."""
 
 BASE = 6
-"""Coordinates of a floating base, the first ones."""
+"""Number of coordinates of a floating base, the first ones."""
 
 NOT_SEEN = math.nan
-"""The time of a state by which nothing is observed."""
+"""Time of a state that is not observed."""
 
 
 class Payload(NamedTuple):

@@ -21,20 +21,19 @@ from contact_id_controller.kernels.spatial import point_column
 from contact_id_controller.robot import RobotModel
 
 JOINTS, FEET, HEIGHT, FORCES, SLIP = range(5)
-"""Evidence: the largest error of a joint, rad; in leg lengths the largest distance of a foot from its
-planned place below the base, and what the base is lower above its standing feet than planned; in
-weights the difference of predicted and measured forces of all feet together; the mean speed at which
-touching feet slip, over sqrt(g L)."""
+"""Evidence: the largest error of a joint, rad; in leg lengths the largest distance of a foot from its planned place
+below the base, and the base's height above the feet in stance less than planned; in weights the difference of
+predicted and measured forces of all feet together; the mean slip speed of touching feet, over sqrt(g L)."""
 
 LIMITS = np.array([0.3, 0.15, 0.1, 0.5, math.inf])
-"""Beyond one of them the plan is not followed. Walks that follow theirs stay below a fifth of each, with
-pushes below a third; slip alone is no failure, and explains others."""
+"""Limits beyond which the plan is not followed. Walks that follow theirs stay below a fifth of each, with pushes
+below a third; slip alone is no failure, but may explain others."""
 
 RECOVERED = 0.5
-"""Of each limit, below which all must be for the plan to be followed again."""
+"""Share of each limit below which all must be for the plan to count as followed again."""
 
 SLIPS = 0.03
-"""From here on slip is named as what goes with it."""
+"""Slip from which on it is reported as a possible cause."""
 
 
 class Outcome(NamedTuple):

@@ -18,20 +18,21 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.spatial import point_column
 
 EXCESS_M_S = 0.05
-"""Evidence of a slip: speed above the foreseen one, summed over periods and forgotten over ``EVIDENCE_S``. With .1 the
-error on ground of a third of the friction believed is up to twice as large."""
+"""Evidence of a slip: speed in excess of the predicted one, summed over periods, fading over ``EVIDENCE_S``. With .1
+the error on ground of a third of the configured friction is up to twice as large."""
 
 EVIDENCE_S = 0.02
 NOISE_M_S = 0.01  # of a foot's speed, that is no evidence
 LANDED_S = 0.01  # so long after a contact began its speed is that of its landing
 LOADED = 0.1  # share of the largest normal force below which a foot bears too little to tell
 SURE = 0.85
-"""Share of the felt friction that counts: all of it lets feet slip again and again, half costs torque for nothing."""
+"""Share of the measured friction that is used: all of it lets feet slip again and again, half costs torque without
+benefit."""
 
 LEAST = 0.05  # friction is not felt to be less
 GROWS_S = 10.0
-"""In so much time that a foot stands its bound grows e times. Ground changes with the place, and a bound that grows
-faster lets feet slip every few steps."""
+"""Time in stance in which the bound grows e times. Ground changes with the place, and a bound that grows faster lets
+feet slip every few steps."""
 
 FORGOTTEN = 10.0  # a bound as high as this is none
 

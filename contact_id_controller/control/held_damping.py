@@ -14,7 +14,7 @@ from contact_id_controller.robot import RobotModel
 
 POSTURES = 300
 RESERVE = 0.5
-"""Part of what is stable that is so, too, where each velocity comes a period late."""
+"""Share of the stability bound that is stable even if each velocity is one period late."""
 
 _TURN = 2.0 * np.pi
 _SEED = 0

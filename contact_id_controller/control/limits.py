@@ -30,7 +30,7 @@ from contact_id_controller.settings.controller import ControllerSettings
 EFFORT, RATE, VELOCITY, POSITION, POWER = 1, 2, 4, 8, 16
 
 VELOCITY_MARGIN = 0.1
-"""Part of the velocity limit over which torque fades out beyond it: a step of the fade is no jolt."""
+"""Share of the velocity limit over which torque fades beyond it, to avoid a jolt."""
 
 POSITION_MARGIN = 0.05
 """Where the soft stop begins, rad or m before the end of a joint: three degrees, as far as joints give."""
@@ -39,10 +39,10 @@ STOP_GAIN = 20.0
 """Speed allowed towards an end, per distance from the soft stop, 1/s: it is reached within some .05 s."""
 
 LARGEST_MARGIN = 0.1
-"""Of a joint's range, at either end."""
+"""Largest margin, as a share of a joint's range, at either end."""
 
 NEGLIGIBLE = 1e-2
-"""Part of effort or acceleration up to which a joint resting at its end is not reported."""
+"""Share of effort or acceleration up to which a joint resting at its end is not reported."""
 
 NAMES = {
     EFFORT: "effort",

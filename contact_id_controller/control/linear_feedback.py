@@ -38,10 +38,10 @@ class LinearSteps(HeldSteps):
         self._gain = StateGain(controller)
 
     def _say(self, state: RobotState, result: StepResult) -> None:
-        """Write the command: state, torques and the gain -d tau / d (q, v) of this period.
+        """Fill the command: state, torques and the gain -d tau / d (q, v) of this period.
 
-        Where a foot lands, or the solution has no derivative that lasts, or one beyond ``GREATEST_LOCAL_GAIN``, the joint
-        gains stand in.
+        The joint feedback's gain replaces one that does not exist or outlasts no change of the state, one beyond
+        ``GREATEST_LOCAL_GAIN``, and any while a foot lands.
         """
         out, points = self.command, self._gain.points(state.v)
         # A foot that lands bounces, and is in the air by the time that the command acts.

@@ -28,32 +28,32 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.robot import RobotModel
 
 LOW_PASS_S = 0.005
-"""Of torque and motion alike: noise of a velocity differentiated over one period would hide both."""
+"""Time constant for torque and motion alike: noise of a velocity differentiated over one period would hide both."""
 REMEMBERED_S = 1.0
-"""Time in the air over which swings are forgotten: some strides."""
+"""Fading time of the sums, in the air: some strides."""
 ALOFT_S = 0.01
-"""So long after lift-off, and until touchdown, a leg is moved by its motors alone."""
+"""Time after lift-off from which a leg is moved by its motors alone, until touchdown."""
 APART_M = 1e-4
-"""Of a foot from the ground as it is known, while its leg is in the air. Legs that friction or rotors hold lift by some
-millimetres, and would never be learnt with more."""
+"""Least gap of a foot whose leg is in the air. Legs that friction or rotors retard lift by some millimetres only, and
+would never be used with more."""
 MOVES_M_S = 0.02
-"""A foot that is slower may be held by something."""
+"""Least speed of a foot: a slower one may be held."""
 EXPLAINS, SURE = 0.5, 0.75
-"""Share of the squares that must be explained before anything counts, and from which on all of it does."""
+"""Explained share R^2 from which an estimate is used, and from which on fully."""
 MEANS = 0.02
-"""Of the root mean square of all torques that the robot was given: less, for ``LEARNT_S``, is no evidence."""
+"""Least torque, relative to the root mean square of all commanded torques, that is evidence over ``LEARNT_S``."""
 LEARNT_S = 0.1
 MOST = 3.0
-"""Of that root mean square: what a motor is learnt to take as it moves in a trot is no more."""
+"""Bound of the estimated inertia and friction: torque at a trot's swing, relative to that root mean square."""
 TAKEN_S = 0.02
-"""Time constant with which the controller takes over what is learnt: no step of torque."""
+"""Time constant with which the controller adopts the estimates, to avoid a step of torque."""
 RIDGE = 1e-3
-"""Of the squares of a leg as it swings in a trot (100 rad/s^2, and 10 rad/s): what slower motion cannot tell apart is dry
-friction, and inertia that it does not show is none."""
+"""Regularisation relative to the squares at a trot's swing (100 rad/s^2, and 10 rad/s): slower motion identifies dry
+friction only, and no inertia."""
 LATE_S = 0.005
-"""Over so much of the past torques that come late are recognised: that of a drive and its bus, some periods."""
+"""Time over which delayed torques are detected: that of a drive and its bus, some periods."""
 LEARNT, PARTS = 3, 4
-"""Parts of a motor that the controller takes over, and those that are told apart."""
+"""Number of parameters that the controller uses, and number that are estimated."""
 SCALES = (100.0, 1.0, 10.0, 0.0)
 
 

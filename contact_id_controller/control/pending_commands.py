@@ -12,7 +12,7 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.state import RobotState
 
 MOST = 64
-"""Commands that are kept; beyond them the oldest stands for those before."""
+"""Number of commands that are stored; the oldest represents all before it."""
 
 
 class PendingCommands:

@@ -30,14 +30,15 @@ UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 PARTED_M = 1e-4  # a foot that has landed stands until it is farther away: a bounce is farther
 WEIGHT_ELSEWHERE = 0.1
-"""Least ``joint_weight`` where ground, masses, motors or delay are not as told: the base's plan is then less sure than the
-legs'. With .001 the errors on slopes are up to three times as large, and those under a payload five times."""
+"""Least ``joint_weight`` if ground, masses, motors or delay differ from the model: the base's plan is then less
+reliable than the legs'. With .001 the errors on slopes are up to three times as large, and those under a payload five
+times."""
 LATE_PERIODS, BORNE, MOTORS = 1.0, 0.06, 0.05
-"""Not as told, for certain: torques so many periods late; a load of that share of the greatest one that is fed forward;
-motors that take that share of the usual torques. Half of it is no evidence."""
+"""Evidence at which the robot certainly differs from the model: torque delay in periods; load as a share of the
+largest one that is fed forward; motors' torque as a share of the usual torques. Half of it is no evidence."""
 FOLLOWS_RAD = 0.1
-"""From the plan of a joint: from here on it weighs less again, and twice as far no more than usual. What another controller
-did meanwhile looks like a load, and legs that were pulled back to their plan with all weight fell."""
+"""Joint error from which the weight decreases again; at twice the error it is the usual one. Torques of another
+controller meanwhile look like a load, and legs that were pulled back to their plan with full weight fell."""
 UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
 
 BY_GEOMETRY, BY_SCHEDULE, BY_MEASUREMENT = 1, 2, 4

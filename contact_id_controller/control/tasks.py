@@ -38,28 +38,27 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 
 DIVERGENCE_GAIN = 2.0
-"""How fast the divergent component returns to its plan, 1/s, beyond standing still."""
+"""Rate, 1/s, at which the divergent component returns to its plan, in addition to compensating its growth."""
 
 HEIGHT_GAINS = (100.0, 20.0)
 """Acceleration per error of the height of the centre of mass, 1/s^2, and of its speed, 1/s: critically damped."""
 
 FOOT_GAINS = (900.0, 60.0)
-"""The same of a foot aloft along its path: within a tenth of a second, a fifth of a swing."""
+"""The same of a swing foot along its path: within a tenth of a second, a fifth of a swing."""
 
 LEG_STIFFNESS, OTHER_STIFFNESS = 40.0, 200.0
-"""Of the posture, 1/s^2, without one in the goals: joints of legs go where feet and base need them."""
+"""Stiffness of the posture, 1/s^2, unless the goals have one: joints of legs move as feet and base require."""
 
 SPIN_WEIGHT = 0.2
-"""As that of `balance`; the next step stops what turns. Of 16 pushes TALOS and G1 held 7 and 12 with 1, 11 and 15 with
-this (docs/pushes.md)."""
+"""As that of `balance`; the next step stops the rotation. Of 16 pushes TALOS and G1 held 7 and 12 with 1, 11 and 15
+with this (docs/pushes.md)."""
 
 POINT_SPIN_WEIGHT = 30.0
-"""The same of feet that are points: under one of them the centre of mass falls as a pendulum whatever is asked, and steps
-bring it back; what turns nothing else brings back."""
+"""The same with point feet: over one of them the centre of mass falls as a pendulum with any command, and steps
+correct it; nothing else corrects rotation."""
 
 POSTURE_WEIGHT = 1e-3
-"""Of each joint against the torso's rotation, 1: it is what is left over. The parameter ``joint_weight`` is for legs that
-are planned."""
+"""Weight of each joint relative to the torso's rotation, 1. The parameter ``joint_weight`` is for planned legs."""
 
 
 class Tasks:

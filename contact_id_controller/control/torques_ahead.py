@@ -42,15 +42,16 @@ from contact_id_controller.state import RobotState
 KNOT_S = 0.01
 FADE_S = 0.03
 LOCAL_SPEED = 2.0
-"""How much faster than the controller's own joint feedback the local one is, which is never late. With
-the same speed, walks with 100 ms blackouts fell on slippery ground."""
+"""Speed of the local feedback relative to the controller's own joint feedback; it has no delay. With the same speed,
+walks with 100 ms blackouts fell on slippery ground."""
 
 MOST_OF_FREE = 2.0
-"""Without this bound a Panda's were 7 times what 1 kHz bears, with it .6; those of quadrupeds are within 6 % the same."""
+"""Without this bound a Panda's gains were 7 times what is stable at 1 kHz, with it .6; those of quadrupeds are within
+6 % the same."""
 
 SURE_S = 0.05
-"""So far ahead torques come first when the plan changes; beyond, as time allows: what replans has done so
-again by then, as a rule."""
+"""Horizon whose torques are solved first after a change of plan; beyond, as time allows: a replanning planner has
+usually sent another plan by then."""
 
 _ON_KNOT = 1e-6
 

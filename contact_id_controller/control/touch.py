@@ -48,38 +48,38 @@ from contact_id_controller.robot import RobotModel
 Numbers = NDArray[np.float64]
 
 EARLY_M = 0.011
-"""So far above the believed surface the bounded speed begins: a centimetre of error, and some room."""
+"""Height above the modelled surface where the bounded speed begins: a centimetre of error, and a margin."""
 LATE_M = 0.03
-"""So far below it the hand looks for the surface."""
+"""Depth below it to which the hand searches for the surface."""
 AWARE_M = 0.1
-"""So far above it the model's error begins to be learnt: a second or two before the touch."""
+"""Height above it from which the model's error is estimated: a second or two before the touch."""
 IMPACT_S = 0.0033
 """Time T of an impact between stiff bodies. MuJoCo's default ground takes 2 ms: the peak is half again the force."""
 ALONG = 0.5
 """Share of the impulse that speed along the surface may have."""
 BRAKE_M_S2 = 1.0
-"""With which the hand slows down to the bounded speed."""
+"""Deceleration to the bounded speed."""
 APPROACH_S = 0.005
 """Time constant of the speed of approach: some periods, as that of a planned touchdown."""
 PLANNED_M = 0.002
-"""A plan that brings the hand as near to the believed surface is one to touch it."""
+"""A plan that brings the hand this near to the modelled surface is one to touch it."""
 RELEASED_M = 0.001
-"""A plan that is so far above the hand, and off the surface, lifts it."""
+"""A plan this far above the hand, and off the surface, lifts it."""
 LOOK_S = 1.0
-"""So far ahead is looked at whether the plan comes down."""
+"""Preview time for a plan that approaches the surface."""
 FELT_S = 0.002
-"""Time constant of what is felt: two periods of 1 ms, against noise of the speeds."""
+"""Time constant of the measured force: two periods of 1 ms, against noise of the speeds."""
 LEARNT_S = 0.1
-"""Time constant of what is felt in the air."""
+"""Time constant of the force measured in the air."""
 EVIDENCE = 0.25
-"""Share of the force asked for that is a contact when it is felt, and with which the contact begins to press. Pushed on
-by its approach alone an unseen contact feels IMPACT_S / APPROACH_S of it."""
+"""Share of the commanded force that is a contact when measured, and at which pressing begins. An undetected contact
+that is pressed by the approach alone gets IMPACT_S / APPROACH_S of it."""
 LOST = 0.25
-"""Share of the pressing force of which less is no contact any more."""
+"""Share of the pressing force below which contact is lost."""
 BUILD_S = 0.03
-"""Over which the force grows to what is asked for."""
+"""Time over which the force grows to the commanded one."""
 CORRECT_S = 0.1
-"""Time constant of the integral of the force, and its greatest share of the force asked for."""
+"""Time constant of the integral of the force error, and its largest share of the commanded force."""
 CORRECTION = 0.5
 SINGULAR = 1e-6
 """Share of the mobility of a contact that is added to it, for directions in which it does not move."""

@@ -39,7 +39,7 @@ class FlatFoot(NamedTuple):
     center_m: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def corners(self) -> tuple[SphereFoot, ...]:
-        """Four points (balls of radius zero) at the sole's corners."""
+        """Four balls whose lowest points are the sole's corners."""
         (x, y, z), (a, b) = self.center_m, self.half_size_m
         return tuple(
             SphereFoot(self.frame, CORNER_RADIUS_M, (x + i * a, y + j * b, z + CORNER_RADIUS_M))

@@ -1,1 +1,1 @@
-"""Numerics for any room: compiling, dense factors, reduction, nearest point, cones, interior point."""
+"""Numerical kernels: compiling, dense factors, reduction, nearest point, cones, interior point."""

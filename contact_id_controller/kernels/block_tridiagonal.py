@@ -48,7 +48,7 @@ def factor(diagonal, lower):
 
 @kernel
 def solve(diagonal, lower, x):
-    """x <- H^-1 x for ``x`` (T+1, n), with the factors that `factor` left behind."""
+    """x <- H^-1 x in place for ``x`` (T+1, n), with the factors from `factor`."""
     blocks, n = x.shape
     for t in range(blocks):
         if t > 0:

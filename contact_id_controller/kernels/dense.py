@@ -315,10 +315,10 @@ def independent_rows(K, k, rows, order, norms):
 
 @kernel
 def concentrate(At, b, chosen, reflectors):
-    """Rotate the rows of A x = b in place so that the chosen variables occur in the first ones only.
+    """Rotate the rows of A x = b in place so that the chosen variables occur in the first rows only, one row each.
 
-    At (N, p): A transposed. chosen (N,) bool. reflectors (k, p): out, unit Householder vectors.
-    Returns how many there are; ``rotate`` applies them to a vector of the rows.
+    At (N, p): A transposed. chosen (N,) bool; dependent columns are skipped. reflectors (k, p): out, unit Householder
+    vectors. Returns how many there are; ``rotate`` applies them to a vector of the rows.
     """
     N, p = At.shape
     count = 0

@@ -54,7 +54,7 @@ def _is_active(rows, count, row):
 
 @bare_kernel
 def _residual(A, b, x, i, scale):
-    """Row i at x (n,): A_i x + b_i, the size of its terms, and its squared norm; A (m, n), b (m,)."""
+    """A_i x + b_i at x (n,), the size of its terms plus ``scale``, and the squared norm of A_i; A (m, n), b (m,)."""
     total, size, square = b[i], scale, 0.0
     for k in range(x.shape[0]):
         term = A[i, k] * x[k]

@@ -1,1 +1,1 @@
-"""Recorded motions labelled: torques, contact forces, residual and slip of each frame, in chunks."""
+"""Labels of recorded motions: torques, contact forces, residual and slip of each frame, in chunks."""

@@ -1,4 +1,4 @@
-"""Contact models, one file each, behind ``solve``; what each can do stands in its row."""
+"""Contact models, one file each, behind ``solve``; each has a row in the registry."""
 
 from contact_id_controller.models.contact_model import ContactModel, Normal, Option, Tangential
 from contact_id_controller.models.registry import (

@@ -125,7 +125,7 @@ def _from_polygons(
 
 @kernel
 def _go_on(store, actuated, unactuated, mu, load_share, distribution, room):
-    """Solve from the impulses in ``room`` for the plan in it; returns (status code, steps)."""
+    """Solve from the impulses answer.z in ``room`` for the plan there; returns (status code, steps)."""
     reduced = open_store(store, actuated, unactuated)
     answer = open_answer(room, mu.shape[0], actuated.shape[0])
     cones = Cones(effective_friction(mu, NO_SLIP), EASED_EDGES, load_share)

@@ -314,10 +314,10 @@ def _attempt(reduced, demand, lift, guess, plan, answer, optimum):
         contradiction = project_held(reduced, mu, lift, held, delta, moved)
     shift_offset(reduced, delta, plan.offset)
     scale = _size_of_motion(reduced, held, moved)
-    status, steps, level, left = _relax(reduced, demand, plan, moved, guess, optimum)
-    contradicts = left > (TOLERATED if project else NOISE) * scale
-    if left > NOISE * scale:
-        contradiction = max(contradiction, left)
+    status, steps, level, unremovable = _relax(reduced, demand, plan, moved, guess, optimum)
+    contradicts = unremovable > (TOLERATED if project else NOISE) * scale
+    if unremovable > NOISE * scale:
+        contradiction = max(contradiction, unremovable)
     if level != AS_PLANNED:
         for j in range(delta.shape[0]):
             change = dt * optimum.disturbance[j]
@@ -381,19 +381,20 @@ def _task(reduced, demand, plan, joints, K, rank, unit):
 
 @inlined_kernel
 def _relax(reduced, demand, plan, moved, guess, optimum):
-    """Solve for the plan; if that is infeasible with a disturbance, then with yielding contacts too.
+    """Solve for the plan; if that is infeasible with a disturbance d, then with yielding contacts too.
 
-    Returns (status, steps, level of relaxation, norm of the contact velocities that no motion can remove).
+    moved (3n,) m/s: contact velocities at z = 0; guess: see ``least_power``; optimum: out. Returns (status, steps,
+    level of relaxation, norm of the contact velocities that no motion can remove).
     """
     Y, T, dt, mu, held = reduced.Y, reduced.T, reduced.dt, demand.mu, plan.held
     na = T.shape[1]
-    rank, left, unit = hold(Y, T, dt, mu, held, moved, plan.K, plan.k, plan.residual)
+    rank, unremovable, unit = hold(Y, T, dt, mu, held, moved, plan.K, plan.k, plan.residual)
     task = _task(reduced, demand, plan, 0, plan.K, rank, unit)
     status, steps = UNSETTLED, 0
     for level in range(AS_PLANNED, YIELDING + 1):
         if level == DISTURBED:
             if na == 0 and not held.any():
-                return status, steps, AS_PLANNED, left
+                return status, steps, AS_PLANNED, unremovable
             nothing = plan.residual[:0]
             rank, _, unit = hold(Y, T, dt, mu, held, moved, plan.wide, plan.k, nothing)
             task = _task(reduced, demand, plan, na, plan.wide, rank, unit)
@@ -402,7 +403,7 @@ def _relax(reduced, demand, plan, moved, guess, optimum):
             solved, more = least_power(task, guess, optimum)
             steps += more
             if solved:
-                return SOLVED, steps, level, left
+                return SOLVED, steps, level, unremovable
         status, more = solve_by_interior_point(task, level == YIELDING, optimum)
         steps += more
         worst = max(optimum.figures[1], optimum.figures[2])
@@ -411,8 +412,8 @@ def _relax(reduced, demand, plan, moved, guess, optimum):
         if status == SOLVED:
             if level == DISTURBED:
                 steps += _sharpen(task, optimum)
-            return SOLVED, steps, level, left
-    return status, steps, YIELDING, left
+            return SOLVED, steps, level, unremovable
+    return status, steps, YIELDING, unremovable
 
 
 @kernel

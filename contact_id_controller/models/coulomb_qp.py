@@ -168,10 +168,7 @@ def _check_exact_cone(options: Chosen) -> None:
 
 
 def solve_cones(problem: Problem, mu: np.ndarray, stages: Stages, exact: bool = False) -> Solution:
-    """Solve both stages for friction coefficients mu (n,), not reduced for a polygon.
-
-    exact: exact cones in stage II.
-    """
+    """Solve both stages for friction coefficients mu (n,) of the pyramids' edges; exact: exact cones in stage II."""
     edges, project, parts = stages.edges, stages.project, stages.parts
     robot, share = problem.robot, problem.contacts.load_share
     room = np.empty(room_size(share.shape[0], robot.na, robot.nv))
@@ -214,7 +211,10 @@ def _solve(mu, load_share, stages, store, actuated, unactuated, frames, room, ve
 
 @kernel
 def _two_stages(reduced, cones, stages, answer):
-    """Solve both stages and the torques of one problem; returns (status, steps, largest contradiction m/s)."""
+    """Stage I (motion), stage II (force distribution) and torques of one problem.
+
+    (status, steps, contradiction m/s).
+    """
     n, status, steps, contradiction = reduced.gap_speed.shape[0], SOLVED, 0, 0.0
     if n:
         u, z, delta = np.zeros(reduced.Y.shape[1]), answer.z, answer.delta

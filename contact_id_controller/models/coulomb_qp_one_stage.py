@@ -51,7 +51,7 @@ def solve_coulomb_qp_one_stage(
 def solve_regularised(
     problem: Problem, mu: np.ndarray, edges: int, options: Chosen, warm_start: Solution | None
 ) -> Solution:
-    """Solve the one-stage program for friction coefficients mu (n,), not reduced for a polygon.
+    """Solve the one-stage program for friction coefficients mu (n,) of the pyramids' edges.
 
     Raises:
         UnknownModelError: a regularisation outside its range.

@@ -115,7 +115,7 @@ class Heading(NamedTuple):
 
 
 class Posture(NamedTuple):
-    """Joint positions, a task below all others.
+    """Joint positions, the task of lowest weight.
 
     names: of all joints, in any order.  positions (na,): rad.  stiffness (na,): acceleration per error, 1/s^2,
     critically damped; None: the controller's.

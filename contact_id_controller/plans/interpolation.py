@@ -204,7 +204,11 @@ def largest_rates(
 
 @bare_kernel
 def _find_largest_rates(samples, steps_s, coefficients, width, largest):
-    """Write ``largest`` (2, j / width), of first and second derivatives; zero before."""
+    """Write into ``largest`` (2, j / width), zero before, the largest norms of first and second derivatives.
+
+    samples: u in [0, 1] evaluated in each segment; steps_s (s,); coefficients (s, degree + 1, j); width: columns of
+    one vector.
+    """
     for k in range(coefficients.shape[0]):
         rate = 1.0 / steps_s[k]
         for u in samples:

@@ -437,7 +437,7 @@ def _weld(joint: ElementTree.Element, position: float) -> None:
 
 
 def _is_drawable(urdf: Path, shape: ElementTree.Element, meshes: bool) -> bool:
-    """Whether MuJoCo can draw a shape of a link; the file of its mesh becomes absolute."""
+    """Whether MuJoCo can draw a shape of a link; makes the file name of its mesh absolute, in place."""
     mesh = shape.find("geometry/mesh")
     if mesh is None:
         return True

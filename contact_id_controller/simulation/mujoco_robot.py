@@ -49,19 +49,19 @@ def _add_forces(rows, frames, geoms, efc_force, feet, forces):
 class MujocoRobot(SteppedRobot):
     """A robot simulated in MuJoCo, advanced one control period at a time.
 
-    Torques are applied as they come: no limit, no delay. A command that is not finite
+    Torques are applied unchanged: no limit, no delay. A command that is not finite
     or not of shape (na,) is replaced by zero and counted in `refused_commands`.
 
     Args:
         urdf: location of the description, see `resolve_urdf`. Meshes are not needed.
         feet: spheres that may touch the ground, by default the plane z = 0.
         joints: actuated joints in command order; None: all, in the order of `RobotModel`.
-        locked: joints that are welded, and where, rad.
+        locked: joints that are welded, and their positions, rad.
         friction: Coulomb coefficient of feet on ground: a number, one a foot, or a function of the
             places of the feet, (n, 3) m, such as `FrictionMap`.
-        period_s: control period, s: torque is held, and contact forces are averaged, over it.
+        period_s: control period, s, over which torque is held and contact forces are averaged.
         substeps: integration steps in each control period.
-        motors: rotor inertia and friction of the actuated joints, beside what the URDF states.
+        motors: rotor inertia and friction of the actuated joints, in addition to the URDF's.
         meshes: load the meshes that the URDF shows, for pictures.
         terrain: a height field with an even grid, or another plane, instead of that ground.
         imu_frame: frame of the IMU; "": the base; None: there is no IMU.

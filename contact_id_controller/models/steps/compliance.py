@@ -34,9 +34,9 @@ UNFELT = 1e-6  # share of the largest contact velocity; a plan with stiff contac
 def with_compliance(
     solution: Solution, mu: np.ndarray, edges: int, distribution: int, project: bool
 ) -> Solution:
-    """Replace a solution in which Lemke's method failed by that of ``solve_compliant``.
+    """Replace a solution in which Lemke's method failed by that of ``solve_compliant``, if it has one.
 
-    mu (n,) not reduced for a polygon.
+    mu (n,): friction of the polygons' edges.  project: of the option ``consistency``.
     """
     again = None
     if solution.status == NOT_CONVERGED:

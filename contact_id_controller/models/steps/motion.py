@@ -21,11 +21,12 @@ STICKING_SPEED = 1e-7  # a contact sticks below this share of the problem's larg
 STILL_M_S = 1e-15  # keeps that test meaningful when nothing moves
 
 STICTION_M_S = 1e-4
-"""A contact that moves no faster may carry what it carries at rest: .1 mm/s is what a sole that stands
-turns by while the robot is pushed, and the direction of such a slip is not determined. Simulators allow ten times more."""
+"""Speed up to which the force of a contact is treated as at rest: a sole in stance turns by .1 mm/s while the robot
+is pushed, and the direction of such a slip is not determined. Simulators allow ten times more."""
 
 MOVES, STICKS, CREEPS = range(3)
-"""What the contacts do that carry load: one slides or parts, all stick, or some move imperceptibly."""
+"""Result of ``classify_stiction`` for the loaded contacts: one slides or parts, all stick, or some move
+imperceptibly."""
 
 
 @bare_kernel

@@ -243,7 +243,7 @@ def with_fallback(solution: Solution, mu: np.ndarray, edges: int) -> Solution:
 
 @kernel
 def _soft_forces(store, actuated, unactuated, mu, edges, change, room):
-    """Forces of soft contacts for the plan changed by ``change`` (na,), rad/s, into ``room``."""
+    """Write into ``room`` the forces of soft contacts (``elastic``) for the plan changed by ``change`` (na,), rad/s."""
     reduced = open_store(store, actuated, unactuated)
     answer = begin(reduced, room)
     Y, T, gap_speed, moved, delta = (

@@ -24,34 +24,34 @@ from contact_id_controller.planning.gait.measurement import Measured
 from contact_id_controller.settings.gait import GaitSettings
 
 AIM_UNTIL = 0.7
-"""Part of a swing after which its target is no longer moved."""
+"""Share of a swing after which its target is fixed."""
 
 AT_HOME_M = 0.01
-"""A robot that shall stand keeps stepping until its feet are this close to their nominal places."""
+"""Without a command a robot keeps stepping until its feet are this close to their nominal places."""
 
 WAY = tuple((np.arange(3, 10) / 12.0).tolist())
-"""Parts of a swing at which it must pass over what lies between; it leaves and meets the ground
-outside of them."""
+"""Shares of a swing at which it must clear obstacles; lift-off and touchdown are outside."""
 
 SINK_M = 0.003
-"""How far below itself a foot that hangs in the air is planned to go on, until it meets ground: what
-it then is too low stays joint error until a later plan."""
+"""Distance below its present height to which a foot without contact is planned to continue, until it touches; the
+resulting joint error remains until a later plan."""
 
 SPEED_SHARE = 0.6
-"""Of the speed that a leg's joints allow a foot in the standing posture, which a swing may take: at its ends legs are
-longer, and the joints also lift the foot."""
+"""Share of the foot speed that a leg's joints allow in the standing posture which a swing may use: at its ends legs
+are longer, and the joints also lift the foot."""
 
 SHORTEST_STANCE = 0.5
-"""Duty factor below which no stance is shortened: a trot then always has two feet on the ground."""
+"""Least duty factor to which a stance is shortened: a trot then always has two feet on the ground."""
 
 SHORTEST_CYCLE = 0.5
-"""Of the period that is set, below which no cycle is shortened: joints accelerate four times as much."""
+"""Least share of the configured period to which a cycle is shortened: joint accelerations then are four times as
+large."""
 
 DIFFERENCE_S = 1e-3
-"""Of the nominal places of the feet, from which their speed is computed."""
+"""Time step of the difference quotient for the speed of the nominal foot places."""
 
 LAST_CYCLES = 4
-"""Cycles after which it stands anyway."""
+"""Cycles without a command after which the gait stops in any case."""
 
 
 class LegLimits(NamedTuple):
@@ -59,7 +59,7 @@ class LegLimits(NamedTuple):
 
     Attributes:
         speed_m_s: horizontal speed of a foot relative to the base that every leg can give.
-        hips: (L,) complex, m, base frame: from each foot's nominal place to below its hip.
+        hips: (L,) complex, m, base frame: from below each hip to its foot's nominal place.
         reach_m: (L,) m, horizontal distance from below its hip that each foot can reach.
     """
 

@@ -14,8 +14,8 @@ _SAME_TIME_S = 1e-7
 class GaitClock:
     """Lift-off and touchdown times of a gait whose phase is 0 at `start_s`.
 
-    A foot stands from its touchdown phase on for `duty_factor` of the period, then swings. Feet
-    that would already be swinging at the start stay on the ground until their next lift-off.
+    A foot is in stance from its touchdown phase on for `duty_factor` of the period, then swings. Feet
+    that would already be swinging at the start stay in stance until their next lift-off.
     """
 
     start_s: float

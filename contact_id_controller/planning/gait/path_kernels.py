@@ -15,7 +15,7 @@ height of the bump; a shift, which belongs to the swing before it, with the shif
 
 WIDTH = 14
 LANDED = 13
-"""Place of the time at which a foot last landed, in the row of a stance or a swing."""
+"""Column of the last touchdown time in the row of a stance or a swing."""
 
 
 @register_jitable

@@ -51,32 +51,32 @@ SLOW_M_S = 5e-3
 """Planned speed below which a base without command counts as stopped."""
 
 REACH_SHARE = 0.97
-"""Part of a leg's length that the base's height on uneven ground leaves to it; a straight leg is slow."""
+"""Share of a leg's length used by the base's height on uneven ground; a straight leg is slow."""
 
 LEAST_HEIGHT_SHARE = 0.5
-"""Part of its height above the feet to which the base goes down at most to reach a foothold."""
+"""Least base height above the feet, relative to the nominal one, to reach a foothold."""
 
 STAND_TIME_S = 0.3
-"""Time of standing before the first step: one cycle, in which the plan fades to where the robot is."""
+"""Duration of standing before the first step: one cycle, in which the plan fades to the measured posture."""
 
 VELOCITY_TIME_CONSTANT_S = 0.15
-"""With which planned base velocity approaches the commanded one: half a cycle of the paper's gait."""
+"""Time constant with which planned base velocity approaches the commanded one: half a cycle of the paper's gait."""
 
 MAX_YAW_ACCELERATION_RAD_S2 = 4.0
-"""Largest planned yaw acceleration: of the default largest yaw rate within a fifth of a second."""
+"""Largest planned yaw acceleration: reaches the default largest yaw rate within a fifth of a second."""
 
 GROUND_TIME_CONSTANT_S = 0.1
-"""With which height, roll and pitch of the base follow the feet; docs/walking.md."""
+"""Time constant with which height, roll and pitch of the base follow the feet; docs/walking.md."""
 
 DEFICIT_TIME_CONSTANT_S = 1.0
-"""Over which the speed along the command that the base lacks is averaged: some cycles of a gait."""
+"""Averaging time of the deficit of speed along the command: some cycles of a gait."""
 
 LARGEST_DEFICIT = 0.1
-"""Of the commanded speed, that is added to it at most."""
+"""Largest share of the commanded speed that is added to it."""
 
 RESTART_DISTANCE_M, RESTART_TURN_RAD = 0.1, 1.0
-"""A base or a standing foot farther from the plan than this, or a base turned further, was carried or
-its odometry jumped: the planner starts anew by standing."""
+"""Distance of a base or a stance foot from the plan, and turn of a base, above which the robot was carried or its
+odometry jumped: the planner restarts in stance."""
 
 GRID_S = 0.02
 """Time between two points of a plan: cubic interpolation between them is within .5 mrad of finer ones."""

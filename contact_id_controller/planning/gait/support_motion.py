@@ -114,7 +114,11 @@ def _from_zero(changes: np.ndarray) -> np.ndarray:
 def _accelerations(
     body: Body, load: np.ndarray, lasts: np.ndarray, stands: np.ndarray
 ) -> np.ndarray:
-    """Accelerations (k, 3) under loads (k, 3) for times (k,), s, of zero mean; stands (k, L) bool: stance."""
+    """Accelerations (k, 3) in k phases of durations ``lasts`` (k,), s, with zero mean.
+
+    load (k, 3): of weight and swings, N and N m; stands (k, L) bool: stance feet. In directions that these support the
+    acceleration is the same in all phases.
+    """
     sets, member = np.unique(stands, axis=0, return_inverse=True)
     free = [_free_motions(body.levers[standing]) for standing in sets]
     answers = [n @ np.linalg.solve(n.T @ body.momentum @ n, n.T) for n in free]

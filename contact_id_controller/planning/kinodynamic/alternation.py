@@ -1,13 +1,12 @@
-"""Kinodynamic plans: forces and whole body planned in turn until they agree, then handed on.
+"""Kinodynamic plans: momentum problem and whole-body problem solved in turn until they agree.
 
     h   = argmin over forces   w |h - (h_kin - lambda)|^2        momentum.py
     q   = argmin over motions  w |h_kin(q) - (h + lambda)|^2     whole_body.py
     lambda <- lambda + h - h_kin(q)                              (plain: lambda = 0)
 
 h are the CoM at the knots and the angular momentum in the middle of the intervals. The first pass
-follows a CoM above the feet, at rest, and lets the whole body keep much of the angular momentum that
-it has by nature. What is handed on holds the CoM of the forces exactly; how far
-the angular momenta are apart is reported.
+tracks a CoM above the feet, at rest, with a small weight of the whole body's angular momentum. The resulting
+trajectories have exactly the CoM of the forces; the difference of the angular momenta is reported.
 
 Source: Herzog, Schaal, Righetti, "Structured contact force optimization for kinodynamic motion
 generation", algorithm 1; the multipliers are those of the scaled alternating direction method.
@@ -64,27 +63,27 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicSettings
 
 FOLLOWING = MomentumWeights(com=(200.0,) * 3, velocity=(20.0,) * 3, spin=(500.0,) * 3)
-"""Weights of the forces' plan from the second pass on, when it follows a motion of the whole body."""
+"""Weights of the momentum problem from the second pass on, when it tracks a whole-body motion."""
 
 
 PLAIN, MULTIPLIERS = "plain", "multipliers"
 """Values of ``consensus`` of `plan_motion`."""
 
 PASSES = 2
-"""How often forces and whole body are planned in turn: the paper's number, after which the plans of its scene
-and of ours differ by less than their tolerances (results/reproduced.md)."""
+"""Number of passes, as in the paper: after it the two plans of its scene and of ours differ by less than their
+tolerances (results/reproduced.md)."""
 
 GRID_S = 0.035
-"""Largest time between two points of the plan that is handed on: there feet and centre of mass are exactly
-where they belong. Half of the paper's time step."""
+"""Largest time between two points of the trajectories, at which feet and centre of mass are exact. Half of the
+paper's time step."""
 
 JOINT_LIMIT_MARGIN = 0.03
-"""The plan stays this far inside the joint limits, rad (m): what a controller needs to correct it, short
-of the soft stops that begin .05 before an end."""
+"""Distance of the plan from the joint limits, rad (m): what a controller needs for corrections, short of the soft
+stops that begin .05 before an end."""
 
 FIRST_SPIN = 0.1
-"""Of the weight of angular momentum that the whole body has in the first pass: arms need not undo
-all that the legs do."""
+"""Factor on the whole body's weight of angular momentum in the first pass, so that arms need not compensate the
+legs."""
 
 
 class Pass(NamedTuple):

@@ -19,14 +19,14 @@ STONE_MARGIN_M = 0.025
 """The ground of a foothold reaches this far beyond the sole."""
 
 CLEARANCE_M = 0.01
-"""Of a sole above any foothold's ground, once it is `STONE_MARGIN_M` from where it stood and where it lands; nearer
-the share of it. Feet that follow their plan are within some millimetres of it."""
+"""Clearance of a sole over any foothold's ground, once it is `STONE_MARGIN_M` from its lift-off and touchdown; nearer
+it is proportional to that distance. Feet that follow their plan keep within some millimetres."""
 
 INTO_M = 1e-3
-"""A sole that stands deeper than this in another foothold's ground shows that that ground ends before it."""
+"""A sole deeper than this below another foothold's ground shows that this ground ends before it."""
 
 SAMPLES = 100
-"""Times of a swing at which it is looked at."""
+"""Number of times of a swing at which clearance is checked."""
 
 _GRID = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=2)))
 

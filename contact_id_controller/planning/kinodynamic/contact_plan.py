@@ -18,10 +18,10 @@ import pinocchio as pin
 from contact_id_controller.exceptions import TrajectoryError, choices
 
 MOST_KNOTS = 10_000
-"""Steps of a plan: more take longer to plan than a robot stands."""
+"""Largest number of time steps of a plan: more would take too long to plan while the robot waits."""
 
 ON_A_KNOT = 1e-6
-"""A phase ends on a knot within this part of a step."""
+"""Tolerance, in time steps, with which a phase ends on a knot."""
 
 
 class ContactPlanError(TrajectoryError):
@@ -126,11 +126,11 @@ class Foothold:
 
 @dataclass(frozen=True)
 class ContactPhase:
-    """A time during which the same feet stand at the same places.
+    """A time interval with constant contacts.
 
     Attributes:
-        duration_s: how long.
-        footholds: of the standing feet; empty in flight.
+        duration_s: s.
+        footholds: of the feet in contact; empty in flight.
     """
 
     duration_s: float
@@ -141,11 +141,11 @@ class ContactPhase:
 
     @property
     def feet(self) -> tuple[str, ...]:
-        """The standing feet."""
+        """Names of the feet in contact."""
         return tuple(foothold.foot for foothold in self.footholds)
 
     def foothold_of(self, foot: str) -> Foothold | None:
-        """Where the foot stands; None: it is aloft."""
+        """Foothold of a foot; None if it is not in contact."""
         return next((each for each in self.footholds if each.foot == foot), None)
 
 
@@ -153,13 +153,13 @@ class ContactPhase:
 class KnotContacts:
     """A contact plan sampled on T + 1 equally spaced knots; interval t runs from knot t to t + 1.
 
-    Each corner of each sole has its own column, standing or not; n columns in all.
+    Each corner of each sole has its own column, in contact or not; n columns in all.
 
     Attributes:
         times_s: (T + 1,) of the knots, from the plan's start.
         phase: (T,) index of the phase of each interval.
-        standing: (T, n) whether the corner stands.
-        points: (T, n, 3) corners, world, m; meaningless where aloft.
+        standing: (T, n) bool, whether the corner is in contact.
+        points: (T, n, 3) corners, world, m; undefined without contact.
         rotations: (T, n, 3, 3) ground to world; the third column is the normal.
         friction: (T, n) Coulomb's coefficient.
         sole_of_corner: (n,) index into the plan's soles.
@@ -178,7 +178,7 @@ class KnotContacts:
 
     @property
     def time_step_s(self) -> float:
-        """Time from knot to knot."""
+        """Time between knots, s."""
         return float(self.times_s[-1]) / len(self)
 
 

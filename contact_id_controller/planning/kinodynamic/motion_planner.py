@@ -99,7 +99,7 @@ class MotionPlanner:
         Args:
             now_s: time of the state.
             q, v: (nq,), (nv,) as measured.
-            task: what to do; `Steps` without footholds comes to rest on the present footholds.
+            task: footsteps or goal; `Steps` without footholds: come to rest on the present footholds.
             lead_time_s: shortest time from now until a plan being followed is replaced.
 
         Raises:

@@ -21,10 +21,10 @@ from contact_id_controller.planning.kinodynamic.placement import is_flat
 from contact_id_controller.robot import RobotModel
 
 LEAST_SHARE = 0.5
-"""Of a time for which all feet stand, that must be left to go over from a plan to the next."""
+"""Least remaining share of a phase with all feet in contact in which the next plan may take over."""
 
 AT_REST_M_S = 0.05
-"""A robot whose CoM is faster than this does not stand."""
+"""Speed of the CoM above which a robot is not at rest."""
 
 
 class PlanStart(NamedTuple):
