@@ -1,4 +1,4 @@
-"""``contact_id compile``: compile what a robot's nodes need, before it waits for them."""
+"""``contact_id compile``: compile the kernels of a robot's nodes before it waits for them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile, with a line every few seconds; say how many kernels it was."""
+    """Compile, with a line every few seconds, and print the number of kernels."""
     from contact_id_controller.kernels.compile_progress import to_stderr
     from contact_id_controller.runs.precompile import compile_for
     from contact_id_controller.settings.robot_files import file_of

@@ -21,7 +21,7 @@ EXTRAS = (
     ("rich", "simulation"),
     ("jinja2", "simulation"),
 )
-"""Modules a run needs, and the extra that brings them."""
+"""Modules that a run needs, and the extra that installs each."""
 
 TELEOP_S = 600.0
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_walk(parser: argparse.ArgumentParser) -> None:
-    """Options that say which robot walks, how, and with what."""
+    """Options of the robot, its motion and its surroundings."""
     parser.add_argument(
         "--robot",
         metavar="R",
@@ -63,8 +63,8 @@ def _add_walk(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state",
         choices=("oracle", "estimated"),
-        help="estimated: controller and planner know what IMU, encoders and motors say, and "
-        "nothing else; oracle: the simulator publishes the base's true state (default: oracle)",
+        help="estimated: controller and planner get IMU, encoders and motors only; "
+        "oracle: the simulator publishes the base's true state (default: oracle)",
     )
     parser.add_argument(
         "--sensors",
@@ -92,7 +92,7 @@ def _add_walk(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_processes(parser: argparse.ArgumentParser) -> None:
-    """Options that say how the processes run."""
+    """Options of the processes."""
     parser.add_argument(
         "--rt-priority",
         metavar="N",
@@ -116,7 +116,7 @@ def _add_processes(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Options that say what is compared, shown, driven and recorded."""
+    """Options of comparison, live view, driving and recording."""
     parser.add_argument(
         "--sweep",
         metavar="NAME=V1,V2,...",
@@ -140,8 +140,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bag",
         choices=("sqlite3", "mcap"),
-        help="record the topics of the controller into a bag in the run's folder, which `contact_id "
-        "replay` computes again",
+        help="record the topics of the controller into a bag in the run's folder, for `contact_id replay`",
     )
     parser.add_argument(
         "--output",
@@ -160,7 +159,7 @@ def _domain(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do the runs, write their reports; in a sweep a fall is a result like any other."""
+    """Do the runs, write their reports; in a sweep a fall is not a failure."""
     from contact_id_controller.runs.preparation import check_extras
 
     recorded = (("rosbags", "replay"),) if arguments.bag else ()
@@ -181,7 +180,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _side_processes(
     arguments: argparse.Namespace, setup: Any, folder: Path
 ) -> dict[str, list[str]]:
-    """The processes beside the nodes that the options ask for."""
+    """Command lines of the processes beside the nodes, as the options request."""
     from contact_id_controller.view import side_processes
 
     found = {}
@@ -196,7 +195,7 @@ def _side_processes(
 
 
 def _usual_priority(mode: str | None) -> int:
-    """Default of the nodes: in real time other load on this machine can make a robot fall."""
+    """Default priority of the nodes: in real time other load on this machine can make a robot fall."""
     if mode != "real_time":
         return 0
     from contact_id_controller.ros.scheduling import is_allowed
@@ -204,7 +203,7 @@ def _usual_priority(mode: str | None) -> int:
     if is_allowed(REAL_TIME_PRIORITY):
         return REAL_TIME_PRIORITY
     print(
-        "real time at an ordinary priority, because the system allows no other: whatever else runs on "
+        "real time at an ordinary priority, because the system allows no other: other programs on "
         "this machine can make the robot fall (docs/real_time.md: how to allow it)",
         file=sys.stderr,
     )
@@ -212,7 +211,7 @@ def _usual_priority(mode: str | None) -> int:
 
 
 def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict[str, Any]]]:
-    """Folder and choices of each run that the options ask for."""
+    """Folder and keywords of each requested run."""
     from contact_id_controller.exceptions import ConfigurationError
     from contact_id_controller.runs.selection import plan_runs
 

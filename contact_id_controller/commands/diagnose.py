@@ -1,4 +1,4 @@
-"""``contact_id diagnose``: what is wrong with a log, or with the description of its robot."""
+"""``contact_id diagnose``: find faults in a log, or in the description of its robot."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--map",
         type=Path,
         metavar="FILE",
-        help="YAML that says which column is what, where names do not: channels, joints, units, correct, "
+        help="YAML that assigns columns to channels where names do not: channels, joints, units, correct, "
         "delay_s, rotation_rpy (default: by the names)",
     )
     parser.add_argument(
         "--free",
         type=Path,
         metavar="LOG",
-        help="of the same arm, which touches nothing in it: what touched it in the other log is found",
+        help="log of the same arm without contact: finds contacts in the other log",
     )
     parser.add_argument(
         "--namespace", metavar="NS", help="of the topics, where a bag has several robots"
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one line for each finding, the likeliest fault first; 3 where there is one."""
+    """Print one line for each finding, the likeliest fault first; exit code 3 if there is one."""
     from contact_id_controller.diagnosis.diagnose import diagnose
     from contact_id_controller.diagnosis.finding import WRONG
     from contact_id_controller.diagnosis.robot_of_log import joints_of

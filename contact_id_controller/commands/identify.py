@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="robot description: a file, package://... or example-robot-data://PACKAGE/robots/FILE",
     )
     parser.add_argument(
-        "--map", type=Path, metavar="FILE", help="YAML that says which column is what"
+        "--map", type=Path, metavar="FILE", help="YAML that assigns columns to channels"
     )
     parser.add_argument(
         "--out",
@@ -38,16 +38,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.3,
         metavar="SHARE",
-        help="of the time, at the end, that is judged and not fitted; 0: all is fitted (default: 0.3)",
+        help="share of the time, at the end, that is held out for evaluation; 0: all is fitted (default: 0.3)",
     )
     parser.add_argument(
-        "--judge", type=Path, metavar="LOG", help="judge on this log, and fit all of the first one"
+        "--judge",
+        type=Path,
+        metavar="LOG",
+        help="evaluate on this log, and fit all of the first one",
     )
     parser.add_argument(
         "--excite",
         type=Path,
         metavar="PLAN",
-        help="plan a motion that tells what this log does not, and write it to this .csv file",
+        help="plan a motion that determines what this log does not, and write it to this .csv file",
     )
     parser.add_argument(
         "--seconds",
@@ -59,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fit, judge, write, and say what was found."""
+    """Fit and evaluate, write the results, and print the summary."""
     from contact_id_controller.diagnosis.robot_of_log import joints_of
     from contact_id_controller.files import check_free, make_folder, write_text
     from contact_id_controller.identification.corrected import parameter_text, write_urdf

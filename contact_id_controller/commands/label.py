@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Label what is not labelled yet; 3 where frames have no certified answer."""
+    """Label frames without labels; exit code 3 if some have no certified solution."""
     from contact_id_controller.labels.campaign import FAILED, Workers, label_files
     from contact_id_controller.labels.labeller import Labeller
     from contact_id_controller.labels.labelling_progress import Progress, summary

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write a file that `contact_id check` accepts, and say what was found."""
+    """Write a file that `contact_id check` accepts, and print what was found."""
     from contact_id_controller.files import write_text
     from contact_id_controller.kernels.compile_progress import Compiling, to_stderr
     from contact_id_controller.new_robot.first_parameters import propose, refuse_unchecked

@@ -13,11 +13,11 @@ from contact_id_controller.exit_codes import DONE, FELL
 
 SECTION = "kinodynamic_planner"
 LEAD_S = 0.5
-"""How long the robot stands before a plan that is followed begins."""
+"""Time for which the robot stands before an executed plan starts."""
 
 EXTRAS = (("matplotlib", "simulation"), ("jinja2", "simulation"), ("PIL", "simulation"))
 FOR_EXECUTION = (("mujoco", "simulation"),)
-"""Modules that are needed, and the extra that brings them."""
+"""Modules that are needed, and the extra that installs each."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plan, tell each pass, write the page; one line and code 2 where it is infeasible."""
+    """Plan, print each pass, write the page; one line and exit code 2 if it is infeasible."""
     from contact_id_controller.runs.preparation import check_extras
 
     check_extras(EXTRAS + (FOR_EXECUTION if arguments.execute else ()), "a plan's page needs")
@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def config_of(arguments: argparse.Namespace) -> Path:
-    """The parameter file.
+    """The parameter file of the options.
 
     Raises:
         ConfigurationError: no robot of that name.
@@ -168,7 +168,7 @@ def settings_of(config: Path, changes: list[str]) -> tuple[Any, ...]:
 def execute(
     config: Path, plan: Any, settings: Any, changes: dict[str, Any], folder: Path
 ) -> tuple[Any, ...]:
-    """Follow the plan in MuJoCo; figures, pictures (file name -> caption), and whether it fell."""
+    """Follow the plan in MuJoCo; return figures, pictures (file name -> caption), and whether it fell."""
     from contact_id_controller.report.execution import write_execution
     from contact_id_controller.runs.one_process import controller_settings
     from contact_id_controller.runs.planned_motion import follow_motion, write_ground
@@ -183,7 +183,7 @@ def execute(
 
 
 def time_against_intervals(plan: Any) -> list[tuple[int, float]]:
-    """Seconds of the forces' plan for the same footholds on coarser and finer knots."""
+    """Intervals and planning time, s, of momentum plans for the same footholds on coarser and finer knots."""
     import time
 
     from contact_id_controller.planning.kinodynamic import build_momentum_problem, solve_momentum

@@ -1,4 +1,4 @@
-"""``contact_id policies``: who may say and hear what, as a policy of SROS2."""
+"""``contact_id policies``: which node may publish, subscribe and call what, as a policy of SROS2."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Make all runs and print their table."""
+    """Do all runs and print their table."""
     from contact_id_controller.runs.preparation import check_extras
 
     check_extras(EXTRAS, "the comparison needs")

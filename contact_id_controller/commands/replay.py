@@ -1,4 +1,4 @@
-"""``contact_id replay``: the torques of a recorded run computed again, beside those of other settings."""
+"""``contact_id replay``: recompute the torques of a recorded run, also with other settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contact_id_controller.commands.shared_options import add_changes
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 
 EXTRAS = (("rclpy", "ros"), ("rosbags", "replay"), ("rich", "simulation"))
-"""Modules a replay needs, and the extra that brings them."""
+"""Modules that a replay needs, and the extra that installs each."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replay with the settings of the run, and with others; 3 where the first differs from it."""
+    """Replay with the settings of the run, and with changed ones; exit code 3 if the first differs from the bag."""
     from contact_id_controller.runs.preparation import check_extras
 
     check_extras(EXTRAS, "a replay needs")

@@ -17,7 +17,7 @@ EXTRAS = (
     ("rich", "simulation"),
     ("jinja2", "simulation"),
 )
-"""Modules a report needs, and the extra that brings them."""
+"""Modules that a report needs, and the extra that installs each."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run",
         type=Path,
         metavar="DIR|BAG",
-        help="folder of a demo, or a bag; where the nodes' records are missing, as after an "
-        "interruption, the bag is computed again",
+        help="folder of a demo, or a bag; if the nodes' records are missing, as after an "
+        "interruption, the bag is replayed",
     )
     parser.add_argument(
         "--config",
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write report.html and what belongs to it."""
+    """Write report.html and its files."""
     from contact_id_controller.runs.preparation import check_extras
 
     check_extras(EXTRAS, "a report needs")

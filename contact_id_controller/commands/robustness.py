@@ -1,4 +1,4 @@
-"""``contact_id robustness``: what a robot bears that is not as its controller believes."""
+"""``contact_id robustness``: how large modelling errors a robot tolerates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument(
-        "--bisect", action="store_true", help="find how much of each error is borne"
+        "--bisect", action="store_true", help="find the largest tolerated size of each error"
     )
     parser.add_argument(
         "--sensors",
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do the runs and write table and page; 1 where the robot falls without any error."""
+    """Do the runs and write table and page; exit code 1 if the robot falls without any error."""
     from contact_id_controller.runs.preparation import check_extras
 
     check_extras(EXTRAS, "the runs need")
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def command_of(arguments: argparse.Namespace) -> str:
-    """The command line that does the same again."""
+    """The command line that repeats these runs."""
     words = ["contact_id", "robustness"]
     words += (
         ["--robot", arguments.robot] if arguments.robot else ["--config", str(arguments.config)]

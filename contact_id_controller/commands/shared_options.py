@@ -1,4 +1,4 @@
-"""Options that several subcommands have."""
+"""Options shared by several subcommands."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import argparse
 
 
 def add_changes(parser: argparse.ArgumentParser, meaning: str) -> None:
-    """`--set NAME=VALUE`, as often as wanted; `changes` of the parsed arguments.
+    """Add `--set NAME=VALUE`, which may be repeated; `changes` of the parsed arguments.
 
-    meaning: what it does, for the help.
+    meaning: its effect, for the help.
     """
     parser.add_argument(
         "--set",

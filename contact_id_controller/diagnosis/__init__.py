@@ -1,1 +1,1 @@
-"""What is wrong with a log, or with the model that is to explain it: a verdict for each thing, in words."""
+"""Finds faults in a log, or in the model of its robot: one finding per check, as text."""

@@ -1,4 +1,4 @@
-"""What may be wrong with the log or the model of an arm, by its inverse dynamics."""
+"""Hypotheses on faults of an arm's log or model, tested by its inverse dynamics."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from contact_id_controller.logs.log import Array
 from contact_id_controller.robot import RobotModel
 
 OFFSET_RAD, GEAR, TILT_RAD, MASS, CONSTANT = 0.03, 0.1, 0.06, 0.075, 0.15
-"""What good models and sensors are off by: zero, ratio, gravity's direction, masses, one joint's torque constant."""
+"""Errors of good models and sensors: joint zero, gear ratio, direction of gravity, masses, a joint's torque constant."""
 
 LOAD = 0.05
-"""Part of the robot's mass that a load at the flange may be without being noticed."""
+"""Load at the flange that is tolerated, as a share of the robot's mass."""
 
 REACH_M, LOAD_ROUNDS = 0.1, 3
-"""How far from the end of the last link the centre of a load usually is; rounds in which joints' residuals weigh it."""
+"""Usual distance of a load's centre from the end of the last link; number of reweighted fits of a load."""
 
 CENTRE_M = 0.03
-"""How far centres of mass of good models are off; also a torque that goes with a joint's angle for another reason."""
+"""Error of good models' centres of mass; it also covers torques that depend on a joint's angle for other reasons."""
 
 SEARCHED_TILT_RAD = 0.6
 LARGEST_TILTS = (
@@ -34,12 +34,12 @@ LARGEST_TILTS = (
     (0.0, np.pi / 2),
     (0.0, -np.pi / 2),
 )
-"""Roll and pitch, rad, of a base that hangs, or is on a wall."""
+"""Roll and pitch, rad, of a base on a ceiling or a wall."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Trials:
-    """What a change of the motion, or of the torques of the bodies (n, na), makes of the agreement.
+    """Cost of the fit with a changed motion, or with changed torques of the bodies (n, na).
 
     Attributes:
         fit: without a change.
@@ -50,7 +50,7 @@ class Trials:
     fit: JointFit
 
     def cost(self, changed: Motion, torques: Array | None = None) -> float:
-        """How badly they agree then."""
+        """Cost of the fit with a change."""
         return judged(changed, self.robot, torques=torques).cost_instead_of(self.fit)
 
     @cached_property
@@ -58,7 +58,7 @@ class Trials:
         return judged(self.motion, self.robot, torques=self.fit.model_torque, centre_m=CENTRE_M)
 
     def confirmed(self, changed: Motion, torques: Array | None = None) -> float:
-        """What they gain where centres of mass may be off by `CENTRE_M`, before and after."""
+        """Gain of a change if centres of mass may be off by `CENTRE_M`, before and after."""
         after = judged(changed, self.robot, torques=torques, centre_m=CENTRE_M)
         return self._tolerant.cost - after.cost_instead_of(self._tolerant)
 
@@ -66,7 +66,7 @@ class Trials:
 def hypotheses(
     motion: Motion, robot: RobotModel, joints: tuple[str, ...], fit: JointFit
 ) -> Iterator[Hypothesis]:
-    """Everything that is put to the test, of one log."""
+    """All hypotheses on one log."""
     trials = Trials(motion, robot, fit)
     yield from signs(trials, joints)
     yield from exchanges(trials, joints)
@@ -78,7 +78,7 @@ def hypotheses(
 
 
 def signs(trials: Trials, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
-    """A joint whose motion, effort, or both count the other way."""
+    """A joint whose motion, effort, or both have the opposite sign."""
     motion = trials.motion
     channel = "current" if motion.currents else "effort"
     for k, joint in enumerate(joints):
@@ -149,7 +149,7 @@ def exchanges(trials: Trials, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
 
 
 def offsets_and_gears(trials: Trials, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
-    """A joint whose zero, or whose gear ratio, is another one."""
+    """A joint with another zero, or another gear ratio."""
     motion, before = trials.motion, trials.fit.cost
     for k, joint in enumerate(joints):
 
@@ -185,10 +185,10 @@ def _after(
 def torque_constants(
     trials: Trials, joints: tuple[str, ...], free: JointFit
 ) -> Iterator[Hypothesis]:
-    """A joint whose efforts are too large or small, measured by those of the others.
+    """A joint whose efforts are too large or small compared with those of the others.
 
     Args:
-        free: with a gain for each joint.
+        free: fit with a gain for each joint.
     """
     motion, fit = trials.motion, trials.fit
     if motion.currents:
@@ -216,7 +216,7 @@ def torque_constants(
 
 
 def gravity(trials: Trials) -> Iterator[Hypothesis]:
-    """A base that is mounted otherwise than the description says."""
+    """A base that is mounted with another orientation than in the description."""
     motion = trials.motion
 
     def turned(roll: float, pitch: float) -> Motion:
@@ -247,7 +247,7 @@ def masses(trials: Trials, gains: Array) -> Iterator[Hypothesis]:
     """All masses too large or small, or a load at the flange that the URDF lacks.
 
     Args:
-        gains: of the joints whose gain is known. The middle one must say the same: what one joint says is no mass.
+        gains: of the joints with a known gain. Their median must confirm it: a single joint says nothing about a mass.
     """
     motion, fit = trials.motion, trials.fit
     total = float(sum(body.mass for body in motion.model.inertias))
@@ -280,10 +280,10 @@ def masses(trials: Trials, gains: Array) -> Iterator[Hypothesis]:
 
 
 def load(motion: Motion, robot: RobotModel, fit: JointFit) -> tuple[float, Array, Array]:
-    """Mass, kg, and centre (3,), m in the frame of the last joint, of what explains the efforts best; torques (n, na) with it.
+    """Load that fits the efforts best: mass, kg, centre (3,), m in the last joint's frame, torques (n, na) with it.
 
-    Torques are linear in mass and first moment; what friction, offset and rotor explain of them is left out. The centre
-    is where links end, give or take `REACH_M`, where the log does not tell it.
+    Torques are linear in mass and first moment; friction, offset and rotor are eliminated. Where the log does not
+    determine the centre, its prior is the end of the links, with deviation `REACH_M`.
     """
     raw, last = _columns_of_a_point(motion, robot), _last(motion.model)
     ends = [
@@ -323,7 +323,7 @@ def _last(model: pin.Model) -> int:
 
 
 def _columns_of_a_point(motion: Motion, robot: RobotModel) -> Array:
-    """Torques (n, na, 4) of 1 kg in the origin of the last joint's frame, and of a first moment of 1 kg m along each axis."""
+    """Torques (n, na, 4) of 1 kg at the last joint's origin, and of a first moment of 1 kg m along each axis."""
     model, k = motion.model, _last(motion.model)
     data, whole, v, a = model.createData(), robot.neutral(), np.zeros(model.nv), np.zeros(model.nv)
     found = np.zeros((*motion.q.shape, 4))
@@ -336,5 +336,5 @@ def _columns_of_a_point(motion: Motion, robot: RobotModel) -> Array:
 
 
 def _nearer_none(first: float, second: float) -> float:
-    """The smaller of two values; none where they have different signs."""
+    """The smaller of two values in size; 0 if they have different signs."""
     return min(first, second, key=abs) if first * second > 0.0 else 0.0

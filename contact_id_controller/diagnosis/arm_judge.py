@@ -1,4 +1,4 @@
-"""How well efforts or currents of a fixed base agree with the model's inverse dynamics."""
+"""Compares efforts or currents of a fixed base with the model's inverse dynamics."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from contact_id_controller.logs.log import Array
 from contact_id_controller.robot import FRICTION_SPEED, RobotModel
 
 ROWS = 300
-"""Samples that are judged: spread over the log, more change nothing but the time."""
+"""Number of samples that are evaluated, spread over the log: more take longer, with the same result."""
 
 OUTLIER = 2.0
-"""Residuals beyond this many standard deviations count less (Huber)."""
+"""Residuals beyond this many standard deviations are down-weighted (Huber)."""
 
 ROUNDS = 3
 
 MOVES_RAD = 0.05
-"""Range from which a joint counts as one that moves."""
+"""Range of positions from which a joint counts as moving."""
 
 SMOOTH_S, LEAST_SAMPLES, TRUNCATED = 0.03, 1.5, 6.0
-"""Standard deviation of the filter of all channels, s, and in samples at least; of these it ends after so many:
-what is cut off of a second derivative counts with the position itself."""
+"""Standard deviation of the Gaussian filter of all channels, s, and least one in samples; half width in standard
+deviations: truncation of a second derivative adds a share of the position itself."""
 
 CLEAR = 8.0
-"""So many times the residual a joint's model torque must vary for its efforts to tell of the model."""
+"""Least ratio of a joint's model torque to its residual with which its efforts are evidence on the model."""
 
 RUBS = FRICTION_SPEED * np.array([0.1, 1.0, 10.0])
-"""Speeds, rad/s, over which dry friction turns round: together they follow any friction that depends on the speed."""
+"""Widths, rad/s, of the sign change of dry friction: together they fit any friction that depends on the speed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Motion:
-    """What is judged: positions, velocities, accelerations and measured efforts (n, na), and the model.
+    """The data of an evaluation: positions, velocities, accelerations and measured efforts (n, na), and the model.
 
     Attributes:
-        rubbing: (n, na, len(RUBS)), dry friction of each speed of `RUBS`, between -1 and 1. It is that of the measured
+        rubbing: (n, na, len(RUBS)), dry friction of each width of `RUBS`, between -1 and 1. It uses the measured
             velocity also where a hypothesis scales that: friction is no evidence of a gear ratio.
         currents: whether ``effort`` has currents, A, whose torque constants are not known.
         time: (n,) s.
@@ -56,7 +56,7 @@ class Motion:
     time: Array
 
     def moved_by(self, times: Array) -> Motion:
-        """The motion of each joint times a factor (na,); friction keeps its size."""
+        """The motion of each joint times a factor (na,); friction remains unchanged."""
         return dataclasses.replace(
             self,
             q=self.q * times,
@@ -66,7 +66,7 @@ class Motion:
         )
 
     def moved_as(self, order: list[int]) -> Motion:
-        """The motion of joints in another order, under the efforts as they are."""
+        """The motion of joints in another order, with unchanged efforts."""
         return dataclasses.replace(
             self,
             q=self.q[:, order],
@@ -78,11 +78,12 @@ class Motion:
 
 @dataclasses.dataclass(frozen=True)
 class JointFit:
-    """What explains the efforts of the joints beside the model.
+    """A fit of the joints' efforts by the model, friction, offset and rotor inertia.
 
     Attributes:
-        residual: rms (na,), outliers counted less.  gain: (na,) effort per torque of the model.
-        friction: (na, len(RUBS) + 1) dry and viscous, in units of the effort.  offset: (na,).  inertia: (na,) of rotors.
+        residual: robust rms (na,).  gain: (na,) effort per torque of the model.
+        friction: (na, len(RUBS) + 1) dry and viscous, in units of the effort.  offset: (na,).  inertia: (na,) of
+            rotors.
         model_torque: (n, na).  unexplained: (n, na).
     """
 
@@ -96,18 +97,18 @@ class JointFit:
 
     @property
     def cost(self) -> float:
-        """Sum of the logarithms of the residuals: what halves one of them is worth .7."""
+        """Sum of the logarithms of the residuals: halving one of them is worth .7."""
         return float(np.sum(np.log(self.residual)))
 
     @property
     def clear(self) -> NDArray[np.bool_]:
-        """Joints (na,) whose efforts the model explains: of one that mostly rubs, or whose model is wrong, they tell nothing."""
+        """Joints (na,) whose efforts the model explains; friction or a wrong model dominates the others."""
         return np.asarray(self.gain * np.std(self.model_torque, axis=0) > CLEAR * self.residual)
 
     def cost_instead_of(self, before: JointFit) -> float:
-        """The cost of a change: residuals that fall count where the model then explains the joint's efforts.
+        """The cost of a change: a smaller residual counts only for joints whose efforts the model then explains.
 
-        Others fall by whatever bends the model's torques towards what is none of its faults.
+        Other residuals also fall with changes that are not the fault.
         """
         counts = self.clear | (self.residual > before.residual)
         return float(np.sum(np.log(np.where(counts, self.residual, before.residual))))
@@ -124,10 +125,9 @@ def rubbed(rubbing: Array, v: Array, friction: Array) -> Array:
 
 
 def motion_of(samples: EvenSamples, robot: RobotModel, rows: int = ROWS) -> Motion | None:
-    """The samples to judge by; None where nothing measures what the joints exert.
+    """The samples for an evaluation; None if neither efforts nor currents are measured.
 
-    One filter, without delay, for all channels: what is faster is left out of motion and efforts alike, whatever its
-    frequency.
+    One zero-phase filter for all channels removes the same frequencies from motion and efforts.
     """
     measured = samples.effort if samples.effort is not None else samples.current
     good = np.flatnonzero(samples.good)
@@ -162,9 +162,9 @@ def motion_of(samples: EvenSamples, robot: RobotModel, rows: int = ROWS) -> Moti
 
 
 def explained(motion: Motion, cost: float) -> float:
-    """Part of the variance of the efforts that a model of this cost explains, in the geometric mean of what moves.
+    """Explained share of the efforts' variance for a model of this cost, geometric mean over moving joints.
 
-    What neither a fault nor the model explains is something else: a base that is not held, or a touch.
+    A small share has another reason than a fault: a base that is not held, or a contact.
     """
     spread = np.std(motion.effort, axis=0) + 1e-12
     moving = max(1, int(np.sum(np.ptp(motion.q, axis=0) > MOVES_RAD)))
@@ -172,7 +172,7 @@ def explained(motion: Motion, cost: float) -> float:
 
 
 def model_torques(motion: Motion, robot: RobotModel) -> Array:
-    """Inverse dynamics (n, na) of the rigid bodies, rotors and friction left out, N·m."""
+    """Inverse dynamics (n, na), N·m, of the rigid bodies, without rotors and friction."""
     model = motion.model
     data, torques = model.createData(), np.zeros(motion.q.shape)
     v, a = np.zeros(model.nv), np.zeros(model.nv)
@@ -193,13 +193,13 @@ def judged(
 ) -> JointFit:
     """Fit friction, offset and rotor inertia of each joint, robustly.
 
-    A joint's friction opposes its motion: one that would drive it is left out, so that a wrong sign is not explained by it.
+    Friction that would drive a joint is removed, so that it does not explain a wrong sign.
 
     Args:
-        free_gains: whether also a torque constant is fitted where efforts are torques.
+        free_gains: whether a torque constant is fitted, too, where efforts are torques.
         torques: (n, na) of the rigid bodies, N·m; None: `model_torques`.
-        centre_m: how far the centre of what moves with a joint may be from where the URDF has it: the torque that goes
-            with sine and cosine of the joint's own angle is fitted, too, as far as that.
+        centre_m: bound on errors of the centre of mass behind a joint: the torque that depends on
+            sine and cosine of the joint's own angle is fitted, too, up to that size.
     """
     if torques is None:
         torques = model_torques(motion, robot)
@@ -246,7 +246,7 @@ def judged(
 
 
 def weights(model: pin.Model, robot: RobotModel) -> Array:
-    """What moves with each joint (na,) weighs, N."""
+    """Weight (na,), N, of the bodies that move with each joint."""
     found, size = np.zeros(model.nv), float(np.linalg.norm(model.gravity.linear))
     for k in range(1, model.njoints):
         moved = sum(model.inertias[each].mass for each in model.subtrees[k])
@@ -255,7 +255,7 @@ def weights(model: pin.Model, robot: RobotModel) -> Array:
 
 
 def _robust(columns: Array, wanted: Array) -> tuple[Array, Array, float]:
-    """Least squares in which outliers count less: coefficients, residuals, their weighted rms."""
+    """Robust least squares: coefficients, residuals, and their weighted rms."""
     weight, residual, size = np.ones(len(wanted)), wanted, 0.0
     values = np.zeros(columns.shape[1])
     floor = 1e-9 + 1e-6 * float(np.max(np.abs(wanted), initial=0.0))

@@ -1,4 +1,4 @@
-"""A log prepared once for all checks: even samples, the robot, and what is judged by."""
+"""A log prepared for all checks: even samples, the robot, and cached fits."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from contact_id_controller.logs.log import Log
 from contact_id_controller.logs.reader import corrected
 
 EXPLAINED = 0.75
-"""Part of the efforts' variance that a model with its base held must explain, to tell what is wrong."""
+"""Least share of the efforts' variance that a fixed-base model must explain to be evidence of faults."""
 
 CARRIES = 3.0
-"""Times the torques of a held base that efforts of legs have at least when they stand; friction makes them less."""
+"""Least ratio of standing legs' efforts to the torques of a held base; friction reduces it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One log and its robot.
+    """A log and its robot.
 
     Attributes:
         log: as read, with the corrections so far.  of: the robot; None: no URDF.
-        free: a log of the same robot and recorder that touches nothing, corrected likewise; None: none.
+        free: a log of the same robot and recorder without contact, with the same corrections; None: none.
     """
 
     log: Log
@@ -46,21 +46,21 @@ class Case:
 
     @cached_property
     def motion(self) -> Motion | None:
-        """What is judged of a fixed base; None without URDF or efforts, or with a floating base."""
+        """The data of an evaluation of a fixed base; None without URDF or efforts, or with a floating base."""
         if self.of is None or self.of.robot.floating_base:
             return None
         return arm_judge.motion_of(self.samples, self.of.robot)
 
     @cached_property
     def fit(self) -> JointFit | None:
-        """What explains the efforts of a fixed base."""
+        """The fit of a fixed base's efforts."""
         if self.motion is None or self.of is None:
             return None
         return arm_judge.judged(self.motion, self.of.robot)
 
     @property
     def carries(self) -> bool:
-        """Whether efforts of legs are so many times those of a held base that they carry the robot."""
+        """Whether the legs' efforts are large enough for them to carry the robot."""
         if self.of is None or not self.of.legged or self.motion is None or self.fit is None:
             return False
         model = np.std(self.fit.model_torque, axis=0) + 1e-12
@@ -68,9 +68,9 @@ class Case:
         return times > CARRIES and not self.motion.currents
 
     def believable(self, cost: float) -> bool:
-        """Whether what agrees so well can be judged by: of efforts the model must explain most, and none of it be weight.
+        """Whether a fit with this cost is evidence: the model explains most of the efforts, and legs do not carry.
 
-        The logarithms of small residuals may fall, too, by what fits noise, or the forces of a ground.
+        Otherwise logarithms of small residuals can fall by fitting noise, or ground forces.
         """
         if self.motion is None:
             return True
@@ -78,14 +78,14 @@ class Case:
 
     @cached_property
     def stance(self) -> Stance | None:
-        """Instants at which feet of a floating base stand."""
+        """Samples at which feet of a floating base stand."""
         if self.of is None or not self.of.robot.floating_base or self.log.imu is None:
             return None
         return leg_judge.stance_of(self.samples, self.of)
 
     @property
     def cost(self) -> float | None:
-        """How badly measurements and model agree, in powers of e; None where nothing can be compared."""
+        """Logarithmic misfit of measurements and model; None if nothing can be compared."""
         if self.fit is not None:
             return self.fit.cost
         if self.stance is not None and self.of is not None:
@@ -93,12 +93,12 @@ class Case:
         return None
 
     def of_feet(self, feet: tuple[str, ...]) -> Case:
-        """The case with other frames for the feet of the log."""
+        """The case with other frames assigned to the feet of the log."""
         of = None if self.of is None else dataclasses.replace(self.of, feet=feet)
         return dataclasses.replace(self, of=of)
 
     def with_correction(self, fragment: Mapping[str, Any]) -> Case:
-        """The case with a log that a fragment of a map corrects."""
+        """The case with its log corrected by a fragment of a map."""
         free = None if self.free is None else _with_correction(self.free, fragment)
         return Case(_with_correction(self.log, fragment), self.of, free)
 
@@ -115,7 +115,7 @@ def in_order_of(log: Log, joints: tuple[str, ...]) -> Log:
     """The log with its columns in another order of its joints, or of some of them.
 
     Raises:
-        RecordError: it lacks one.
+        RecordError: a joint is missing.
     """
     for name in joints:
         if name not in log.joints:

@@ -1,4 +1,4 @@
-"""Channels against each other: positions and velocities, commands and measurements, gravity in the accelerometer."""
+"""Compares channels with each other: positions and velocities, commands and measurements, accelerometer and gravity."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fin
 from contact_id_controller.logs.log import Array
 
 ALIKE = 0.9
-"""Correlation of a joint's two velocities from which one can be measured by the other."""
+"""Least correlation of a joint's two velocities with which their ratio is meaningful."""
 
 RATIO = 0.1
-"""Part by which a joint's velocities may differ from the others' more or less than its positions do."""
+"""Tolerance of a joint's ratio of velocities to differentiated positions."""
 
 NEAR = 1.1
-"""Factor within which a ratio is that of two units."""
+"""Factor within which a ratio counts as that of two units."""
 
 GRAVITY = 9.81
 GRAVITY_TOLERANCE = 0.05
-"""Part by which an accelerometer may be off: scale and offset of cheap ones together."""
+"""Relative error of an accelerometer that is tolerated: scale and offset of cheap ones."""
 
 BEYOND_RAD = 0.5
-"""Beyond its limits no joint is by this, but by a wrong unit."""
+"""Distance of a joint beyond its limits that means a wrong unit."""
 
 MOST_AMPERES = 300.0
-"""No joint's motor takes as much."""
+"""Current beyond that of any joint's motor."""
 
 LEAST_NM_PER_A = 0.05
-"""A joint with gears gives more, 50 times and more; in mA a thousandth."""
+"""Least torque per ampere of a joint: with gears it is 50 times that and more, in mA a thousandth."""
 
 
 LOADED = 0.05
-"""Part of the largest torque of the model, below which a joint tells nothing of it."""
+"""Share of the model's largest torque below which a joint is not evaluated."""
 
 SCALE, CLEAR = 3.0, 1.5
-"""Factor by which no model is wrong in most joints; times the rest that a model's torque must vary to be known."""
+"""Factor beyond the error of any model in most joints; least ratio of a model's torque to its residual."""
 
 
 def rates(case: Case) -> tuple[Array, Array] | None:
-    """Velocities (n, na) by the positions and as measured, through the same filter; None without them."""
+    """Velocities (n, na) from the positions and as measured, through the same filter; None without both."""
     samples, log = case.samples, case.log
     if log.position is None or log.velocity is None:
         return None
@@ -63,14 +63,14 @@ def rates(case: Case) -> tuple[Array, Array] | None:
 
 
 def correlations(by_position: Array, measured: Array) -> Array:
-    """Correlation (na, na) of each measured velocity, a row, with each that positions give."""
+    """Correlation (na, na) of each measured velocity, a row, with each differentiated position."""
     x, y = by_position - by_position.mean(axis=0), measured - measured.mean(axis=0)
     sizes = np.outer(np.linalg.norm(y, axis=0), np.linalg.norm(x, axis=0))
     return np.divide(y.T @ x, sizes, out=np.zeros_like(sizes), where=sizes > 1e-12)
 
 
 def angle_unit(case: Case) -> Finding:
-    """Positions and velocities in degrees: by their ratio, and by the limits of the joints."""
+    """Check for positions and velocities in degrees, by their ratio, and by the joint limits."""
     name, found = "units of angles", rates(case)
     if found is not None:
         x, y = found
@@ -107,7 +107,7 @@ DEG = math.pi / 180.0
 
 
 def channel_order(case: Case) -> Finding:
-    """Positions under the name of velocities and the other way round: each joint's velocity has the position for its rate."""
+    """Check for exchanged position and velocity channels: each velocity would be the integral of its position."""
     name, samples, log = "order of channels", case.samples, case.log
     if log.position is None or log.velocity is None:
         return unknown(name, "no velocities beside the positions", "measured velocities")
@@ -135,7 +135,7 @@ def channel_order(case: Case) -> Finding:
 
 
 def _degrees(name: str, channels: tuple[str, ...], why: str, sure: str = "certain") -> Finding:
-    """Channels that count in degrees, why that is known, and how surely."""
+    """Finding on channels in degrees: why, and how certain."""
     return Finding(
         name,
         WRONG,
@@ -147,7 +147,7 @@ def _degrees(name: str, channels: tuple[str, ...], why: str, sure: str = "certai
 
 
 def velocity_order(case: Case) -> Finding:
-    """Columns of positions and velocities that belong to other joints, by correlation."""
+    """Check for velocity columns that belong to other joints, by correlation."""
     name, found = "order of joints", rates(case)
     if found is None:
         return unknown(name, "no velocities beside the positions", "measured velocities")
@@ -161,7 +161,7 @@ def velocity_order(case: Case) -> Finding:
 
 
 def _swapped(case: Case, name: str, i: int, j: int, crossed: float) -> Finding:
-    """Joints i and j, whose velocities are each the rate of the other one; the model tells in which channel."""
+    """Finding on joints i and j with exchanged columns; the model tells in which channel."""
     a, b = case.log.joints[j], case.log.joints[i]
     which, order = "position or velocity", list(range(len(case.log.joints)))
     order[i], order[j] = j, i
@@ -182,7 +182,7 @@ def _swapped(case: Case, name: str, i: int, j: int, crossed: float) -> Finding:
 
 
 def velocity_scale(case: Case) -> Finding:
-    """Signs and gear ratios between positions and velocities."""
+    """Check signs and gear ratios between positions and velocities."""
     name, found = "sign and gear ratio of velocities", rates(case)
     if found is None:
         return unknown(name, "no velocities beside the positions", "measured velocities")
@@ -225,7 +225,7 @@ def velocity_scale(case: Case) -> Finding:
 
 
 def _turned(case: Case, name: str, k: int, c: Array, x: Array, y: Array) -> Finding:
-    """A joint whose velocity is the rate of its position with the other sign."""
+    """Finding on a joint whose velocity has the opposite sign of its position's rate."""
     joint = case.log.joints[k]
     fragment = _better(
         case,
@@ -246,7 +246,7 @@ def _turned(case: Case, name: str, k: int, c: Array, x: Array, y: Array) -> Find
 def _better(
     case: Case, position: dict[str, object], velocity: dict[str, object]
 ) -> dict[str, object]:
-    """Which of two corrections the model agrees with; that of the velocity where it cannot tell."""
+    """The correction with which the model agrees better; that of the velocity if it cannot tell."""
     if case.cost is None:
         return velocity
     changed = case.with_correction(position).cost
@@ -264,7 +264,7 @@ def _picture(case: Case, k: int, x: Array, y: Array) -> Picture:
 
 
 def gravity_unit(case: Case) -> Finding:
-    """The accelerometer's unit and scale by gravity."""
+    """Check the accelerometer's unit and scale by gravity."""
     name, imu = "unit of the accelerometer", case.log.imu
     if imu is None:
         return unknown(name, "no IMU", "an IMU in the log")
@@ -291,7 +291,7 @@ def gravity_unit(case: Case) -> Finding:
 
 
 def current_unit(case: Case) -> Finding:
-    """Currents in mA: against the commands, against what motors take, and against the model's torques."""
+    """Check for currents in mA: by the commands, by what motors can take, and by the model's torques."""
     name, log = "unit of the currents", case.log
     if log.current is None:
         return unknown(name, "no currents", "motor currents in the log")
@@ -316,7 +316,7 @@ def current_unit(case: Case) -> Finding:
 
 
 def _alike(first: Array, second: Array) -> Array:
-    """Correlation (na,) of each column of one channel (n, na) with that of another, where both are numbers."""
+    """Correlation (na,) of the columns of two channels (n, na), where both are finite."""
     known = np.isfinite(first) & np.isfinite(second)
     x, y = (np.where(known, each, np.nan) for each in (first, second))
     x, y = (np.nan_to_num(each - np.nanmean(each, axis=0)) for each in (x, y))
@@ -325,7 +325,7 @@ def _alike(first: Array, second: Array) -> Array:
 
 
 def _milliamperes(name: str, why: str) -> Finding:
-    """Currents that count in mA, and why that is known."""
+    """Finding on currents in mA, and why."""
     return Finding(
         name,
         WRONG,
@@ -337,7 +337,7 @@ def _milliamperes(name: str, why: str) -> Finding:
 
 
 def effort_unit(case: Case) -> Finding:
-    """Efforts that go with the model's torques, but at another scale in most joints: currents, motor torques, N·mm."""
+    """Check for efforts at another scale than the model's torques in most joints: currents, motor torques, N·mm."""
     name, motion, fit = "unit of the efforts", case.motion, case.fit
     if motion is None or fit is None or motion.currents:
         return unknown(name, "needs efforts of a fixed base, and a URDF", "efforts, and --urdf")

@@ -1,4 +1,4 @@
-"""Commands against what came of them: delay of the loop, scale of the drives, tracking error by cause."""
+"""Compares commands with measurements: delay of the loop, scale of the drives, tracking error by cause."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from contact_id_controller.robot import FRICTION_SPEED
 
 SEARCHED_S = 0.1
 ALIKE = 0.8
-"""Correlation of a command with what was measured, from which its delay is known."""
+"""Least correlation of a command with its measurement with which a delay is meaningful."""
 
 DELAY_S, DELAY_PERIODS = 0.005, 1.5
 FEWEST = 3
 """Joints that tell a delay of all, or which constant is the odd one."""
 
 SCALE = 0.1
-"""Part by which a drive may do more or less than it was commanded."""
+"""Tolerance of the ratio of measured to commanded torque."""
 
 EVEN = 0.25
 """Range of the joints' ratios to their commands, as part of what the middle one is off: a load is not felt by all alike."""
 
 LONGEST_LAG_S = 0.3
-"""No loop lags by more: commands were stamped by another clock, or are of another motion."""
+"""Longest plausible lag; beyond it commands have the stamps of another clock, or are of another motion."""
 
 LARGE = 0.1
-"""Part of a joint's motion that its error may be."""
+"""Tolerated tracking error as a share of a joint's motion."""
 
 
 def _driven(case: Case) -> tuple[str, Array, Array] | None:
-    """Name, commands and measurements (n, na) at even times, of torques or else currents; None without."""
+    """Name, commands and measurements (n, na) at even times, of torques or else currents; None without both."""
     log = case.log
     for name in ("effort", "current"):
         wanted, measured = getattr(log.commands, name), getattr(log, name)
@@ -48,14 +48,14 @@ def _driven(case: Case) -> tuple[str, Array, Array] | None:
 
 
 def _moves(case: Case) -> NDArray[np.bool_]:
-    """Joints (na,) that move: of one that stands dry friction holds any difference to what was commanded."""
+    """Joints (na,) that move: at rest dry friction holds any difference to the command."""
     speed = np.sqrt(np.mean(case.samples.velocity[case.samples.good] ** 2, axis=0))
     moves: NDArray[np.bool_] = speed > STILL * speed.max()
     return moves
 
 
 def loop_delay(case: Case) -> Finding:
-    """How long after its command an effort or current is measured: a loop delays all joints that follow, friction some."""
+    """Delay from command to measured effort or current; a loop delays all following joints, friction only some."""
     name, driven = "loop delay", _driven(case)
     if driven is None:
         return unknown(
@@ -106,7 +106,7 @@ def loop_delay(case: Case) -> Finding:
 def _delay(
     wanted: Array, measured: Array, good: NDArray[np.bool_], period: float
 ) -> tuple[float, float]:
-    """How late a channel (n,) is behind another one, s, and their correlation then."""
+    """Delay of a channel (n,) behind another one, s, and their correlation with it."""
     index = np.arange(len(wanted), dtype=float)
     y = measured[good] - measured[good].mean()
 
@@ -183,7 +183,7 @@ def drive_scale(case: Case) -> Finding:
 
 
 def _lag(commanded: Array, measured: Array, period: float) -> float | None:
-    """How long after the commands (n, na) the same positions are measured, s; None where they never are."""
+    """Delay after which commanded positions (n, na) are measured, s; None if they never are."""
     k = int(np.argmax(np.std(measured, axis=0)))
     x, y = commanded[:, k] - commanded[:, k].mean(), measured[:, k] - measured[:, k].mean()
     norms = float(np.linalg.norm(x) * np.linalg.norm(y))
@@ -195,7 +195,7 @@ def _lag(commanded: Array, measured: Array, period: float) -> float | None:
 
 
 def tracking(case: Case) -> Finding:
-    """The joints' error by cause: what part of it goes with velocity, friction, acceleration, or is constant."""
+    """The joints' tracking error by cause: shares due to velocity, friction, acceleration, and constant."""
     name, wanted = "tracking error", case.log.commands.position
     if wanted is None:
         return unknown(name, "no commanded positions", "commanded positions")

@@ -1,4 +1,4 @@
-"""Forces of the feet: their unit and offset by the weight, and thresholds of contact by what feet carry."""
+"""Checks forces of the feet: unit and offset by the weight, and thresholds of contact by the loads."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
 
 UNIT = 3.0
-"""Forces that are off by this factor are not in newtons: no robot's mass is off so far."""
+"""Factor from which forces are in another unit: beyond the error of any robot's mass."""
 
 WEIGHT = 0.06
-"""Part of the weight by which what the feet carry on average may differ: force sensors and masses together."""
+"""Tolerance of the feet's mean load, as a share of the weight: force sensors and masses together."""
 
 EMPTY = 0.2
-"""Part of what a foot carries that its sensor may read in the air."""
+"""Tolerated reading of a foot's sensor in the air, as a share of its load."""
 
 LIFTED = 0.6
-"""Part of what a foot carries below which it has been in the air; one that stands all the time carries more."""
+"""Share of a foot's load below which it was in the air; one that always stands carries more."""
 
 LATE = 0.33
-"""Part of what a foot carries above which a threshold finds contact late."""
+"""Share of a foot's load above which a threshold detects contact late."""
 
 NOISES = 3.0
-"""A threshold is so many times above what sensors read in the air."""
+"""Least ratio of a threshold to the sensors' reading in the air."""
 
 
 def weight(case: Case) -> Finding:
-    """Mass of the model against what the feet carry on average: over a walk it is the weight."""
+    """Compare the model's mass with the feet's mean load, which over a walk is the weight."""
     name, samples = "mass and payload", case.samples
     if case.of is None or not samples.loads.shape[1] or len(case.of.feet) != len(samples.feet):
         return unknown(
@@ -65,12 +65,12 @@ def weight(case: Case) -> Finding:
 
 
 def in_newtons(ratio: float) -> bool:
-    """Whether sensors by which feet carry this share of the weight count in N."""
+    """Whether a mean load of this share of the weight means that sensors report N."""
     return abs(math.log(max(ratio, 1e-9))) < math.log(UNIT)
 
 
 def carried_kg(case: Case) -> float:
-    """What the feet carry on average, kg."""
+    """The feet's mean load, kg."""
     samples = case.samples
     felt = 9.81
     if samples.accel is not None:
@@ -79,7 +79,7 @@ def carried_kg(case: Case) -> float:
 
 
 def sensors(case: Case) -> Finding:
-    """What the sensors read in the air, and which foot each belongs to."""
+    """Check the sensors' readings in the air, and which foot each belongs to."""
     name, samples = "contact sensors", case.samples
     if not samples.loads.shape[1]:
         return unknown(name, "no forces of the feet", "forces of the feet in the log")
@@ -112,7 +112,7 @@ def sensors(case: Case) -> Finding:
 
 
 def thresholds(case: Case) -> Finding:
-    """The controller's threshold of contact against what feet carry and what sensors read in the air."""
+    """Compare the controller's threshold of contact with the feet's loads and the sensors' readings in the air."""
     name, samples = "contact thresholds", case.samples
     settings = None if case.of is None else case.of.settings
     if settings is None or not samples.loads.shape[1]:

@@ -1,4 +1,4 @@
-"""Every check of a log, the likeliest fault first."""
+"""Runs all checks on a log, and sorts the findings, the likeliest fault first."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from contact_id_controller.logs.log import Log
 
 
 class Check(NamedTuple):
-    """One row: what it looks at, what it needs, and the function that looks at it.
+    """A check: its name, what it needs, and its function.
 
-    floor: faults of a lower floor bring about those above it, and are told first.
+    floor: faults of a lower floor cause those above it, and are reported first.
     """
 
     what: str
@@ -68,16 +68,16 @@ CHECKS = (
 )
 NAMED = "a URDF that has them, or its names for them in 'joints' of --map"
 MODEL_FLOOR = 5
-"""Of the faults that compete for the best agreement with the model."""
+"""Floor of the faults that compete for the best agreement with the model."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """What came of a log.
+    """The result of a diagnosis.
 
     Attributes:
         findings: the likeliest fault first, then what is fine, then what the log cannot tell.
-        fragment: of a map of columns: corrects what a map can correct.
+        fragment: of a map of columns, with the corrections that a map can make.
     """
 
     findings: tuple[Finding, ...]
@@ -95,16 +95,15 @@ def diagnose(
     config: Path | None = None,
     free: Log | None = None,
 ) -> Diagnosis:
-    """Look at a log, and at the robot's description against it.
+    """Run all checks on a log and its robot's description.
 
-    What is wrong is corrected before what builds on it is looked at: a joint in degrees is not also one whose gear ratio
-    is wrong.
+    A fault is corrected before checks that depend on it: a joint in degrees is not also reported for its gear ratio.
 
     Args:
         log: see ``logs.reader.read_log``.
         urdf: of the robot; None: that of the parameter file.
         config: the robot's parameter file; None: none.
-        free: a log of the same robot that touches nothing: what touches it in ``log`` is found; None: none.
+        free: a log of the same robot without contact, with which contacts in ``log`` are found; None: none.
 
     Raises:
         ContactIdError: a URDF or file that cannot be read, or a log without positions or of other joints.
@@ -143,7 +142,7 @@ def diagnose(
 
 
 def _ranked(found: list[tuple[int, Finding]]) -> tuple[Finding, ...]:
-    """Faults by floor and gain, then what is fine, then what cannot be told; of one check the worst verdict once."""
+    """Faults by floor and gain, then what is fine, then what cannot be told; of each check its worst finding."""
     order = {WRONG: 0, FINE: 1, UNKNOWN: 2}
     ranked = sorted(found, key=lambda each: (order[each[1].verdict], each[0], -each[1].gain))
     kept: dict[str, Finding] = {}
@@ -157,7 +156,7 @@ def _ranked(found: list[tuple[int, Finding]]) -> tuple[Finding, ...]:
 
 
 def merged(first: dict[str, Any], second: Any) -> dict[str, Any]:
-    """Two fragments of a map as one; factors of a joint that both change are multiplied."""
+    """Two fragments of a map combined; factors of a joint that both change are multiplied."""
     result = dict(first)
     for key, value in second.items():
         old = result.get(key)

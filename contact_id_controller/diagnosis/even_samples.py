@@ -1,4 +1,4 @@
-"""The channels of a log at even times, and where these are not to be trusted."""
+"""The channels of a log at even times, and where they are unreliable."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from contact_id_controller.exceptions import RecordError
 from contact_id_controller.logs.log import Array, Log
 
 GAP_PERIODS = 5.0
-"""A step of the stamps that is longer is a gap: what lies in it is not known by its neighbours."""
+"""Longest step of the stamps, in periods, over which channels are interpolated; a longer one is a gap."""
 
 BURST = 0.5
-"""A step shorter than this part of the period follows a late sample: samples came in bursts."""
+"""Share of the period below which a step follows a late sample: samples arrived in bursts."""
 
 BURST_WINDOW = 21
 SMOOTH_S = 0.1
@@ -27,15 +27,15 @@ SMOOTH_S = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class EvenSamples:
-    """A log at even times; the derivatives are those of local polynomials, without delay.
+    """A log at even times, with derivatives of local polynomials, without delay.
 
     Attributes:
         log: as it was read.  period: s.  time: (n,), s.
         good: (n,) bool, no gap within the width of the polynomials.
-        position, velocity, acceleration: (n, na), rad; the latter two by differences of the first.
+        position, velocity, acceleration: (n, na), rad; the latter two differentiated from the first.
         measured_velocity, effort, current: (n, na), smoothed over the same width; or None.
-        gyro, accel: (n, 3), the IMU's, at its own stamps interpolated and smoothed; or None.
-        loads: (n, feet), N or what the sensors call so: size of the force, or the normal force.
+        gyro, accel: (n, 3), of the IMU, interpolated from its own stamps and smoothed; or None.
+        loads: (n, feet), N or the sensors' unit: size of the force, or the normal force.
         feet: names of the columns of ``loads``.
     """
 
@@ -56,7 +56,7 @@ class EvenSamples:
 
     @property
     def width(self) -> int:
-        """Of the polynomials for velocities, samples."""
+        """Width of the polynomials for velocities, samples."""
         return odd_width(SMOOTH_S / 2.0, self.period)
 
     def smoothed(self, values: Array, seconds: float = SMOOTH_S / 2.0) -> Array:
@@ -65,7 +65,7 @@ class EvenSamples:
 
 
 def odd_width(seconds: float, period: float, least: int = 5) -> int:
-    """An odd number of samples in this time."""
+    """The odd number of samples closest to a duration, s."""
     return max(least, 2 * round(seconds / period / 2.0) + 1)
 
 
@@ -76,10 +76,10 @@ def smooth(values: Array, width: int, derivative: int = 0, period: float = 1.0) 
 
 
 def trusted_time(time: Array, period: float) -> Array:
-    """Stamps (n,), where samples arrived in bursts without their jitter.
+    """Stamps (n,) without their jitter where samples arrived in bursts.
 
-    Late stamps that early ones follow are late messages of an even clock; without the early ones
-    messages are missing, and the stamps are right.
+    Late stamps followed by early ones are late messages of an even clock; without early ones messages are missing,
+    and the stamps are right.
     """
     steps = np.diff(time)
     early, late = np.mean(steps < BURST * period), np.mean(steps > (2.0 - BURST) * period)
@@ -89,10 +89,10 @@ def trusted_time(time: Array, period: float) -> Array:
 
 
 def even(log: Log) -> EvenSamples:
-    """The samples of a log.
+    """Resample a log at even times.
 
     Raises:
-        RecordError: no positions or velocities that could be told, or too few rows.
+        RecordError: neither positions nor velocities, or too few rows.
     """
     period = log.period
     if not np.isfinite(period) or log.position is None:
@@ -158,7 +158,7 @@ def interpolated(samples: EvenSamples, values: Array) -> Array:
 
 
 def _interpolated(time: Array, stamps: Array, values: Array) -> Array:
-    """Values (n, k) at other times; what is not a number is left out."""
+    """Values (n, k) at other times; NaN is left out."""
     columns = []
     for column in values.T:
         known = np.isfinite(column) & np.isfinite(stamps)

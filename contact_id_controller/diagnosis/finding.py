@@ -1,4 +1,4 @@
-"""A verdict on one thing in a log: fine, wrong and what to change, or what would tell."""
+"""The finding of a check: fine, wrong and what to change, or what would be needed to tell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FINE, WRONG, UNKNOWN = "fine", "wrong", "this log cannot tell"
 
 
 class Picture(NamedTuple):
-    """Lines over one axis that show a finding: title, label and values of the axis, label of the values, lines by name."""
+    """Lines of a plot that shows a finding: title, label and values of the axis, label of the values, lines by name."""
 
     title: str
     x_label: str
@@ -24,17 +24,17 @@ class Picture(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One verdict.
+    """The finding of a check.
 
     Attributes:
-        check: what was looked at.
+        check: its name.
         verdict: ``FINE``, ``WRONG`` or ``UNKNOWN``.
-        text: the figures; of a wrong one value and how sure.
-        change: what to change; of an unknown one what would tell.
-        fragment: the same for the map of columns, to paste; empty where a map cannot mend it.
-        gain: how much better the measurements agree once it is changed, in powers of e.
-        picture: what shows it.
-        ends: whether checks of higher floors mean nothing before this is mended.
+        text: the figures; of a fault one value with its certainty.
+        change: what to change; of an unknown what would tell.
+        fragment: the same as a part of a map of columns; empty if a map cannot correct it.
+        gain: reduction of the logarithmic misfit by the change.
+        picture: a plot of it.
+        ends: whether checks of higher floors are meaningless before it is corrected.
     """
 
     check: str
@@ -53,10 +53,10 @@ class Finding:
 
 
 def fine(check: str, text: str, picture: Picture | None = None) -> Finding:
-    """Nothing to change."""
+    """A finding without objection."""
     return Finding(check, FINE, text, picture=picture)
 
 
 def unknown(check: str, text: str, would_tell: str) -> Finding:
-    """The log cannot tell; what would."""
+    """A finding that the log cannot tell; would_tell: what would."""
     return Finding(check, UNKNOWN, text, would_tell)

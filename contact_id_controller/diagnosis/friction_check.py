@@ -1,4 +1,4 @@
-"""Friction that the efforts show against what the description states."""
+"""Compares friction in the efforts with the description's."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contact_id_controller.diagnosis.channel_checks import LOADED
 from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
 
 FACTOR = 1.5
-"""By which friction differs between a warm and a cold gear."""
+"""Factor between friction of a warm and a cold gear."""
 
 TOLD = 0.5
-"""Of a joint's residual: less friction than this, found or stated, the log does not tell."""
+"""Share of a joint's residual below which its friction, found or stated, cannot be told."""
 
 
 def friction(case: Case) -> Finding:
-    """Friction at the usual speed of each joint: fitted, and by the URDF or parameter file; the middle joint counts."""
+    """Compare friction at each joint's usual speed, fitted and stated; the median joint decides."""
     name, motion, fit = "friction", case.motion, case.fit
     if motion is None or fit is None or case.of is None:
         return unknown(

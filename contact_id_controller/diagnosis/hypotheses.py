@@ -1,4 +1,4 @@
-"""What may be wrong, put to the test: how much better measurements and model agree without it."""
+"""Tests hypotheses on faults: how much better measurements and model agree with a change."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from typing import Any
 from scipy.optimize import minimize_scalar
 
 CONVINCING = 0.25
-"""Gain from which a change is believed: residuals fall together to .78 of what they were."""
+"""Least gain of a significant change: residuals fall to .78 of their size together."""
 
 TRIALS = 14
-"""Of a search for one number."""
+"""Number of evaluations of a search for one value."""
 
 PROBES = (-0.9, -0.35, -0.12, 0.12, 0.35, 0.9)
-"""Of half the range, at which a search begins."""
+"""Start values of a search, in units of half the range."""
 
 NOTICED = 0.02
-"""Gain from which a search is worth its time."""
+"""Least gain of a start value with which a search goes on."""
 
 SEARCHED_OFFSET_RAD, SEARCHED_RATIO = 0.5, 1.8
-"""How far a zero is searched, and how large a gear ratio, or small its inverse."""
+"""Range of the search for a joint zero, to either side; largest gear ratio, and inverse of the smallest."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Hypothesis:
-    """One thing that may be wrong.
+    """A possible fault, with the value that fits best.
 
     Attributes:
-        check: that names it.
-        cost: with the best value, in powers of e.
-        value: the best one, in the unit of ``tolerance``; its sign matters not.
-        tolerance: what a good robot's model may be off by: below it nothing is wrong.
-        text: the value in words.  change: what to do.
-        fragment: of a map that mends it.
-        confirmed: computes what the agreement gains where a good model may be off, too; None: as much.
+        check: its name.
+        cost: logarithmic misfit with the best value.
+        value: the best one, in the unit of ``tolerance``; only its size matters.
+        tolerance: size of the value that is normal for a good robot.
+        text: the value as text.  change: what to do.
+        fragment: of a map that corrects it.
+        confirmed: computes the gain with the tolerated errors of a good model; None: the same gain.
     """
 
     check: str
@@ -50,14 +50,14 @@ class Hypothesis:
     confirmed: Callable[[], float] | None = None
 
     def gain(self, before: float) -> float:
-        """How much the agreement gains; nothing where the value is within its tolerance."""
+        """Reduction of the logarithmic misfit; 0 if the value is within its tolerance."""
         if not math.isfinite(self.cost) or abs(self.value) <= self.tolerance:
             return 0.0
         return before - self.cost
 
 
 def best_of(hypotheses: Sequence[Hypothesis], before: float) -> tuple[Hypothesis, float] | None:
-    """That with the largest gain that is confirmed, with it; None where none convinces."""
+    """The hypothesis with the largest confirmed gain, and that gain; None if none is significant."""
     convincing = [each for each in hypotheses if each.gain(before) >= CONVINCING]
     gains = [
         min(each.gain(before), math.inf if each.confirmed is None else each.confirmed())
@@ -70,9 +70,9 @@ def best_of(hypotheses: Sequence[Hypothesis], before: float) -> tuple[Hypothesis
 def search(
     cost: Callable[[float], float], low: float, high: float, before: float = math.inf
 ) -> tuple[float, float]:
-    """The number between two with the least cost, and that cost.
+    """The value within a range with the least cost, and that cost.
 
-    Where none of a few probes costs less than ``before``, the best of them is the answer: what is right is not searched.
+    If no start value costs less than ``before``, the best of them is returned without a search.
     """
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     probes = [middle + half * each for each in PROBES]
@@ -96,7 +96,7 @@ def zero_offset(
     tolerance: float,
     confirmed: Callable[[float], float] | None = None,
 ) -> Hypothesis:
-    """A joint whose zero is another one; ``moved``: the cost with so much added to its position, rad."""
+    """A joint with another zero; ``moved``: cost as a function of an offset on its position, rad."""
     value, cost = search(moved, -SEARCHED_OFFSET_RAD, SEARCHED_OFFSET_RAD, before)
     return Hypothesis(
         "zero offsets",
@@ -117,7 +117,7 @@ def gear_ratio(
     tolerance: float,
     confirmed: Callable[[float], float] | None = None,
 ) -> Hypothesis:
-    """A joint whose gear ratio is another one; ``geared``: the cost with its motion times a ratio, by its logarithm."""
+    """A joint with another gear ratio; ``geared``: cost as a function of the ratio's logarithm."""
     value, cost = search(geared, -math.log(SEARCHED_RATIO), math.log(SEARCHED_RATIO), before)
     ratio = math.exp(value)
     return Hypothesis(

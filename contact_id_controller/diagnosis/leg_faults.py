@@ -1,4 +1,4 @@
-"""What may be wrong with the log of a walking robot, by its gyroscope and the legs that stand."""
+"""Hypotheses on faults of a walking robot's log, tested by its gyroscope and the standing legs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from contact_id_controller.logs.log import Array
 OFFSET_RAD, GEAR, TURN_RAD, DELAY_PERIODS, RADIUS_M = 0.05, 0.15, 0.17, 1.0, 0.01
 DELAY_S = 0.006
 MOST_FEET = 4
-"""Of which all orders are tried."""
+"""Largest number of feet for which all orders are tried."""
 
 SEARCHED_DELAY_S, SEARCHED_RADIUS_M = 0.08, 0.08
 DEG = np.pi / 180.0
 
 
 def hypotheses(case: Case, stance: Stance, of: RobotOfLog) -> Iterator[Hypothesis]:
-    """Everything that is put to the test."""
+    """All hypotheses on a log."""
     contacts = contacts_of(stance, of)
     if of.feet_named and len(of.feet) <= MOST_FEET:
         least, feet = best_feet(stance, of)
@@ -56,7 +56,7 @@ def hypotheses(case: Case, stance: Stance, of: RobotOfLog) -> Iterator[Hypothesi
 
 
 def best_feet(stance: Stance, of: RobotOfLog) -> tuple[float, tuple[str, ...]]:
-    """The order of frames for the feet of the log that agrees best with IMU and legs, with its cost."""
+    """The assignment of frames to the log's feet that agrees best with IMU and legs, with its cost."""
     return min(
         (cost(stance, dataclasses.replace(of, feet=feet)), feet)
         for feet in itertools.permutations(of.feet)
@@ -64,7 +64,7 @@ def best_feet(stance: Stance, of: RobotOfLog) -> tuple[float, tuple[str, ...]]:
 
 
 def _in_legs(of: RobotOfLog) -> list[int]:
-    """Joints between the base and a foot, by their column."""
+    """Columns of joints between the base and a foot."""
     model = of.robot.model
     parents = [model.frames[of.robot.frame_id(name)].parentJoint for name in of.feet]
     moves: list[bool] = np.any(of.robot.supports[parents], axis=0).tolist()
@@ -72,7 +72,7 @@ def _in_legs(of: RobotOfLog) -> list[int]:
 
 
 def turns() -> list[Array]:
-    """The 24 rotations that bring axes onto axes."""
+    """The 24 rotations that map axes onto axes."""
     found = []
     for order in itertools.permutations(range(3)):
         for signs in itertools.product((1.0, -1.0), repeat=3):
@@ -86,7 +86,7 @@ def turns() -> list[Array]:
 def mounting(
     case: Case, stance: Stance, of: RobotOfLog, contacts: Contacts
 ) -> Iterator[Hypothesis]:
-    """An IMU that is turned against the description; a gyroscope in deg/s, or with the opposite sign."""
+    """An IMU with another orientation than in the description; a gyroscope in deg/s, or with the opposite sign."""
 
     def cost_of(rotation: Array, gyro: Array = stance.gyro) -> float:
         return float(np.log(size(residuals(contacts, gyro, rotation))))
@@ -121,7 +121,7 @@ def mounting(
 
 
 def delay(samples: EvenSamples, stance: Stance, contacts: Contacts) -> Hypothesis:
-    """An IMU whose stamps are late or early against those of the joints."""
+    """An IMU whose stamps are late or early relative to those of the joints."""
     if samples.gyro is None:
         raise ValueError("a stance has a gyroscope")
     gyro, index = samples.gyro, np.arange(len(samples.time), dtype=float)
@@ -149,7 +149,7 @@ def delay(samples: EvenSamples, stance: Stance, contacts: Contacts) -> Hypothesi
 def signs_and_exchanges(
     stance: Stance, of: RobotOfLog, joints: tuple[str, ...], moving: list[int]
 ) -> Iterator[Hypothesis]:
-    """Joints of the legs that count the other way, or whose columns are exchanged."""
+    """Joints of the legs with the opposite sign, or with exchanged columns."""
     for k in moving:
         turn = np.ones(len(joints))
         turn[k] = -1.0
@@ -180,7 +180,7 @@ def signs_and_exchanges(
 def offsets_and_gears(
     stance: Stance, of: RobotOfLog, joints: tuple[str, ...], moving: list[int]
 ) -> Iterator[Hypothesis]:
-    """Joints of the legs whose zero or gear ratio is another one."""
+    """Joints of the legs with another zero or gear ratio."""
     before = cost(stance, of)
     for k in moving:
 
@@ -200,7 +200,7 @@ def offsets_and_gears(
 
 
 def radius(stance: Stance, of: RobotOfLog) -> Hypothesis:
-    """Round feet of another radius: their lowest points stand still, not their centres."""
+    """Round feet with another radius: their lowest points are at rest, not their centres."""
     value, least = search(
         lambda x: cost(dataclasses.replace(stance, radius_m=x), of), 0.0, SEARCHED_RADIUS_M
     )

@@ -1,4 +1,4 @@
-"""How well the gyroscope agrees with the joints of legs that stand."""
+"""Compares the gyroscope with the kinematics of standing legs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from contact_id_controller.diagnosis.robot_of_log import RobotOfLog
 from contact_id_controller.logs.log import Array
 
 STANDS = 0.4
-"""Part of a foot's usual greatest load above which it is taken to stand."""
+"""Share of a foot's usual greatest load above which it counts as standing."""
 
 ROWS = 200
 
 
 @dataclasses.dataclass(frozen=True)
 class Stance:
-    """Instants at which feet stand, and what was measured then.
+    """Samples at which feet stand.
 
     Attributes:
         q, v: joints (n, na), rad, rad/s.  gyro: (n, 3) in the IMU's axes, rad/s.  up: (n, 3) unit
@@ -40,7 +40,7 @@ class Stance:
 
 
 def standing(samples: EvenSamples, of: RobotOfLog) -> NDArray[np.bool_]:
-    """Which feet stand (n, feet), without the ends of their stances."""
+    """Standing feet (n, feet) bool, without the ends of their stances."""
     loads = samples.loads if samples.feet else efforts_of_legs(samples, of)
     if not loads.shape[1]:
         return np.zeros((len(samples.time), 0), dtype=bool)
@@ -50,9 +50,9 @@ def standing(samples: EvenSamples, of: RobotOfLog) -> NDArray[np.bool_]:
 
 
 def efforts_of_legs(samples: EvenSamples, of: RobotOfLog) -> Array:
-    """The size of the efforts or currents of each leg's joints (n, feet), where no sensor says what feet carry.
+    """Size of the efforts or currents of each leg's joints (n, feet), used if no sensor measures the feet's loads.
 
-    Legs that swing need far less than those that carry the robot. It needs no model of the leg, which is what is judged.
+    Swinging legs need much less than those that carry the robot. It needs no model of the leg, which is tested.
     """
     measured = samples.effort if samples.effort is not None else samples.current
     if measured is None:
@@ -66,9 +66,9 @@ def efforts_of_legs(samples: EvenSamples, of: RobotOfLog) -> Array:
 
 
 def stance_of(samples: EvenSamples, of: RobotOfLog, rows: int = ROWS) -> Stance | None:
-    """The instants; None without IMU, feet or enough of them.
+    """The samples at which feet stand; None without IMU, feet or enough of them.
 
-    A sole tells by itself how the base turns, of round feet two are needed.
+    A single sole determines the base's rotation, of round feet two are needed.
     """
     feet_match = len(of.feet) == len(samples.feet) or not samples.feet
     if samples.gyro is None or samples.accel is None or not of.feet or not feet_match:
@@ -98,10 +98,11 @@ def stance_of(samples: EvenSamples, of: RobotOfLog, rows: int = ROWS) -> Stance 
 
 @dataclasses.dataclass(frozen=True)
 class Contacts:
-    """What the legs say, for any gyroscope and radius, of m pairs of feet or of m soles.
+    """Kinematics of m pairs of standing feet or of m soles, for any gyroscope and radius.
 
     Attributes:
-        rate: (m, 3), m/s or rad/s, base's axes: of the second foot against the first; of a sole's rotation.
+        rate: (m, 3), base's axes: velocity of the second foot relative to the first, m/s; or of a sole's rotation,
+            rad/s.
         arm: (m, 3), m, from the first foot to the second; None for soles.
         row: (m,) of the stance.
     """
@@ -112,9 +113,9 @@ class Contacts:
 
 
 def contacts_of(stance: Stance, of: RobotOfLog) -> Contacts:
-    """Kinematics of the feet that stand, with the base at rest.
+    """Kinematics of the standing feet, with the base at rest.
 
-    Velocities are those of the feet's lowest points where the feet are round.
+    Velocities are those of the lowest points of round feet.
     """
     robot, model = of.robot, of.robot.model
     data, frames = model.createData(), [robot.frame_id(name) for name in of.feet]
@@ -141,7 +142,7 @@ def contacts_of(stance: Stance, of: RobotOfLog) -> Contacts:
 
 
 def residuals(contacts: Contacts, gyro: Array, rotation: Array) -> Array:
-    """What is left (m, 3) of the feet's motion once the base turns as the gyroscope (n, 3) says."""
+    """Motion (m, 3) of the feet that remains with the base's rotation measured by the gyroscope (n, 3)."""
     turning = gyro[contacts.row] @ rotation.T
     if contacts.arm is None:
         return contacts.rate + turning
@@ -156,5 +157,5 @@ def size(left: Array) -> float:
 
 
 def cost(stance: Stance, of: RobotOfLog) -> float:
-    """Logarithm of the residual: what halves it is worth .7."""
+    """Logarithm of the residual: halving it is worth .7."""
     return float(np.log(size(residuals(contacts_of(stance, of), stance.gyro, stance.rotation))))

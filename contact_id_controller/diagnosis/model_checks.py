@@ -1,4 +1,4 @@
-"""What the model says of a log: the one thing that, once changed, makes it agree best."""
+"""Finds faults by the model: the single change with which model and measurements agree best, repeatedly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fin
 from contact_id_controller.diagnosis.hypotheses import NOTICED, Hypothesis, best_of
 
 MOST_FAULTS = 3
-"""That are looked for one after the other."""
+"""Largest number of faults that are found one after the other."""
 
 ARM = (
     "sign of joints",
@@ -46,11 +46,11 @@ NEEDS = {
 HELD = "a log in which the base is held and nothing is touched; of a walk an IMU, too"
 
 FLAT = 0.1
-"""Gain that what is right would lose at least if it were changed, for the log to tell it."""
+"""Least increase of the misfit by a wrong value with which the log confirms a right one."""
 
 
 def faults(case: Case) -> tuple[list[Finding], Case]:
-    """A finding for each thing that the model can tell, and the case with what was wrong corrected."""
+    """A finding for each fault that the model can tell, and the case with the faults corrected."""
     found: list[Finding] = []
     told: dict[str, list[Hypothesis]] = {}
     before = 0.0
@@ -96,7 +96,7 @@ def faults(case: Case) -> tuple[list[Finding], Case]:
 
 
 def _parts(case: Case) -> int:
-    """Residuals that share a gain: joints of an arm, or one of legs."""
+    """Number of residuals that share a gain: joints of an arm, or one of legs."""
     return 1 if case.motion is None else len(case.log.joints)
 
 
@@ -116,10 +116,10 @@ def _by_check(tested: Sequence[Hypothesis]) -> dict[str, list[Hypothesis]]:
 
 
 def left_of(check: str, tested: list[Hypothesis], cost: float, parts: int) -> Finding:
-    """A verdict on what is not wrong: fine with its figure, or not to be told.
+    """Finding on a check without a fault: fine with its figure, or unknown.
 
     Args:
-        cost: without any change.  parts: residuals that share it.
+        cost: without any change.  parts: number of residuals that share it.
     """
     if not tested:
         needs = NEEDS.get(
@@ -148,14 +148,14 @@ def left_of(check: str, tested: list[Hypothesis], cost: float, parts: int) -> Fi
 
 
 def _would_be_seen(each: Hypothesis, cost: float) -> bool:
-    """Whether measurements agree otherwise with a change that is more than is tolerated; a number that is less is seen."""
+    """Whether a change beyond the tolerance, or a smaller value found, changes the misfit."""
     if each.tolerance > 0.0:
         return abs(each.value) <= each.tolerance or abs(cost - each.cost) > NOTICED
     return abs(cost - each.cost) > FLAT
 
 
 def _picture(case: Case) -> Picture | None:
-    """The worst joint's effort, measured and by the model."""
+    """Plot of the worst joint's effort, measured and by the model."""
     if case.motion is None or case.fit is None:
         return None
     share = case.fit.residual / np.maximum(np.std(case.motion.effort, axis=0), 1e-9)

@@ -1,4 +1,4 @@
-"""Whether the base odometry holds on the log, and what gravity, the feet and a measured base say of it."""
+"""Runs the base odometry on the log, and compares it with gravity, the feet and a measured base."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ NAME = "base odometry"
 NEEDS = "--urdf or --config of a robot with legs, an IMU on its base, forces of its feet or efforts"
 
 SILENT_PERIODS = 2.5
-"""Of the IMU: what is farther from its nearest sample has none."""
+"""Largest distance to an IMU sample, in its periods; beyond it there is none."""
 
 GRAVITY_S = 2.0
-"""Over which the specific force, less what the velocity changes, is gravity."""
+"""Span over which the mean specific force, less the change of velocity, is gravity."""
 
 TILT_DEG = 5.0
-"""Of up against gravity or a measured base; the bias of an accelerometer makes one or two."""
+"""Tolerated tilt against gravity or a measured base; an accelerometer's bias causes one or two degrees."""
 
 DRIFT, DRIFT_M = 0.05, 0.1
-"""Share of the path, and length, that a drift must exceed to be told."""
+"""Share of the path, and length, that a drift must exceed to be reported."""
 
 BELIEVED = 0.5
-"""Share of the time in which feet bear that the odometry goes by them, at least."""
+"""Least share of the time with loaded feet in which the odometry must use them."""
 
 
 def odometry(case: Case) -> Finding:
-    """The estimator with its defaults on the log as corrected so far: lost, drift, tilt, and whether feet stand."""
+    """Run the estimator with its defaults on the corrected log: lost, drift, tilt, and use of the feet."""
     log, of = case.log, case.of
     if of is None or not of.feet or log.imu is None:
         return unknown(NAME, "no robot on legs with an IMU", NEEDS)
@@ -94,7 +94,7 @@ def odometry(case: Case) -> Finding:
 
 
 def _steps(case: Case, of: RobotOfLog, samples: Samples, rows: NDArray[np.bool_]) -> Steps | None:
-    """By the feet's sensors, or else by the efforts of the legs."""
+    """Steps of the odometry with the feet's sensors, or else with the efforts of the legs."""
     log, settings = case.log, BaseOdometrySettings(imu_frame=of.imu_frame)
     soles, radius_m = of.feet if of.soles else (), _radius(of)
     if len(log.feet) == len(of.feet):
@@ -112,7 +112,7 @@ def _steps(case: Case, of: RobotOfLog, samples: Samples, rows: NDArray[np.bool_]
 
 
 def _radius(of: RobotOfLog) -> float:
-    """Of the feet, m: by the parameter file, or else by the shapes of the description."""
+    """Radius of the feet, m, from the parameter file, or else from the shapes of the description."""
     if of.radius_m or of.soles:
         return of.radius_m
     model, urdf = RobotModel.from_urdf(of.urdf, True).model, resolve_urdf(of.urdf)
@@ -151,7 +151,7 @@ def _imu(log: Log, times: Array) -> tuple[Array, Array]:
 
 
 def _base(log: Log, rows: NDArray[np.bool_]) -> BasePose | None:
-    """The measured base at these rows; None where the log has none, or not all of it."""
+    """The measured base at these rows; None if the log has none, or has gaps."""
     base = log.base
     if base is None or base.orientation is None:
         return None
@@ -161,7 +161,7 @@ def _base(log: Log, rows: NDArray[np.bool_]) -> BasePose | None:
 
 
 def _judged(found: Run, force: Array, base: BasePose | None) -> tuple[list[str], list[str]]:
-    """Figures in words, and those of them that are too bad.
+    """Figures as text, and those that are too large.
 
     Args:
         force: specific force (n, 3), m/s², in the base's axes.  base: at the run's times.
@@ -188,7 +188,7 @@ def _judged(found: Run, force: Array, base: BasePose | None) -> tuple[list[str],
 def gravity_tilt(found: Run, force: Array) -> float:
     """Rms angle, degrees, between up and gravity, over spans of two seconds in which the run was ready.
 
-    Gravity is the mean specific force (n, 3), m/s² in the base's axes, less what the velocity changes; NaN: no span.
+    Gravity is the mean specific force (n, 3), m/s² in the base's axes, less the change of velocity; NaN: no span.
     """
     world = np.einsum("nij,nj->ni", found.rotation, force)
     known = found.ready & np.isfinite(world).all(axis=1)
@@ -204,6 +204,6 @@ def gravity_tilt(found: Run, force: Array) -> float:
 
 
 def _picture(found: Run) -> Picture:
-    """Where the base was."""
+    """Plot of the base's path."""
     lines = {axis: found.position[:, k] for k, axis in enumerate("xyz")}
     return Picture("Place of the base by the odometry", "time, s", found.time, "m", lines)

@@ -1,4 +1,4 @@
-"""The base odometry on recorded samples, and how far it is from a base that was measured."""
+"""Runs the base odometry on recorded samples, and compares it with a measured base."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.logs.log import Array
 
 HALF_WINDOW_S = 0.1
-"""On either side of a sample, of which velocities are differences: motion capture arrives in bursts."""
+"""Half width of the differences that give velocities: motion capture arrives in bursts."""
 
 LAST_S = 0.5
-"""At the end, over which the median of the drift is taken: a log may end in the middle of a step."""
+"""Duration at the end over which the median drift is taken: a log may end in the middle of a step."""
 
 
 class Steps(Protocol):
-    """What takes the k-th sample of a log: the odometry after it, and which feet (m,) bear by their loads."""
+    """Function that steps the odometry with sample k; returns its result, and loaded feet (m,) bool."""
 
     def __call__(self, k: int) -> tuple[BaseEstimate, NDArray[np.bool_]]: ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """What is measured at n times.
+    """Measurements at n times.
 
     Attributes:
         time: (n,), s.  position, velocity: (n, na), rad, rad/s, in the robot's order.
-        gyro, accel: (n, 3), rad/s, m/s² with gravity inside, in the IMU's axes; NaN: no sample.
+        gyro, accel: (n, 3), rad/s, m/s² including gravity, in the IMU's axes; NaN: no sample.
         before: s, from the sample before the first one to it.
     """
 
@@ -85,15 +85,15 @@ def by_efforts(pipeline: EstimationPipeline, samples: Samples, effort: Array) ->
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What was found at these times.
+    """The result of a run at its times.
 
     Attributes:
         time: (n,), s.  position: (n, 3), m.  rotation: (n, 3, 3).  velocity: (n, 3), m/s; of the base, in the
             odometry's frame.
-        ready: (n,) bool, whether these may be used.
-        touches, believed: (n, feet) bool, which feet bear, and which the odometry went by.
+        ready: (n,) bool, whether these are valid.
+        touches, believed: (n, feet) bool, loaded feet, and feet that the odometry used.
         lost: (time, s, and why) of each time at which it was lost.
-        last: what it said at the end, in words.
+        last: its status at the end, as text.
         step_us: median time of a step.
     """
 
@@ -110,7 +110,7 @@ class Run:
 
 
 def run(step: Steps, time_s: Array, feet: int) -> Run:
-    """All samples, one after the other, at times (n,), s."""
+    """Step through all samples, at times (n,), s."""
     n, state, why = len(time_s), "", ""
     position, velocity, rotation = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3, 3))
     ready = np.zeros(n, dtype=bool)
@@ -142,14 +142,14 @@ def run(step: Steps, time_s: Array, feet: int) -> Run:
 
 @dataclasses.dataclass(frozen=True)
 class Errors:
-    """How far a run is from a base that was measured, aligned in place and yaw where it begins.
+    """Errors of a run against a measured base, aligned in position and yaw at its start.
 
     Attributes:
-        path_m: of the measured base along the ground.
-        drift_m, late_drift_m: along the ground at the end; of the median over the last half second.
+        path_m: length of the measured base's horizontal path.
+        drift_m, late_drift_m: horizontal, at the end; median over the last half second.
         height_m, height_rms_m: at the end, and rms.
         velocity_m_s: rms of the differences of both positions over .2 s.
-        tilt_deg, yaw_deg: rms of the one, at the end of the other.
+        tilt_deg, yaw_deg: rms of the tilt, yaw at the end.
     """
 
     path_m: float
@@ -163,7 +163,7 @@ class Errors:
 
 
 def errors(found: Run, position: Array, rotation: Array) -> Errors:
-    """Against a base at positions (n, 3), m, with rotations (n, 3, 3), at the run's times."""
+    """Errors against a base at positions (n, 3), m, with rotations (n, 3, 3), at the run's times."""
     first = int(np.argmax(found.ready))
     turn = found.rotation[first] @ rotation[first].T
     yaw = np.arctan2(turn[1, 0] - turn[0, 1], turn[0, 0] + turn[1, 1])
@@ -183,7 +183,7 @@ def errors(found: Run, position: Array, rotation: Array) -> Errors:
 
 
 def place_errors(time_s: Array, error: Array) -> Errors:
-    """Of errors of the place (n, 3), m, alone; path and attitude are not a number."""
+    """Errors from those of the position (n, 3), m, alone; path and attitude are NaN."""
     late = time_s > time_s[-1] - LAST_S
     w = max(round(HALF_WINDOW_S / float(np.median(np.diff(time_s)))), 1)
     speed = (error[2 * w :] - error[: -2 * w]) / (time_s[2 * w :] - time_s[: -2 * w])[:, None]

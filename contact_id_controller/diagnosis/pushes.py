@@ -37,37 +37,38 @@ from contact_id_controller.robot import FRICTION_SPEED
 Array = NDArray[np.float64]
 
 FELT_HZ = 5.0
-"""Below this frequency residuals are looked at: pushes by hand last tenths of a second."""
+"""Bandwidth of the residuals: pushes by hand last tenths of a second."""
 
 STANDS = 2.0
-"""Of the speed over which dry friction turns round: slower joints may hold any torque within it (tanh 2 = .96)."""
+"""Multiple of dry friction's width below which a joint may hold any torque within it (tanh 2 = .96)."""
 
 TURNS_S = 0.1
-"""So long before and after friction has not turned round yet."""
+"""Time before and after slow motion in which friction has not yet changed its sign."""
 
 CLEAR = 2.5
-"""Residual, of the largest in the free log, from which on a joint is touched. Logs of one arm over two months differ by
-up to 2."""
+"""Residual relative to the largest in the free log from which on a joint is touched. Logs of one arm over two months
+differ by up to 2."""
 
 ONE_S = 0.3
-"""Touches that are nearer than this are one."""
+"""Time between contacts below which they count as one."""
 
 SHORTEST_S = 0.05
 
 EDGE_S, FLAT, SMEARED = 0.1, 0.2, 0.05
-"""A touch begins where the residual grows, going back, by less than a share of the threshold, or of its largest, within
-a time: the filter knows of a step before it comes."""
+"""A contact begins where the residual, backwards in time, changes by less than a share of the threshold, or of its
+largest value, within this time: the zero-phase filter responds before a step."""
 
 FIRM = 0.05
-"""Share of the longest lever of which joints that touch with less do not say how large a force is."""
+"""Least lever, as a share of the longest one, of joints from which a force is estimated."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Residual:
-    """What efforts leave unexplained, n rows: (n, na) in N·m, positive as what acts on the joint.
+    """Efforts that the model does not explain, n rows: (n, na) in N·m, positive as acting on the joint.
 
     Attributes:
-        time: (n,) s.  q: (n, na) rad.  whole: with all dry friction in it.  beyond: what dry friction cannot be.
+        time: (n,) s.  q: (n, na) rad.  whole: with all dry friction included.  beyond: what dry friction cannot
+            explain.
         stands: where friction may have any size.
     """
 
@@ -79,7 +80,7 @@ class Residual:
 
     @property
     def known(self) -> Array:
-        """(n, na) N·m, without the friction of joints that move."""
+        """(n, na) N·m, without the friction of moving joints."""
         return np.where(self.stands, self.whole, self.beyond)
 
 
@@ -88,8 +89,8 @@ class Free:
     """An arm in free motion.
 
     Attributes:
-        found: its model.  standing, moving: (na,) N·m beyond dry friction from which on a joint is touched.
-        dry: (na,) N·m, dry friction.  in_amperes: its torques were currents.
+        found: its identified model.  standing, moving: (na,) N·m beyond dry friction from which on a joint is touched.
+        dry: (na,) N·m, dry friction.  in_amperes: whether its torques were currents.
     """
 
     found: Identified
@@ -100,7 +101,7 @@ class Free:
 
     @classmethod
     def of(cls, log: Log, urdf: str) -> Free:
-        """What a free log says.
+        """Identify the arm from a free log, with thresholds.
 
         Raises:
             RecordError: as of `identify`; also a log in which no joint moves.
@@ -124,12 +125,12 @@ class Free:
 
 @dataclasses.dataclass(frozen=True)
 class Push:
-    """A time in which something touched the robot.
+    """A contact.
 
     Attributes:
-        begin_s, end_s: time of the log.  joints: those that felt it, in the robot's order.
-        torque: (na,) N·m on all joints when it was strongest.  error: (na,), by dry friction of those that stand.
-        force_n: least force that exerts it at the far end of the link behind the last of them; None: not to be told.
+        begin_s, end_s: time of the log.  joints: those with a residual above threshold, in the robot's order.
+        torque: (na,) N·m on all joints at its maximum.  error: (na,), by dry friction of joints at rest.
+        force_n: least force with this torque at the far end of the link behind the last of them; None: unknown.
     """
 
     begin_s: float
@@ -141,7 +142,7 @@ class Push:
 
 
 def residual(found: Identified, samples: tuple[Samples, ...]) -> Residual:
-    """What the model of a free log does not explain of a log."""
+    """The residual of a log with the model of a free log."""
     per = samples[0].period
     cutoff = min(FELT_HZ, HIGHEST / per)
     even = tuple(
@@ -171,7 +172,7 @@ def residual(found: Identified, samples: tuple[Samples, ...]) -> Residual:
 
 
 def _without_gaps(log: Log) -> Log:
-    """The log without rows of which an effort is no number: a filter would spread it over all of them."""
+    """The log without rows that lack an effort: a filter would spread NaN over all of them."""
     channels = [each for each in (log.effort, log.current) if each is not None]
     numbers = [np.isfinite(each) for each in channels]
     # A channel or joint without any number is no gap of this log, but none of it.
@@ -181,7 +182,7 @@ def _without_gaps(log: Log) -> Log:
 
 
 def pushes(free: Free, log: Log) -> tuple[list[Push], Residual]:
-    """Times in which something touched the robot of a log, and what they were found in.
+    """Contacts in a log, and the residual that they were found in.
 
     Raises:
         RecordError: too few rows, channels or joints missing, or torques of another unit than in the free log.
@@ -209,7 +210,7 @@ def pushes(free: Free, log: Log) -> tuple[list[Push], Residual]:
 
 
 def _push(free: Free, left: Residual, share: Array, part: NDArray[np.intp]) -> Push:
-    """One touch, beyond thresholds at rows ``part``."""
+    """The contact in the rows ``part`` above threshold."""
     robot = free.found.robot
     felt = np.flatnonzero(share[part].max(axis=0) > 1.0)
     strongest = int(part[np.argmax(share[part].max(axis=1))])
@@ -228,7 +229,7 @@ def _push(free: Free, left: Residual, share: Array, part: NDArray[np.intp]) -> P
 
 
 def _begin(free: Free, left: Residual, part: NDArray[np.intp], first: int, joint: int) -> int:
-    """The row from which on the residual of a joint grows to what it is in the row ``first`` of ``part``."""
+    """First row of a contact: from there the residual of a joint grows to that of the row ``first`` of ``part``."""
     row = int(part[first])
     course = left.known[:, joint] * np.sign(left.beyond[row, joint])
     back = max(round(EDGE_S / float(np.median(np.diff(left.time)))), 1)
@@ -267,7 +268,7 @@ def _least_force(free: Free, q: Array, torque: Array, felt: NDArray[np.intp]) ->
 
 
 def contact(case: Case) -> Finding:
-    """What touched an arm, by another log in which nothing did."""
+    """Find contacts of an arm, with a second log that has none."""
     name = "contact"
     if case.free is None or case.of is None or case.of.robot.floating_base:
         return unknown(
@@ -313,7 +314,7 @@ def contact(case: Case) -> Finding:
 
 
 def _line(push: Push, names: Sequence[str]) -> str:
-    """One touch in words."""
+    """A contact as text."""
     cells = [
         f"{joint} {push.torque[j]:+.3g} ± {push.error[j]:.2g}"
         for j, joint in enumerate(names)

@@ -1,4 +1,4 @@
-"""The robot that a log is of: its joints, IMU and feet, found in the URDF and its parameter file."""
+"""Finds the robot of a log, its joints, IMU and feet, in the URDF and its parameter file."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ FOOT_WORDS = ("sole", "foot", "toe", "contact", "ankle")
 
 @dataclasses.dataclass(frozen=True)
 class RobotOfLog:
-    """A model with the joints of a log that it has, in their order; others are held at 0.
+    """A model with those joints of a log that it has, in the log's order; others are locked at 0.
 
     Attributes:
-        urdf: the description.  robot: in the order of the log; its base floats where the log has an IMU or feet.
+        urdf: the description.  robot: in the order of the log; its base floats if the log has an IMU or feet.
         legged: whether it may stand on legs, so that its efforts carry its weight.
         settings: of its controller; None: no parameter file.
         imu_rotation: (3, 3), the IMU's axes in the base.  imu_frame: its name; empty: the base's axes.
         feet: frames of the feet, in the order of the log's; empty: none known.
-        feet_named: whether the names in the log say which is which.
+        feet_named: whether the names in the log assign them.
         soles: whether these are flat.
-        radius_m: of the feet; 0 where nothing says it.
+        radius_m: of the feet; 0 if unknown.
     """
 
     urdf: str
@@ -47,7 +47,7 @@ class RobotOfLog:
 
 
 def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfLog | None:
-    """The robot; None without URDF and parameter file.
+    """Build the robot of a log; None without URDF and parameter file.
 
     Raises:
         ContactIdError: a URDF or file that cannot be read.
@@ -94,14 +94,14 @@ def joints_of(urdf: str | Path | None, config: Path | None) -> tuple[str, ...]:
 
 
 def _legged(urdf: str | Path, settings: ControllerSettings | None) -> bool:
-    """Whether the parameter file says that its base floats, or else the limbs look like legs."""
+    """Whether the parameter file says that its base floats, or else whether it has legs."""
     if settings is not None:
         return settings.floating_base
     return bool(anatomy(RobotModel.from_urdf(urdf, True).model).legs)
 
 
 def _within(robot: RobotModel, held: dict[str, float]) -> dict[str, float]:
-    """Positions of held joints, brought within their limits."""
+    """Positions of locked joints, clipped to their limits."""
     limits = {
         name: (low, high) for name, low, high in zip(robot.joint_names, robot.lower, robot.upper)
     }
@@ -109,7 +109,7 @@ def _within(robot: RobotModel, held: dict[str, float]) -> dict[str, float]:
 
 
 def _imu_frame(robot: RobotModel, log: Log, config: Path | None) -> str:
-    """The IMU's frame: as the log names it, as the parameter file states it to the estimator, or one called imu."""
+    """The IMU's frame: as named in the log, as stated for the estimator in the parameter file, or one called imu."""
     names = [frame.name for frame in robot.model.frames]
     if log.imu is None:
         return ""
@@ -152,7 +152,7 @@ def _feet(robot: RobotModel, settings: ControllerSettings | None) -> tuple[str, 
 
 
 def _in_order(feet: tuple[str, ...], frames: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
-    """The frame of each foot of the log by its name; where names do not tell, frames as they are, and False."""
+    """The frame of each foot of the log by its name; if names do not match, the frames unchanged, and False."""
     if len(feet) != len(frames) or not feet:
         return (frames if not feet else ()), False
     lower = [frame.lower() for frame in frames]

@@ -1,4 +1,4 @@
-"""Stamps: order, gaps, messages that are missing, samples that repeat, channels that drift apart."""
+"""Checks stamps: order, gaps, missing messages, repeated samples, drift between clocks."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from contact_id_controller.diagnosis.finding import FINE, WRONG, Finding, Pictur
 from contact_id_controller.logs.log import SLOWEST_S, Array
 
 GAP_S = 0.05
-"""A gap also lasts longer than this: less is bridged by whatever runs at 50 Hz and faster."""
+"""Least duration of a gap: a shorter one is bridged by nodes that run at 50 Hz and faster."""
 
 MISSING = 0.02
-"""Part of the messages that may be missing: derivatives across single holes are still good."""
+"""Tolerated share of missing messages: derivatives across single holes are still good."""
 
 REPEATED = 0.5
-"""Part of the rows of moving joints that may repeat the one before: a sensor at half the rate of the log."""
+"""Tolerated share of rows of moving joints that repeat the one before: a sensor at half the rate of the log."""
 
 DRIFT = 1e-3
-"""Of two clocks against each other: 1 ms in a second; quartzes differ by a tenth of a thousandth of it."""
+"""Tolerated drift between two clocks: 1 ms per second; that of crystals is below a tenth of it."""
 
 SIMULATED = 0.05
-"""Of stamps against the recorder's clock, from which on no two clocks are behind it."""
+"""Drift of stamps against the recorder's clock from which on the reason is simulated time, not a clock."""
 
 
 def gaps(case: Case) -> Finding:
-    """Stamps that go back, and holes in them."""
+    """Check for stamps that go back, and gaps."""
     name, time, period = "stamps", case.log.time, case.log.period
     steps = np.diff(time)
     if period > SLOWEST_S:
@@ -71,7 +71,7 @@ def gaps(case: Case) -> Finding:
 
 
 def missing(case: Case) -> Finding:
-    """Messages that were dropped, or that repeat old values."""
+    """Check for dropped messages, and repeated values."""
     name, steps, period = "dropped messages", np.diff(case.log.time), case.log.period
     short = float(np.mean(steps < BURST * period))
     single = steps[(steps > 1.5 * period) & (steps <= max(GAP_S, GAP_PERIODS * period))]
@@ -96,7 +96,7 @@ def missing(case: Case) -> Finding:
 
 
 def _repeated(position: Array | None) -> tuple[bool, float]:
-    """Whether enough joints move to tell, and the part of the rows in which all of them repeat."""
+    """Whether enough joints move to tell, and the share of rows in which all of them repeat."""
     if position is None:
         return False, 0.0
     moving = np.ptp(position, axis=0) > 0.0
@@ -108,7 +108,7 @@ def _repeated(position: Array | None) -> tuple[bool, float]:
 
 
 def clocks(case: Case) -> Finding:
-    """Drift between the clocks of joints, IMU and recorder."""
+    """Check the drift between the clocks of joints, IMU and recorder."""
     name, log = "clocks", case.log
     if log.arrival is not None:
         late = log.arrival - log.time

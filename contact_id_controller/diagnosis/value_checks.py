@@ -1,4 +1,4 @@
-"""Values by themselves: at a limit of the sensor or drive, or in coarse steps."""
+"""Checks values of single channels: at a limit of the sensor or drive, or in coarse steps."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fin
 from contact_id_controller.logs.log import Array
 
 HELD = 0.005
-"""Part of the samples that must lie at the extreme for it to be a limit."""
+"""Least share of samples at the extreme value for it to be a limit."""
 
 RUN = 5
-"""Samples in a row at the extreme: noise does not stay there."""
+"""Least number of samples in a row at the extreme: noise does not stay there."""
 
 
 COARSE_RAD = 2.0 * np.pi / 2048.0
-"""A step of 11 bits a turn: at 100 Hz velocities are known to .3 rad/s only."""
+"""A step of 11 bits per turn: at 100 Hz the resolution of velocities is .3 rad/s."""
 
 EVEN = 0.9
-"""Part of the distances between values that are whole steps, where there are steps."""
+"""Least share of differences between values that are multiples of a step."""
 
 FEWEST = 4
-"""Values that a joint must take to tell steps."""
+"""Least number of different values of a joint with which steps can be found."""
 
 
 def saturation(case: Case) -> Finding:
-    """Efforts, currents and the IMU at a limit: the same extreme value, again and again in a row."""
+    """Check efforts, currents and the IMU for a limit: the same extreme value, repeatedly several times in a row."""
     name, log = "saturation", case.log
     channels: list[tuple[str, Array, tuple[str, ...]]] = [
         (kind, values, log.joints)
@@ -63,7 +63,7 @@ def saturation(case: Case) -> Finding:
 
 
 def _held(column: Array, limit: float) -> float:
-    """Part of the samples that are at a limit in runs, while the channel varies otherwise."""
+    """Share of the samples at a limit in runs, while the channel varies otherwise."""
     spread = float(np.std(column))
     if spread == 0.0 or abs(limit - float(np.median(column))) < spread:
         return 0.0
@@ -74,7 +74,7 @@ def _held(column: Array, limit: float) -> float:
 
 
 def quantisation(case: Case) -> Finding:
-    """Positions in steps that are larger than what joints move between two samples."""
+    """Check for positions in steps that are larger than the joints' motion between two samples."""
     name, log = "quantisation", case.log
     if log.position is None:
         return unknown(name, "no positions", "positions in the log")

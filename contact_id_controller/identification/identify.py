@@ -1,4 +1,4 @@
-"""From a log and a description to what the log says of the robot, judged on a part that was not fitted."""
+"""Identifies a robot from a log and its description, and evaluates the result on a part that was not fitted."""
 
 from __future__ import annotations
 
@@ -48,48 +48,48 @@ from contact_id_controller.robot import FRICTION_SPEED, RobotModel, resolve_urdf
 Array = NDArray[np.float64]
 
 BEYOND_RAD = 0.5
-"""Farther beyond its limits than this, rad (m), no joint stands: its unit or its zero is another one."""
+"""Largest distance of a joint beyond its limits, rad (m); a larger one means a wrong unit or zero."""
 
 HELD_OUT = 0.3
-"""Share of the time, at the end, on which the fit is judged."""
+"""Share of the time, at the end, on which the fit is evaluated."""
 
 MOST_ROWS, TRIED_ROWS = 12_000, 2_000
-"""Of a fit, and of a choice of filter or friction."""
+"""Largest number of rows for a fit, and for the choice of filter or friction."""
 
 SPEEDS = (0.1, 1.0 / 3.0, 1.0, 3.0)
 TRAVELS = (0.001, 0.003, 0.01, 0.03)
-"""Widths of dry friction that are tried, of `FRICTION_SPEED` and of the span of the joint's motion."""
+"""Widths of dry friction that are tried, in units of `FRICTION_SPEED` and of the span of the joint's motion."""
 
 BREAKAWAYS = (0.0, 0.1, 0.3)
-"""Speeds over which dry friction falls to that of sliding that are tried, of the joint's largest speed; 0: it does not."""
+"""Stribeck speeds that are tried, as shares of the joint's largest speed; 0: constant dry friction."""
 
 TRIED_INDEPENDENT, PARTS = 100, 4
-"""Where shapes of drives are tried: independent rows that a log counts as; parts, of which each is left out once."""
+"""For cross-validation of drive shapes: number of independent rows that a log counts as; number of parts."""
 
 LEANS, LEVEL = 3, 0.1
-"""Fits, at most, until the base's lean is found; change, in standard deviations, at which it is."""
+"""Largest number of fits for the base's lean; change, in standard deviations, at which it has converged."""
 
 EDGES = 0.2
-"""Share of the longest part of a log that is left out at either end, at most."""
+"""Largest share of the longest part of a log that is left out at either end."""
 
 BLOCKS, SURE, MATTERS = 10, 2.0, 0.05
-"""Parts of the time of which each is left out, for a standard deviation; so many of these are no chance; part by which
-residuals must be larger to matter: whatever is fitted costs a little on rows that were not."""
+"""Parts of the jackknife; number of standard deviations that is significant; relative increase of residuals that is
+tolerated: any fit is a little worse on rows that were not fitted."""
 
 BETTER = 0.95
-"""Residual of another kind of drive, of the usual one's, from which on it is taken."""
+"""Residual of another drive shape, relative to the usual one's, below which it is chosen."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """Residuals on rows that no fit has seen, where joints move; (na,) each, N·m or A.
+    """Residuals on held-out rows, where joints move; (na,) each, N·m or A.
 
     Attributes:
         before: rms, of the description with dry and viscous friction, an offset and, for currents, a torque constant,
-            all fitted.  after: of what was identified.
-        ratio_sd: standard deviation of after / before, by leaving out each of `BLOCKS` parts of the time.
-        spread: standard deviation of what was measured.
-        everywhere: rms after, with the rows in which joints stand.  spread_everywhere: likewise.
+            all fitted.  after: of the identified model.
+        ratio_sd: standard deviation of after / before, by a jackknife over `BLOCKS` parts of the time.
+        spread: standard deviation of the measured values.
+        everywhere: rms after, including rows in which joints stand still.  spread_everywhere: likewise.
     """
 
     before: Array
@@ -101,12 +101,12 @@ class Judged:
 
     @property
     def ratio(self) -> Array:
-        """Residuals after, of those before, (na,)."""
+        """after / before, (na,)."""
         return self.after / np.maximum(self.before, 1e-12)
 
     @property
     def worse(self) -> NDArray[np.bool_]:
-        """Joints (na,) that are explained worse than before, by more than chance and what fitting costs."""
+        """Joints (na,) bool whose residual has increased significantly, and by more than fitting costs."""
         return np.asarray(self.ratio - SURE * self.ratio_sd > 1.0 + MATTERS)
 
     @property
@@ -117,17 +117,18 @@ class Judged:
 
 @dataclasses.dataclass(frozen=True)
 class Identified:
-    """What a log says of a robot.
+    """The identified model of a robot.
 
     Attributes:
-        robot: of the description, with the joints of the log; others are held. Its gravity is that of the base as it leans.
+        robot: of the description, with the joints of the log; others are locked. Its gravity is that of the leaning
+            base.
         fit: see `model_fit.Fit`.  shapes: of each joint's drive.
-        lean: (2,), share of gravity that the base's lean puts along x and y of the description's root.
-        source, cutoff_hz: of what the motion was made, and below which frequency.
+        lean: (2,), components of gravity along x and y of the description's root, as shares of gravity.
+        source, cutoff_hz: channel that the motion was made of, and cut-off of its filter.
         judged: on the held-out part, or on another log; None: nothing was held out.
-        fitted_s, judged_s: time of both parts.
+        fitted_s, judged_s: duration of both parts.
         left_out: joints of the log that the description lacks.
-        in_amperes: currents were fitted, not torques.
+        in_amperes: whether currents were fitted, not torques.
         measured_constants: N·m/A of each joint (na,) where a log has both; else None.
     """
 
@@ -146,7 +147,7 @@ class Identified:
 
 
 def robot_of(urdf: str, joints: Sequence[str]) -> RobotModel:
-    """The described robot, bolted down, with the joints of a log; the others are held where 0 or their limit is.
+    """The described robot with a fixed base and the joints of a log; others are locked at 0 or their nearest limit.
 
     Raises:
         RobotDescriptionError: no such file.  UnknownJointError: it has none of these joints.
@@ -162,7 +163,7 @@ def robot_of(urdf: str, joints: Sequence[str]) -> RobotModel:
 
 
 def samples_of(robot: RobotModel, log: Log) -> tuple[tuple[Samples, ...], bool]:
-    """The parts of a log, joints in the robot's order, and whether torques are currents, A.
+    """The parts of a log, joints in the robot's order, and whether their torques are currents, A.
 
     Raises:
         RecordError: no positions, or neither efforts nor currents.
@@ -188,7 +189,7 @@ def samples_of(robot: RobotModel, log: Log) -> tuple[tuple[Samples, ...], bool]:
         if seen.size and (seen.min() < low - BEYOND_RAD or seen.max() > high + BEYOND_RAD):
             raise RecordError(
                 f"the position of {name!r} goes from {seen.min():.3g} to {seen.max():.3g} in {log.source!r}, its "
-                f"limits are {low:.3g} and {high:.3g}; name the unit with --map; contact_id diagnose tells which"
+                f"limits are {low:.3g} and {high:.3g}; name the unit with --map; contact_id diagnose finds it"
             )
     v, a = (None if each is None else each[:, columns] for each in (log.velocity, log.acceleration))
     return pieces(log.time, q, v, a, torque), in_amperes
@@ -205,16 +206,16 @@ def _says_something(channel: Array | None) -> bool:
 def identify(
     log: Log, urdf: str, held_out: float = HELD_OUT, judge: Log | None = None
 ) -> Identified:
-    """Fit a description to a log, and judge it.
+    """Fit a robot's description to a log, and evaluate the fit.
 
     Args:
         log: of a robot whose base is held and that touches nothing.
-        urdf: as `robot.resolve_urdf` takes it.
+        urdf: as for `robot.resolve_urdf`.
         held_out: share of the time, at the end, that is not fitted.
-        judge: another log to judge on, instead.
+        judge: another log for the evaluation, instead.
 
     Raises:
-        RecordError: too few rows, channels missing, or a log to judge on that has the rows of the fitted one.
+        RecordError: too few rows, channels missing, or an evaluation log with the same rows.
         RobotDescriptionError, UnknownJointError: see `robot_of`.
     """
     robot = robot_of(urdf, log.joints)
@@ -262,7 +263,7 @@ def identify(
 
 
 def _same_rows(log: Log, other: Log) -> bool:
-    """Whether positions of two logs are the same at the same times; clocks may begin elsewhere."""
+    """Whether two logs have the same positions at the same times, apart from the start of their clocks."""
     if log.position is None or other.position is None or len(log.time) != len(other.time):
         return False
     stamps = (log.time - log.time[0], other.time - other.time[0])
@@ -274,10 +275,10 @@ def _same_rows(log: Log, other: Log) -> bool:
 def split(
     samples: Sequence[Samples], held_out: float
 ) -> tuple[tuple[Samples, ...], tuple[Samples, ...]]:
-    """Parts before and after a time, so that a share of the rows is after it.
+    """The parts before and after a time, so that the share ``held_out`` of the rows is after it.
 
     Raises:
-        RecordError: too little is left to fit.
+        RecordError: too few rows on one side.
     """
     times = np.concatenate([each.time for each in samples])
     at = float(times[min(int((1.0 - held_out) * len(times)), len(times) - 1)])
@@ -294,7 +295,7 @@ def split(
 
 
 def chosen_filter(robot: RobotModel, samples: Sequence[Samples]) -> tuple[str, float]:
-    """Channel and cut-off, Hz, with which torques are explained best, without any belief about parameters."""
+    """Channel and cut-off, Hz, that explain the torques best in an unconstrained fit."""
     usual = [DriveShape(FRICTION_SPEED)] * robot.na
     cutoffs = cutoffs_hz(samples)
     longest = max(each.time[-1] - each.time[0] for each in samples)
@@ -312,9 +313,9 @@ def chosen_filter(robot: RobotModel, samples: Sequence[Samples]) -> tuple[str, f
 
 
 def chosen_shapes(rows: Rows, motion: Motion, belief: Belief) -> list[DriveShape]:
-    """Shapes of the joints' drives: of each the one that explains each part of the log best by the others.
+    """Shapes of the joints' drives: for each joint the one with the least cross-validated residual.
 
-    Bodies and lean are those of a fit with the usual dry friction, which is what ``rows`` have.
+    Bodies and lean are those of a fit with the usual dry friction, as in ``rows``.
     """
     first = fit(rows, belief).parameters
     without = dataclasses.replace(first, drives=0.0 * first.drives)
@@ -334,7 +335,7 @@ def chosen_shapes(rows: Rows, motion: Motion, belief: Belief) -> list[DriveShape
 
 
 def tried_shapes(motion: Motion) -> list[list[DriveShape]]:
-    """For each joint the usual shape and others."""
+    """Candidate shapes of each joint's drive, the usual one first."""
     result = []
     for q, fastest, rests in zip(motion.q.T, np.abs(motion.v).max(axis=0), still(motion)):
         low, high = float(q.min()), float(q.max())
@@ -354,7 +355,7 @@ def tried_shapes(motion: Motion) -> list[list[DriveShape]]:
 
 
 def _left_out(table: Array, spread: Array) -> float:
-    """rms that each part of the rows (n, m + 1) has in the last column when the others are fitted to the first m."""
+    """Cross-validated rms of the last column of a table (n, m + 1), fitted to the first m on the other parts."""
     table = table[np.isfinite(table[:, -1])]
     if len(table) < PARTS * FEWEST_ROWS:
         return np.inf
@@ -377,9 +378,9 @@ def _left_out(table: Array, spread: Array) -> float:
 def leaning_fit(
     robot: RobotModel, motion: Motion, shapes: Sequence[DriveShape], level: Rows, belief: Belief
 ) -> tuple[Fit, Array]:
-    """A fit, and how far the base leans (2,): torques of bodies that lean are those of the bodies found before.
+    """Fit the base's lean (2,) together with the model; torques due to lean use the bodies of the fit before.
 
-    The robot's gravity becomes that of the lean.
+    The robot's gravity is changed to that of the lean.
     """
     down, which = robot.model.gravity.linear.copy(), moving(motion)
     size, lean = float(np.linalg.norm(down)), np.zeros(2)
@@ -397,7 +398,7 @@ def leaning_fit(
 
 
 def _judged(rows: Rows, moves: NDArray[np.bool_], simple: Array, found: Fit) -> Judged:
-    """Residuals of rows that were not fitted; ``simple``: what the description with friction predicts of them."""
+    """Residuals on held-out rows; ``simple`` (n, na): predicted by the description with friction."""
     measured = rows.only(moves).measured
     predicted = rows.predicted(found.parameters)
     return Judged(
@@ -411,7 +412,7 @@ def _judged(rows: Rows, moves: NDArray[np.bool_], simple: Array, found: Fit) -> 
 
 
 def described_with_friction(robot: RobotModel, fitted: Rows, judged: Rows, belief: Belief) -> Array:
-    """What the description predicts (n, na), with friction, offset and, for currents, a torque constant fitted."""
+    """Torques (n, na) predicted by the description, with friction, offset and (for currents) constants fitted."""
     stated = stated_parameters(robot).ravel()
     found = np.full(judged.measured.shape, np.nan)
     for j in range(robot.na):
@@ -432,7 +433,7 @@ def described_with_friction(robot: RobotModel, fitted: Rows, judged: Rows, belie
 
 
 def measured_constants(robot: RobotModel, log: Log) -> Array | None:
-    """N·m/A of each joint (na,), from a log with efforts and currents; what is not a number could not be found."""
+    """N·m/A of each joint (na,), from a log with efforts and currents; NaN where it cannot be found."""
     if log.effort is None or not _says_something(log.current):
         return None
     assert log.current is not None
@@ -449,7 +450,7 @@ def measured_constants(robot: RobotModel, log: Log) -> Array | None:
 def ratio_sd(before: Array, after: Array) -> Array:
     """Standard deviation (na,) of the ratio of two rms, by a jackknife over parts of the rows (n, na).
 
-    Residuals stay what they are for many rows, so whole parts are left out; what stays longer than a part is not seen.
+    Residuals are correlated over many rows, so whole parts are left out; correlation beyond a part is not seen.
     """
     valid = np.isfinite(before) & np.isfinite(after)
     squares = [np.where(valid, each, 0.0) ** 2 for each in (before, after)]
@@ -462,7 +463,7 @@ def ratio_sd(before: Array, after: Array) -> Array:
 
 
 def _rms(residual: Array) -> Array:
-    """Root of the mean square of each column; not a number where there is none."""
+    """Root of the mean square of each column; NaN where it has no finite value."""
     valid = np.isfinite(residual)
     squares = np.where(valid, residual, 0.0) ** 2
     count = valid.sum(axis=0)

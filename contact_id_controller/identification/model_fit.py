@@ -1,12 +1,12 @@
-"""One weighted robust fit of inertial parameters, drives and torque constants to measured torques.
+"""A weighted robust fit of inertial parameters, drives and torque constants to measured torques.
 
     minimise  sum_j sum_k w_jk (y_jk - g_j (Y_jk theta(x) + F_jk phi_j + L_jk l))^2 + |belief|^2
 
-y: torques, N·m, with g = 1, or motor currents, A, with g = 1 / torque per ampere. theta(x): parameters of bodies that can
-exist (`pseudo_inertia`). phi_j: rotor, friction and offset of the joint (`regressor.DRIVE`). l: how far the base leans.
-Weights are Huber's over the joint's noise and over the time for which its residual stays what it is, so that 1,000 rows
-of one error count as one. As the model is linear in theta, phi and l, each joint's rows are reduced once to a triangle,
-and a step costs nothing.
+y: torques, N·m, with g = 1, or motor currents, A, with g = 1 / torque per ampere. theta(x): parameters of physically
+possible bodies (`pseudo_inertia`). phi_j: rotor, friction and offset of the joint (`regressor.DRIVE`). l: lean of the
+base. Weights are Huber's divided by the joint's noise variance and by the correlation length of its residual, so that
+1,000 rows of one error count as one. As the model is linear in theta, phi and l, each joint's rows are reduced once to
+a triangle (QR), and a step is cheap.
 """
 
 from __future__ import annotations
@@ -38,41 +38,41 @@ from contact_id_controller.robot import RobotModel
 Array = NDArray[np.float64]
 
 HUBER = 1.345
-"""Residual over noise from which on rows count less: 95 % efficient for normal noise."""
+"""Residual over noise from which on rows are down-weighted: 95 % efficient for normal noise."""
 
 ROUNDS, SETTLED = 12, 0.05
-"""Of weights and trust, at most; relative change of the trust at which they are done."""
+"""Largest number of updates of weights and prior deviations; relative change at which they have converged."""
 
 TOLERANCE, MOST_STEPS = 1e-5, 60
-"""Of a step and of the sum of squares, relative, and steps, at most, between two sets of weights."""
+"""Convergence tolerance on a step and, relative, on the sum of squares; largest number of steps per set of weights."""
 
 RANK = 1e-6
 """Pivots below this share of the largest are 0."""
 
 TRUST, MOST_TRUST, LEAST_TRUST = 0.3, 0.1, 3.0
-"""Standard deviation of a body's coordinates about the description, to begin with; bounds of what the log makes of it. A
-mass that is off by a tenth is .1 away."""
+"""Initial standard deviation of a body's coordinates about the description; bounds of its estimate from the log. A mass
+that is off by a tenth is .1 away."""
 
 STUBBORN = 5.0
-"""Coordinates that the log must tell of a body before it counts as much as what the trust began with."""
+"""Number of coordinates that the log must determine before it weighs as much as the initial deviation."""
 
 SURE = 3.0
-"""Standard deviations from 0 at which a slope and its sign are believed."""
+"""Standard deviations from 0 at which a slope and its sign are significant."""
 
 ASYMMETRY = 0.3
 """Standard deviation of the difference of viscous friction forwards and backwards, and of the offset, as a share of that
 of friction."""
 
 LEAN_RAD = 0.03
-"""Standard deviation of a base's roll and pitch, which descriptions take to be 0."""
+"""Prior standard deviation of a base's roll and pitch, which are 0 in descriptions."""
 
 BY_ANGLE, LEAST_BY_ANGLE, MOST_BY_ANGLE = 0.1, 0.01, 1.0
-"""Size of a torque that depends on the joint's angle, as a share of the joint's torques, to begin with; bounds of what
-the log makes of it."""
+"""Initial size of a torque that depends on the joint's angle, as a share of the joint's torques; bounds of its estimate
+from the log."""
 
 GAIN, DESCRIBED = 0.5, 0.1
-"""Standard deviation of the logarithm of a torque constant that the description does not explain, and the least one of
-that which it does: currents tell no scale, so masses of the description do."""
+"""Standard deviation of the logarithm of a torque constant that the description does not explain, and the least one if
+it does: currents do not determine the scale, the description's masses do."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,8 +80,9 @@ class Rows:
     """A motion as linear equations.
 
     Attributes:
-        links (n, na, 10 nb), drives (na, n, 6 + WAVES): regressors.  leaning (n, na, 2): N·m, of a base that leans more than
-        the robot's gravity says.  measured (n, na): N·m or A; what is not a number does not count.
+        links (n, na, 10 nb), drives (na, n, 6 + WAVES): regressors.  leaning (n, na, 2): N·m per unit of lean beyond
+            that in
+        the robot's gravity.  measured (n, na): N·m or A; NaN is ignored.
     """
 
     links: Array
@@ -101,8 +102,7 @@ class Rows:
 
         Args:
             robot, motion: its joints in the same order.  shapes: of each joint's drive.
-            bodies: (10 nb,) inertial parameters, as of ``link_regressor``, whose weight a leaning base turns; None: it
-                does not lean further.
+            bodies: (10 nb,) inertial parameters, as of ``link_regressor``, for the torques due to lean; None: no lean.
         """
         links = link_regressor(robot, motion.q, motion.v, motion.a)
         leaning = np.zeros((*motion.q.shape, 2))
@@ -111,11 +111,11 @@ class Rows:
         return cls(links, drives_of(motion, shapes), leaning, motion.torque)
 
     def only(self, which: NDArray[np.bool_]) -> Rows:
-        """The same, of which only measurements at ``which`` (n, na) count."""
+        """The same rows, with only the measurements at ``which`` (n, na)."""
         return dataclasses.replace(self, measured=np.where(which, self.measured, np.nan))
 
     def predicted(self, model: Parameters) -> Array:
-        """Torques, or currents, (n, na)."""
+        """Predicted torques, N·m, or currents, A, (n, na)."""
         torque = self.links @ model.bodies
         torque += np.einsum("jnk,jk->nj", self.drives, model.drives) + self.leaning @ model.lean
         return torque * model.gains
@@ -125,16 +125,17 @@ def drives_of(motion: Motion, shapes: Sequence[DriveShape]) -> Array:
     """Regressors of all drives, (na, n, 6 + WAVES)."""
     channels = zip(motion.q.T, motion.v.T, motion.a.T, shapes)
     found = np.array([drive_regressor(*each) for each in channels])
-    found[still(motion), :, :OFFSET] = 0.0  # noise of a speed tells nothing of friction
+    found[still(motion), :, :OFFSET] = 0.0  # noise of a speed is no information on friction
     return found
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """What explains torques.
+    """Parameters of the torque model.
 
     Attributes:
-        bodies: (10 nb,), Pinocchio's order.  drives: (na, 6 + WAVES), see `DRIVE`.  gains: (na,), measured unit per N·m.
+        bodies: (10 nb,), Pinocchio's order.  drives: (na, 6 + WAVES), see `DRIVE`.  gains: (na,), measured unit per
+            N·m.
         lean: (2,), share of gravity along x and y of the world, beyond that of the robot.
     """
 
@@ -146,14 +147,13 @@ class Parameters:
 
 @dataclasses.dataclass(frozen=True)
 class Belief:
-    """What is known without the log, with standard deviations.
+    """The prior: what is known without the log, with standard deviations.
 
     Attributes:
         bodies: of the description.  body_sd (nb,): of each coordinate of a body, relative (`pseudo_inertia`).
-        drives, drive_sd: (na, 6 + WAVES), in units of the measurement, so that rotors and friction say nothing of the
-            gains.
-        lean: (2,), that the robot's gravity has already.  log_gains, log_gain_sd: (na,).
-        signs: (na,), of the gains: drives may count the other way round.  in_amperes: whether gains are fitted.
+        drives, drive_sd: (na, 6 + WAVES), in units of the measurement, so that they are independent of the gains.
+        lean: (2,), already in the robot's gravity.  log_gains, log_gain_sd: (na,).
+        signs: (na,), of the gains: drives may have the opposite sign.  in_amperes: whether gains are fitted.
     """
 
     bodies: Bodies
@@ -173,17 +173,17 @@ class Belief:
 
     @property
     def leans(self) -> slice:
-        """Places of the lean among the unknowns, behind bodies and drives."""
+        """Slice of the lean in the unknowns, behind bodies and drives."""
         start = self.bodies.size + self.drives.size
         return slice(start, start + 2)
 
     @property
     def gains(self) -> slice:
-        """Places of the gains among the unknowns; nothing is there where none are fitted."""
+        """Slice of the gains in the unknowns; beyond their end if none are fitted."""
         return slice(self.leans.stop, self.leans.stop + len(self.drives))
 
     def parameters(self, unknown: Array) -> Parameters:
-        """What unknowns (size,) stand for."""
+        """The model's parameters for unknowns (size,)."""
         x, drives, log_gains = self.split(unknown)
         gains = np.exp(log_gains)
         drives /= gains[:, None]
@@ -203,10 +203,10 @@ class Belief:
 
 
 def belief_of(robot: RobotModel, motion: Motion, in_amperes: bool) -> Belief:
-    """What the description states, and how large friction and rotors may be where it states nothing.
+    """The prior from a description, and from the log's scales for what it does not state.
 
-    Scales are those of the log: friction and offset of a joint by its torques, viscous friction by its speeds too, rotors
-    by its accelerations.
+    Scales: friction and offset of a joint by its torques, viscous friction by its speeds too, rotors by its
+    accelerations.
     """
     stated = stated_parameters(robot)
     pseudo = believed(stated, _radius(robot))
@@ -234,10 +234,10 @@ def belief_of(robot: RobotModel, motion: Motion, in_amperes: bool) -> Belief:
 
 
 def _believed_gains(rows: Rows, torque: Array) -> tuple[Array, Array, Array]:
-    """Logarithms of currents over torques that a description expects, their standard deviations and signs, (na,) each.
+    """Logarithms of the expected currents over torques, their standard deviations and signs, (na,) each.
 
-    Each joint's slope, beside friction of its own, is believed as far as its residuals allow; a joint whose torques
-    the description hardly explains has the typical one.
+    Each joint's slope, fitted with friction, counts with its standard error; a joint whose torques the description
+    hardly explains gets the typical one.
     """
     slopes, errors = described_slopes(rows, torque)
     signs = np.where(slopes < -SURE * errors, -1.0, 1.0)
@@ -249,7 +249,7 @@ def _believed_gains(rows: Rows, torque: Array) -> tuple[Array, Array, Array]:
 
 
 def described_slopes(rows: Rows, torque: Array) -> tuple[Array, Array]:
-    """Measured over described torques (n, na), beside friction, and standard deviations, (na,) each."""
+    """Slopes of measured over described torques (n, na), fitted with friction; and their standard errors, (na,)."""
     slopes, errors = np.full(torque.shape[1], np.nan), np.full(torque.shape[1], np.nan)
     for j, measured in enumerate(rows.measured.T):
         valid = np.isfinite(measured)
@@ -265,21 +265,20 @@ def described_slopes(rows: Rows, torque: Array) -> tuple[Array, Array]:
 
 
 def _radius(robot: RobotModel) -> float:
-    """A tenth of the mean distance between joints, m: of links of which no inertia is stated."""
+    """A tenth of the mean distance between joints, m: a size for links without stated inertia."""
     lengths = [np.linalg.norm(place.translation) for place in list(robot.model.jointPlacements)[1:]]
     return 0.1 * max(float(np.mean(lengths)), 1e-3)
 
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """What a fit found.
+    """The result of a fit.
 
     Attributes:
-        parameters: see `Parameters`.  belief: that it began with.  unknown: (size,), in standard deviations of the belief.
-        information: (size, size), of the log alone, about the unknowns.  noise: (na,), unit of the measurement.
-        persistence: (na,), rows for which a residual stays what it is.
-        scale: (na,), measured torques over those that the description explains beside friction; not a number where it
-            explains nothing.
+        parameters: see `Parameters`.  belief: the prior.  unknown: (size,), in standard deviations of the prior.
+        information: (size, size), of the log alone, on the unknowns.  noise: (na,), unit of the measurement.
+        persistence: (na,), correlation length of a residual, rows.
+        scale: (na,), slope of measured over described torques, fitted with friction; NaN where it is not significant.
     """
 
     parameters: Parameters
@@ -292,13 +291,13 @@ class Fit:
 
     @property
     def covariance(self) -> Array:
-        """Of the unknowns, log and belief together, (size, size)."""
+        """Posterior covariance (size, size) of the unknowns, from log and prior."""
         prior = _prior(self.belief)
         return np.asarray(np.linalg.inv(self.information + prior.T @ prior), dtype=np.float64)
 
 
 def _prior(belief: Belief) -> Array:
-    """Rows (m, size) whose sum of squares is what the belief costs."""
+    """Rows (m, size) whose sum of squares is the cost of the prior."""
     extra = []
     start, per = belief.bodies.size, belief.drives.shape[1]
     for j in range(len(belief.drives)):
@@ -310,9 +309,9 @@ def _prior(belief: Belief) -> Array:
 
 
 def fit(rows: Rows, belief: Belief) -> Fit:
-    """The parameters that explain measurements best, none of which is impossible.
+    """Fit the parameters, all physically possible, to the measurements.
 
-    A joint without measurements keeps what was believed of it.
+    A joint without measurements keeps its prior.
     """
     rows = dataclasses.replace(rows, measured=belief.signs * rows.measured)
     valid = np.isfinite(rows.measured)
@@ -342,7 +341,7 @@ def fit(rows: Rows, belief: Belief) -> Fit:
 
 
 def explained_freely(rows: Rows) -> Array:
-    """What each joint's regressors explain of its measurements alone, without any belief, (n, na)."""
+    """Least-squares prediction (n, na) of each joint's measurements by its own regressors, without a prior."""
     found = np.full(rows.measured.shape, np.nan)
     for j, measured in enumerate(rows.measured.T):
         valid = np.isfinite(measured)
@@ -387,7 +386,7 @@ def _trusted(belief: Belief, unknown: Array, jacobian: Array) -> tuple[Belief, A
 
 
 def reduced(rows: Rows, weights: Array) -> list[Array]:
-    """For each joint a triangle with the sums of squares of its weighted rows (links, drive, measured)."""
+    """For each joint the triangle R of the QR factorisation of its weighted rows (links, drive, lean, measured)."""
     found = []
     for j in range(rows.measured.shape[1]):
         used = weights[:, j] > 0.0
@@ -460,7 +459,7 @@ def _bounded_step(jacobian: Array, left: Array, low: Array) -> Array:
 
 
 def _data_jacobian(triangles: Sequence[Array], belief: Belief, unknown: Array) -> Array:
-    """Derivatives of the reduced rows of the log by the unknowns."""
+    """Derivatives of the log's reduced rows by the unknowns."""
     x, _, log_gains = belief.split(unknown)
     by_x = belief.bodies.jacobian(x) * np.repeat(belief.body_sd, COORDINATES)
     bodies, gains = belief.bodies.parameters(x), np.exp(log_gains)
@@ -482,7 +481,7 @@ def _data_jacobian(triangles: Sequence[Array], belief: Belief, unknown: Array) -
 
 
 def reduced_information(fit: Fit, rows: Rows) -> Array:
-    """Information (size, size) of rows without measurements about the unknowns, with the noise of a fit."""
+    """Information (size, size) on the unknowns in rows without measurements, with the noise of a fit."""
     weights = np.broadcast_to(1.0 / (fit.noise**2 * fit.persistence), rows.measured.shape)
     jacobian = _data_jacobian(reduced(rows, weights), fit.belief, fit.unknown)
     information: Array = jacobian.T @ jacobian
@@ -490,7 +489,7 @@ def reduced_information(fit: Fit, rows: Rows) -> Array:
 
 
 def _noise(residual: Array, otherwise: Array) -> Array:
-    """Robust standard deviation of residuals (n, na); what it was, where a joint has none."""
+    """Robust standard deviation (na,) of residuals (n, na); ``otherwise`` (na,) for a joint without any."""
     found = np.array(otherwise)
     for j, column in enumerate(residual.T):
         sound = column[np.isfinite(column)]
@@ -500,7 +499,7 @@ def _noise(residual: Array, otherwise: Array) -> Array:
 
 
 def _persistence(residual: Array) -> float:
-    """Rows after which a residual has forgotten itself: 1 + 2 sum of its correlations, until they end."""
+    """Correlation length of a residual, rows: 1 + 2 sum of its autocorrelation up to its first small value."""
     sound = residual[np.isfinite(residual)]
     if len(sound) < 20 or not sound.any():
         return 1.0

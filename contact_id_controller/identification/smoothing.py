@@ -1,8 +1,8 @@
-"""Positions, velocities and accelerations of a log without noise and without delay.
+"""Positions, velocities and accelerations of a log, smoothed without delay.
 
-Every filter runs forwards and backwards, and derivatives are those of a spline through what it leaves, so nothing
-arrives later than it was measured. The cut-off, and whether velocities are the logged ones or derivatives of positions,
-is what explains the measured torques best (`model_fit`).
+Every filter runs forwards and backwards, and derivatives are those of a spline through its result, so nothing
+is delayed. The cut-off, and whether velocities are the logged ones or derivatives of positions,
+are those that explain the measured torques best (`model_fit`).
 """
 
 from __future__ import annotations
@@ -20,33 +20,32 @@ from contact_id_controller.exceptions import RecordError
 Array = NDArray[np.float64]
 
 ORDER = 4
-"""Of the filter, once in each direction."""
+"""Order of the filter, in each direction."""
 
 GAP = 5.0
-"""Rows further apart than so many usual periods are not joined by a filter."""
+"""Largest time between rows that a filter joins, in usual periods."""
 
 FEWEST_ROWS = 60
-"""Of a piece that can be filtered."""
+"""Least number of rows of a part that can be filtered."""
 
 HIGHEST, LOWEST_HZ, STEP = 0.2, 0.8, 2.0**0.5
-"""Cut-offs that are tried: from a share of the sample rate down to Hz, each of the one before."""
+"""Cut-offs that are tried: the highest as a share of the sample rate, the lowest in Hz, and the ratio between two."""
 
 EDGE = 1.0
-"""Seconds times Hz: what is left out at the ends of a piece, where a filter knows one side only, is this over the
-cut-off."""
+"""Time left out at the ends of a part, where a filter has data on one side only, times the cut-off."""
 
 STANDS, FEWEST_MOVING, STILL = 0.05, 0.2, 0.01
-"""Share of its rms speed below which a joint stands; share of the rows in which it must move, or all count; share of the
-fastest joint's rms speed below which a joint's speed is noise."""
+"""Share of its rms speed below which a joint stands still; share of the rows in which it must move, or all are used;
+share of the fastest joint's rms speed below which a joint's speed is noise."""
 
 POSITION, VELOCITY, ACCELERATION = "position", "velocity", "acceleration"
 SOURCES = (POSITION, VELOCITY, ACCELERATION)
-"""Which of the log's channels accelerations are made from."""
+"""Channels of the log from which accelerations can be made."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """Rows of a log that follow each other without a gap, at one period.
+    """Consecutive rows of a log without a gap, evenly spaced.
 
     Attributes:
         time (n,) s; q (n, na) rad; v, a (n, na) as logged, or None; torque (n, na): N·m, or A.
@@ -60,7 +59,7 @@ class Samples:
 
     @property
     def period(self) -> float:
-        """s."""
+        """Time between two rows, s."""
         return float((self.time[-1] - self.time[0]) / (len(self.time) - 1))
 
     def part(self, first: float, last: float) -> Samples:
@@ -74,7 +73,7 @@ class Samples:
 
 @dataclasses.dataclass(frozen=True)
 class Motion:
-    """Smooth motion, and what was measured beside it: n rows, (n, na) each; ``time`` (n,), s."""
+    """A smoothed motion and the torques measured with it: n rows, (n, na) each; ``time`` (n,), s."""
 
     time: Array
     q: Array
@@ -86,7 +85,7 @@ class Motion:
         return len(self.time)
 
     def thinned(self, most: int) -> Motion:
-        """Every k-th row, so that at most ``most`` are left."""
+        """Every k-th row, so that at most ``most`` remain."""
         step = -(-len(self) // most)
         return Motion(*(each[::step] for each in (self.time, self.q, self.v, self.a, self.torque)))
 
@@ -94,10 +93,10 @@ class Motion:
 def pieces(
     time: Array, q: Array, v: Array | None, a: Array | None, torque: Array
 ) -> tuple[Samples, ...]:
-    """The parts of a log without gaps, each at one period.
+    """The parts of a log without gaps, each evenly spaced.
 
-    Rows whose stamp does not increase are left out; between others all channels are interpolated linearly, where
-    stamps jitter. What is not a number in torques stays so; rows without positions are left out.
+    Rows whose stamp does not increase are dropped; if stamps jitter, all channels are interpolated linearly.
+    NaN in torques remains; rows without positions are dropped.
 
     Args:
         time: s, (n,).  q, v, a, torque: (n, na); v, a may be None.
@@ -117,7 +116,7 @@ def pieces(
     t = time[which]
     period = float(np.median(np.diff(t)))
     found = []
-    # A clock that was set back: what follows is another motion, also where its stamps go on.
+    # After a clock was set back another part begins, even if its stamps continue.
     set_back = np.cumsum(np.diff(time, prepend=time[0]) < 0.0)[which]
     apart = (np.diff(t) > GAP * period) | (np.diff(set_back) > 0)
     for rows in np.split(which, np.flatnonzero(apart) + 1):
@@ -132,7 +131,7 @@ def pieces(
 
 
 def _evened(time: Array, period: float, *channels: Array | None) -> Samples:
-    """All channels at one period, by linear interpolation where stamps jitter by more than a tenth of it."""
+    """All channels evenly spaced, by linear interpolation if stamps jitter by more than a tenth of the period."""
     if np.abs(np.diff(time) - period).max() > 0.1 * period:
         even = np.arange(time[0], time[-1] + 1e-9, period)
         at = np.interp(even, time, np.arange(len(time)))
@@ -157,7 +156,7 @@ def cutoffs_hz(samples: Sequence[Samples]) -> list[float]:
 
 
 def sources(samples: Sequence[Samples]) -> list[str]:
-    """Channels that the log has and that move, of which accelerations can be made."""
+    """Channels of the log, with any motion, from which accelerations can be made."""
     found = [POSITION]
     for name, channels in (
         (VELOCITY, [each.v for each in samples]),
@@ -169,7 +168,7 @@ def sources(samples: Sequence[Samples]) -> list[str]:
 
 
 def edge_s(cutoff_hz: float) -> float:
-    """What is left out at either end of a piece, s."""
+    """Time that is left out at either end of a part, s."""
     return EDGE / cutoff_hz
 
 
@@ -179,7 +178,7 @@ def smoothed(
     source: str = POSITION,
     without_s: float | None = None,
 ) -> Motion:
-    """The motion below a cut-off.
+    """The motion below a cut-off frequency.
 
     Args:
         samples: parts of a log.  cutoff_hz: of the zero-phase filter.
@@ -207,9 +206,9 @@ def smoothed(
 
 
 def moving(motion: Motion) -> NDArray[np.bool_]:
-    """Whether each joint moves, (n, na): one that stands holds any torque within its dry friction, which tells nothing.
+    """Whether each joint moves, (n, na): at rest it holds any torque within its dry friction, which is no information.
 
-    A joint that hardly ever moves in a log counts all the time.
+    A joint that hardly ever moves in a log counts as moving throughout.
     """
     speed = np.abs(motion.v)
     found: NDArray[np.bool_] = speed > STANDS * np.sqrt(np.mean(speed**2, axis=0))

@@ -1,4 +1,4 @@
-"""Where a bag lies, and whose topics it holds: rosbag2 folders, also unfinished ones, and MCAP files."""
+"""Finds a bag and the namespace of its topics: rosbag2 folders, also unfinished ones, and MCAP files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contact_id_controller.exceptions import RecordError, choices
 
 STORAGE_FILES = ("*.mcap", "*.db3")
 BAG, METADATA = "bag", "metadata.yaml"
-"""Folder of the bag in that of a demo; the file that a finished bag has."""
+"""Folder of the bag in a demo's folder; the file that a finished bag has."""
 
 STATES, ODOMETRY = "joint_states", "odometry"
 """Topics of a robot's state."""
 
 
 def find_bag(path: Path) -> Path:
-    """The bag that a path names: itself, that of a demo's folder, or the file of an unfinished one.
+    """Find the bag at a path: the path itself, in a demo's folder, or the file of an unfinished one.
 
     Raises:
         RecordError: there is none, or there are several.
@@ -43,7 +43,7 @@ def find_bag(path: Path) -> Path:
 
 
 def namespace_of(topics: Iterable[str], namespace: str | None = None) -> str:
-    """What stands before the topics of one robot: "/", or "/name/".
+    """Prefix of the topics of one robot: "/", or "/name/".
 
     Args:
         topics: of the bag.

@@ -1,4 +1,4 @@
-"""A `Log` from a bag of ROS 1 or 2; needs no ROS, ``rosbags`` reads the messages."""
+"""Reads a `Log` from a bag of ROS 1 or 2; without ROS, by ``rosbags``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOINT_STATE, IMU, BASE = (
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 READ = (JOINT_STATE, IMU, BASE, WRENCH)
 TRUTH = ("ground_truth", "truth", "mocap", "vicon")
-"""Words in the topic of a base that something outside measured."""
+"""Words in the topic of a base that was measured from outside."""
 KINDS_OF_FORCE = ("wrench", "force", "forces", "ft", "ft_sensor", "contact")
 
 Rows = list[tuple[int, int, Any]]
@@ -32,10 +32,11 @@ Rows = list[tuple[int, int, Any]]
 
 
 def read_bag_log(path: Path, namespace: str | None = None) -> Log:
-    """Joint states, the IMU, forces of the feet and the base in a bag.
+    """Read joint states, the IMU, forces of the feet and the base from a bag.
 
-    Joints are in the order of the first message; of several topics of a kind the one with most messages counts. Forces and
-    base are taken at the joints' stamps, between two messages in proportion.
+    Joints are in the order of the first message; of several topics of a kind the one with most messages is taken.
+    Forces
+    and base are interpolated linearly to the joints' stamps.
 
     Raises:
         RecordError: no bag, one that cannot be read, or one without joint states.
@@ -75,10 +76,10 @@ def read_bag_log(path: Path, namespace: str | None = None) -> Log:
 
 
 def _messages(path: Path, namespace: str | None) -> Mapping[str, dict[str, Rows]]:
-    """Type -> topic -> messages that could be read, of a robot's namespace; others are left out.
+    """Type -> topic -> readable messages in a robot's namespace; unreadable ones are skipped.
 
     Raises:
-        RecordError: no topic of joint states, or one of which no message can be read.
+        RecordError: no topic of joint states, or one without a readable message.
     """
     found: Mapping[str, dict[str, Rows]] = defaultdict(dict)
     broken: dict[str, str] = {}
@@ -116,7 +117,7 @@ def _most(topics: Mapping[str, Rows]) -> Rows:
 
 
 def _joint_values(rows: Rows, names: tuple[str, ...], field: str) -> Array | None:
-    """Values (n, joints) of a field; None where no message has it."""
+    """Values (n, joints) of a field; None if no message has it."""
     values = np.full((len(rows), len(names)), np.nan)
     for k, (_, _, message) in enumerate(rows):
         given = getattr(message, field)
@@ -131,7 +132,7 @@ def _joint_values(rows: Rows, names: tuple[str, ...], field: str) -> Array | Non
 
 
 def _imu(rows: Rows, start: int) -> Imu | None:
-    """The IMU; an orientation that is all unit or all 0 says that there is none."""
+    """The IMU; an orientation that is always the unit quaternion or 0 counts as missing."""
     if len(rows) < 2:
         return None
     orientation = np.array([_xyzw(message.orientation) for _, _, message in rows])
@@ -145,7 +146,7 @@ def _imu(rows: Rows, start: int) -> Imu | None:
 
 
 def _base(topics: Mapping[str, Rows], time: Array, start: int) -> BasePose | None:
-    """The base where its topic says that something outside measured it."""
+    """The base, if its topic's name says that it was measured from outside."""
     outside = {name: rows for name, rows in topics.items() if any(word in name for word in TRUTH)}
     rows = _most(outside)
     if len(rows) < 2:
@@ -179,7 +180,7 @@ def _xyzw(quaternion: Any) -> list[float]:
 
 
 def _foot_name(topic: str, topics: Mapping[str, Rows]) -> str:
-    """The parts of a topic that tell it from the others and are more than the kind of its message."""
+    """The parts of a topic that distinguish it from the others, without the kind of message."""
     parts = [part for part in topic.strip("/").split("/") if part not in KINDS_OF_FORCE]
     others = {part for other in topics if other != topic for part in other.strip("/").split("/")}
     return "_".join([part for part in parts if part not in others] or parts) or topic.strip("/")

@@ -1,4 +1,4 @@
-"""Which array of a file is which measurement: proposed by the arrays' names, overridden by a YAML file."""
+"""Maps arrays of a file to measurements: proposed by the arrays' names, overridden by a YAML file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ UNITS = {
     "us": 1e-6,
     "ns": 1e-9,
 }
-"""What a number in this unit is multiplied by to be in SI units."""
+"""Unit -> factor to SI units."""
 
 _SPELLINGS = {
     "deg": "deg degree degrees ° \ufffd",
@@ -55,7 +55,7 @@ _SPELLINGS = {
     "us": "us µs μs",
     **{unit: unit.lower() for unit in ("mA", "g", "mg", "mm", "kgf", "ms", "ns")},
 }
-"""Unit and how headers spell it, in small letters without dots, spaces and stars; U+FFFD is a degree sign of another
+"""Unit -> its spellings in headers, in lower case without dots, spaces and stars; U+FFFD is a degree sign of another
 code page."""
 
 _SPELT = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
@@ -75,7 +75,7 @@ _UNITS_OF = {
     "current": ("mA",),
     "rpy": ("deg",),
 }
-"""Units that a channel may have; of a foot's force those of an effort."""
+"""Units that a channel may have; a foot's force those of an effort."""
 
 _COMMANDED = re.compile(
     r"(?:^|_)(?:cmd|command|commanded|commands|target|desired|des|wanted|ref|reference|setpoint|goal)(?=_|$)"
@@ -97,13 +97,13 @@ _WORDS = (
     ("current", r"i|current|currents|motor_currents?|joint_currents?|amps?"),
     ("position", r"q|qpos|pos|position|positions|angles?|joints?_pos|joint_positions?"),
 )
-"""Channel and what its name looks like; the first that fits counts."""
+"""Channel and pattern of its names; the first that matches is taken."""
 
 _MOMENT = re.compile(r"^target_moments?(?=_|$)")
-"""What Universal Robots call a torque."""
+"""Universal Robots' name of a commanded torque."""
 
 _MEASURED = r"(?:estimator_|measured_|actual_|joint_states_)?"
-"""What may stand before it."""
+"""Prefixes of measured channels."""
 
 _FOOT = re.compile(r"(?:^|_)(?:wrench|wrenches|force|forces|grf|ft)(?=_|$)")
 _FOOT_SIDE = re.compile(
@@ -114,15 +114,15 @@ _JOINT_LISTS = ("names", "joints", "joint_names", "name", "joint_order")
 
 @dataclasses.dataclass(frozen=True)
 class ColumnMap:
-    """Where the channels of a log are, and what has to be done to them.
+    """The arrays of a log's channels, and how to convert them.
 
     Attributes:
         channels: channel -> array, or columns, of the file.
         joints: names of the joints in the order of the columns; empty: not known.
-        units: channel -> unit of `UNITS`, or the factor itself; of a proposal also a list with one for each column.
+        units: channel -> unit of `UNITS`, or the factor itself; in a proposal also a list with one for each column.
         correct: channel -> joint -> (times, plus): the values are times * raw + plus.
-        delay_s: ``imu`` -> how late its stamps are, s.
-        rotation_rpy: of the IMU: what turns its measurements into the frame that the description states, rad.
+        delay_s: ``imu`` -> delay of its stamps, s.
+        rotation_rpy: rotates the IMU's measurements into the frame that the description states, rad.
     """
 
     channels: Mapping[str, tuple[str, ...]]
@@ -137,7 +137,7 @@ _KEYS = ("channels", "joints", "units", "correct", "delay_s", "rotation_rpy")
 
 
 def split_unit(name: str) -> tuple[str, str]:
-    """A name without its unit, and the unit as it is spelt, in small letters: ``knee [deg/s]``, ``current_mA``."""
+    """A name without its unit, and the unit as written, in lower case: ``knee [deg/s]``, ``current_mA``."""
     found = _BRACKETS.search(name) or _ENDS.search(name)
     if found is None:
         return name, ""
@@ -145,7 +145,7 @@ def split_unit(name: str) -> tuple[str, str]:
 
 
 def unit_of(name: str, channel: str) -> str:
-    """The unit of `UNITS` that a name says a channel has; empty: SI units, or none that is known."""
+    """The unit of `UNITS` in a name, if the channel may have it; empty: SI units, or an unknown one."""
     kind = "effort" if channel.startswith(FOOT) else channel.rpartition(".")[2]
     unit = _SPELT.get(split_unit(name)[1], "")
     allowed = _UNITS_OF.get(kind, ())
@@ -155,17 +155,17 @@ def unit_of(name: str, channel: str) -> str:
 
 
 def words_of(name: str) -> str:
-    """A name as lower-case words with underlines: ``imuOmega`` is ``imu_omega``."""
+    """A name as lower-case words with underscores: ``imuOmega`` is ``imu_omega``."""
     name, _ = split_unit(name)
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return re.sub(r"[^a-z0-9]+", "_", apart.lower()).strip("_")
 
 
 def channel_of(name: str) -> tuple[str, str] | None:
-    """The channel that a name means, and what is left of it: a joint, an axis, or nothing.
+    """The channel that a name means, and the rest of the name: a joint, an axis, or nothing. None: no channel.
 
-    ``left_wrench`` is foot ``left``; ``target_positions`` a commanded position. Where the whole name says nothing, its
-    last parts may, which a structure or a topic holds: ``data.t``, ``field.position0``.
+    ``left_wrench`` is foot ``left``; ``target_positions`` a commanded position. If the whole name has no meaning, its
+    last parts may, as in a structure or a topic: ``data.t``, ``field.position0``.
     """
     holder = ""
     while not _COMMANDED.search(words_of(holder)):
@@ -177,7 +177,7 @@ def channel_of(name: str) -> tuple[str, str] | None:
 
 
 def _meant(word: str) -> tuple[str, str] | None:
-    """The channel that words mean, and what is left of them."""
+    """The channel that words mean, and the rest of them; None: none."""
     word = _MOMENT.sub("target_torque", word)
     found = _COMMANDED.search(word)
     commanded = found is not None
@@ -212,7 +212,7 @@ def _meant(word: str) -> tuple[str, str] | None:
 def propose(
     shapes: Mapping[str, tuple[int, ...]], words: Mapping[str, tuple[str, ...]]
 ) -> ColumnMap:
-    """The map that the names in a file suggest.
+    """The map suggested by the names in a file.
 
     Args:
         shapes: name -> shape of each array.
@@ -263,9 +263,9 @@ def propose(
 
 
 def _of_joints(columns: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-    """The columns of each channel without those of the same word that are of no joint, such as the whole robot's current.
+    """The columns of each channel, without those that belong to no joint, such as the whole robot's current.
 
-    Where joints are numbered they are in the order of their numbers, and what is not numbered is none.
+    Numbered joints are sorted by number, and unnumbered columns dropped.
     """
     found = dict(columns)
     for channel in _OF_JOINTS & set(columns):
@@ -280,7 +280,7 @@ def _of_joints(columns: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
 
 
 def _proposed_units(wide: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """The units that names say: one of a channel, or one of each of its columns."""
+    """The units in the names: one per channel, or one for each of its columns."""
     found: dict[str, Any] = {}
     for channel, names in wide.items():
         units = [unit_of(name, channel) for name in names]
@@ -295,7 +295,7 @@ def _leave_out_others(
     shapes: Mapping[str, tuple[int, ...]],
     first: tuple[str, ...],
 ) -> None:
-    """Leave out what has another shape than the joints, such as a base's velocity, and forces given twice."""
+    """Remove arrays whose shape differs from the joints', such as a base's velocity, and forces given twice."""
     for channel in (*JOINT_CHANNELS, *(f"commands.{name}" for name in COMMANDED)):
         if first and len(wide.get(channel, ())) == 1 and len(first) == 1:
             if shapes[wide[channel][0]] != shapes[first[0]]:
@@ -312,7 +312,7 @@ def _joint_name(rest: str, k: int) -> str:
 
 
 def read_map(path: Path, proposed: ColumnMap) -> ColumnMap:
-    """The proposed map with what a YAML file says instead.
+    """The proposed map, overridden by a YAML file.
 
     Raises:
         ConfigurationError: a key, channel or unit that does not exist.
@@ -342,7 +342,7 @@ def read_map(path: Path, proposed: ColumnMap) -> ColumnMap:
     for channel in set(channels) & _OF_JOINTS - set(content.get("channels") or {}):
         if taken & set(
             channels[channel]
-        ):  # what is said to be something else is not what its name looks like
+        ):  # the file assigns the column to another channel than its name suggests
             del channels[channel]
     stated = _section(content, "units", path)
     units = _proposed_units(channels) | stated

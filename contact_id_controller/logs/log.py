@@ -1,4 +1,4 @@
-"""What a robot measured, as arrays: joints, IMU, feet, base and commands."""
+"""A robot's measurements as arrays: joints, IMU, feet, base and commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMANDED = ("position", "velocity", "effort", "current")
 _Part = TypeVar("_Part", "Imu", "Commands", "BasePose")
 
 SLOWEST_S = 0.5
-"""Between two rows: no motion is told by fewer, and stamps in ms are 1 to 20 apart."""
+"""Largest usual time between two rows: a motion needs more rows, and stamps in ms are 1 to 20 apart."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Imu:
 
 @dataclasses.dataclass(frozen=True)
 class Commands:
-    """What the joints were commanded at the times of the log, (n, joints) each; None: not in the log."""
+    """Commands to the joints at the times of the log, (n, joints) each; None: not in the log."""
 
     position: Array | None = None
     velocity: Array | None = None
@@ -52,7 +52,7 @@ class Commands:
 
 @dataclasses.dataclass(frozen=True)
 class BasePose:
-    """The base as something outside measured it, to judge with.
+    """The base's pose as measured from outside, for evaluation.
 
     Attributes:
         position: m, (n, 3), world.  orientation: quaternion xyzw (n, 4) of the base in the world, or None.
@@ -64,7 +64,7 @@ class BasePose:
 
 @dataclasses.dataclass(frozen=True)
 class Log:
-    """Measurements of one robot at n times; nothing is filtered, what is missing is not a number.
+    """Measurements of one robot at n times, unfiltered; missing values are NaN.
 
     Attributes:
         time: s, (n,), as stamped: it may repeat, jump or have gaps.
@@ -75,10 +75,10 @@ class Log:
         imu: see `Imu`; or None.
         feet: name -> wrench (n, 6), force then moment, force (n, 3), or normal force alone (n, 1); N, N·m,
             in the sensor's frame.
-        commands: what was commanded.
+        commands: see `Commands`.
         base: see `BasePose`; or None.
         arrival: s, (n,), when the joints' messages were recorded, on the recorder's clock; or None.
-        start: s, what was subtracted from every stamp.
+        start: s, subtracted from every stamp.
         source: the file.
 
     Raises:
@@ -124,13 +124,13 @@ class Log:
 
     @property
     def period(self) -> float:
-        """The usual time between two rows, s: the median of those that differ from 0."""
+        """The usual time between two rows, s: the median of the positive differences."""
         steps = np.diff(self.time)
         steps = steps[steps > 0.0]
         return float(np.median(steps)) if steps.size else float("nan")
 
     def rows(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> Log:
-        """The log at these rows; an IMU with stamps of its own stays whole."""
+        """The log at these rows; an IMU with stamps of its own keeps all its samples."""
         changed: dict[str, object] = {
             name: None if values is None else values[which]
             for name, values in (
@@ -153,7 +153,7 @@ class Log:
 
 
 def common_joints(joints: Sequence[str], robot: Iterable[str], urdf: str) -> tuple[str, ...]:
-    """The joints of a log, in its order, that a robot has, too; a log may have others, such as those of a gripper.
+    """The joints of a log that a robot has, too, in the log's order; the log may have others, as of a gripper.
 
     Raises:
         UnknownJointError: there are none.

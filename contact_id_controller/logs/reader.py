@@ -35,7 +35,7 @@ from contact_id_controller.logs.tables import CSV, MAT, NPZ, Tables, need, read_
 BAGS = (".mcap", ".db3", ".bag")
 STAMPS = ("time", "imu.time")
 EPOCH_UNITS = {"ns": 1e17, "us": 1e14, "ms": 1e11}
-"""Of stamps that are larger, which seconds since 1970 are not before the year 5138."""
+"""Unit of stamps above this value, which seconds since 1970 reach in the year 5138."""
 
 _NUMBERED = re.compile(r"joint_[0-9]+")
 
@@ -46,13 +46,13 @@ def read_log(
     joints: Sequence[str] = (),
     namespace: str | None = None,
 ) -> Log:
-    """The log in a file.
+    """Read a log.
 
     Args:
         path: .csv, .npz or .mat file, folder of .csv files, rosbag2 folder, .mcap, .db3 or .bag.
-        map_file: YAML that says which array is what, where the names of the file do not (`column_map`).
-        joints: of the robot, in its order: their names where the file has none, or numbers, and as many columns.
-        namespace: of the topics, where a bag has several robots.
+        map_file: YAML that assigns arrays to channels, where the names in the file do not (`column_map`).
+        joints: of the robot, in its order: used if the file has no names, or numbers, and as many columns.
+        namespace: of the topics, if a bag has several robots.
 
     Raises:
         RecordError: a file that cannot be read, or lacks time or any channel of the joints.
@@ -79,7 +79,7 @@ def read_log(
 
 
 def _remapped(log: Log, path: Path, map_file: Path) -> Log:
-    """The log of a bag as a map has it: its channels are the arrays, by their own names."""
+    """Apply a map to the log of a bag, whose channels are the arrays, by their own names."""
     arrays = {name: getattr(log, name) for name in JOINT_CHANNELS}
     arrays |= {f"{FOOT}{name}": values for name, values in log.feet.items()}
     for part in (log.imu, log.base):
@@ -98,13 +98,13 @@ def _remapped(log: Log, path: Path, map_file: Path) -> Log:
 
 
 def _without_units(columns: ColumnMap) -> ColumnMap:
-    """The map without the units of arrays, which are in SI units once they are read."""
+    """The map without the units of arrays that are already converted to SI units."""
     units = {each: unit for each, unit in columns.units.items() if each not in columns.channels}
     return dataclasses.replace(columns, units=units)
 
 
 def _usable(log: Log) -> Log:
-    """The rows that have a stamp; refused where a joint has no position in any of them."""
+    """The rows with a stamp; RecordError if a joint has no position in any of them."""
     stamped = np.isfinite(log.time)
     if not stamped.all():
         log = log.rows(stamped)
@@ -118,7 +118,7 @@ def _usable(log: Log) -> Log:
 
 
 def is_bag(path: Path) -> bool:
-    """Whether it is a file or folder that rosbags reads."""
+    """Whether rosbags reads this file or folder."""
     if path.is_dir():
         inside = [file for pattern in STORAGE_FILES for file in path.glob(pattern)]
         return (path / METADATA).is_file() or bool(inside)
@@ -126,12 +126,12 @@ def is_bag(path: Path) -> bool:
 
 
 def proposed_map(tables: Tables) -> ColumnMap:
-    """What the names of the arrays suggest."""
+    """The map suggested by the names of the arrays."""
     return propose({name: a.shape for name, a in tables.arrays.items()}, tables.words)
 
 
 def _assembled(tables: Tables, columns: ColumnMap, joints: tuple[str, ...]) -> Log:
-    """The log, as it stands in the file."""
+    """The log in the file's arrays, without corrections."""
     where, what = columns.channels, f"the log {str(tables.path)!r}"
     if "time" not in where:
         raise RecordError(
@@ -179,7 +179,7 @@ def _assembled(tables: Tables, columns: ColumnMap, joints: tuple[str, ...]) -> L
 
 
 def _as_described(names: tuple[str, ...], joints: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of joints as the robot has them, where they are none of its but for capitals, marks and the word joint."""
+    """Names of joints as in the robot, if they differ only in capitals, punctuation and the word joint."""
     if set(names) & set(joints):
         return names
     known = {re.sub(r"joint|[^a-z0-9]", "", joint.lower()): joint for joint in joints}
@@ -189,7 +189,7 @@ def _as_described(names: tuple[str, ...], joints: tuple[str, ...]) -> tuple[str,
 
 
 def _imu(tables: Tables, columns: ColumnMap, time: Array, start: float) -> Imu | None:
-    """The IMU, with the joints' stamps where it has none of its own."""
+    """The IMU, with the joints' stamps if it has none of its own."""
     where = columns.channels
     if "imu.angular_velocity" not in where or "imu.acceleration" not in where:
         return None
@@ -224,9 +224,9 @@ def _orientation(tables: Tables, columns: ColumnMap, part: str, n: int) -> Array
 
 
 def _feet(tables: Tables, columns: ColumnMap, n: int) -> dict[str, Array]:
-    """Each foot's array; one of several columns that are neither force nor wrench is a column a foot.
+    """Each foot's array; an array with as many columns as feet is split, one column per foot.
 
-    Where a wrench and its vertical force both are there, the wrench is taken.
+    If there are a wrench and its vertical force, the wrench is taken.
     """
     found: dict[str, Array] = {}
     for channel in columns.channels:
@@ -242,7 +242,7 @@ def _feet(tables: Tables, columns: ColumnMap, n: int) -> dict[str, Array]:
 
 
 def _array(tables: Tables, columns: ColumnMap, channel: str, n: int | None) -> Array:
-    """The values (n, k) of a channel, in the unit of the map."""
+    """The values (n, k) of a channel, converted by the unit of the map."""
     parts = []
     for name in _columns(columns.channels[channel]):
         if name not in tables.arrays:
@@ -263,17 +263,17 @@ def _array(tables: Tables, columns: ColumnMap, channel: str, n: int | None) -> A
     values = np.hstack(parts)
     unit = columns.units.get(channel, _epoch_unit(values) if channel in STAMPS else 1.0)
     values = values * factor(unit)
-    return np.where(np.isfinite(values), values, np.nan)  # what is infinite was not measured
+    return np.where(np.isfinite(values), values, np.nan)  # infinite values count as missing
 
 
 def _epoch_unit(stamps: Array) -> str | float:
-    """The unit of stamps that count from 1970 on, where no unit is named."""
+    """The unit of stamps that count from 1970, if none is named."""
     since = float(np.nanmedian(stamps)) if np.isfinite(stamps).any() else 0.0
     return next((unit for unit, least in EPOCH_UNITS.items() if since > least), 1.0)
 
 
 def _columns(names: Sequence[str]) -> list[str]:
-    """The names, with ``2:4`` as 2, 3, 4: of the columns of a file without header."""
+    """The names, with ``2:4`` expanded to 2, 3, 4: columns of a file without header."""
     found: list[str] = []
     for name in names:
         first, colon, last = name.partition(":")
@@ -290,14 +290,14 @@ def _short(tables: Tables) -> str:
 
 
 def factor(unit: Any) -> Any:
-    """What a number in a unit is multiplied by to be in SI units; of a list of units an array."""
+    """Factor from a unit to SI units; for a list of units an array."""
     if isinstance(unit, list):
         return np.array([factor(each) for each in unit])
     return UNITS[unit] if isinstance(unit, str) else float(unit)
 
 
 def rescaled(log: Log, units: Mapping[str, Any]) -> Log:
-    """The log with channels in SI units that were in others.
+    """The log with channels converted to SI units.
 
     Raises:
         ConfigurationError: a channel that the log lacks.

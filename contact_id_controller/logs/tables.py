@@ -19,10 +19,10 @@ from contact_id_controller.files import BROKEN
 
 CSV, NPZ, MAT = (".csv", ".txt", ".tsv"), ".npz", ".mat"
 SNIFFED = 65536
-"""Characters of a text of which the delimiter is found."""
+"""Number of characters from which the delimiter is found."""
 
 MOST = 0.8
-"""Part of the lines that have as many cells as the header: the last may be cut off."""
+"""Share of the lines that must have as many cells as the header: the last may be cut off."""
 
 _DECIMAL_COMMA = re.compile(r"[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
 _NAME = re.compile(r"(?:.*[./_])?name[\[_]?([0-9]+)\]?")
@@ -30,7 +30,7 @@ _NAME = re.compile(r"(?:.*[./_])?name[\[_]?([0-9]+)\]?")
 
 @dataclasses.dataclass(frozen=True)
 class Tables:
-    """Arrays by name, (n,) or (n, k) as they stand in the file, and lists of words."""
+    """The arrays of a file by name, (n,) or (n, k), and its lists of words."""
 
     path: Path
     arrays: dict[str, np.ndarray]
@@ -38,7 +38,7 @@ class Tables:
 
 
 def read_tables(path: Path) -> Tables:
-    """Every array of numbers in a file.
+    """Read every array of numbers in a file.
 
     Raises:
         RecordError: no such file, one that cannot be read, or one without numbers.
@@ -74,7 +74,7 @@ def read_tables(path: Path) -> Tables:
 
 
 def _folder(path: Path) -> dict[str, np.ndarray]:
-    """The columns of each file of a folder; those of one name are taken once."""
+    """The columns of all files of a folder; of several with one name the first."""
     files = sorted(file for file in path.iterdir() if file.suffix in CSV)
     if not files:
         raise RecordError(f"the folder {str(path)!r} has neither a bag nor .csv files")
@@ -124,7 +124,7 @@ def _opened(path: Path) -> TextIO:
 
 
 def _delimiter(lines: list[str]) -> str | None:
-    """What stands between cells: the first that most lines have as often as the header does; None: spaces."""
+    """The delimiter of cells: the first that most lines have as often as the header; None: spaces."""
     for each in (";", "\t", ","):
         counts = [line.count(each) for line in lines if line.strip()]
         if counts and counts[0] and counts.count(counts[0]) > MOST * len(counts):
@@ -235,13 +235,10 @@ def _hdf5(path: Path) -> dict[str, np.ndarray]:
 
 
 def need(module: str, what: str, extra: str) -> None:
-    """Refuse to go on without an optional library.
+    """Raise MissingExtraError if an optional library is not installed.
 
     Args:
         module: its name.  what: that it reads, in the plural.  extra: of the package that installs it.
-
-    Raises:
-        MissingExtraError: it is not installed.
     """
     if importlib.util.find_spec(module) is None:
         raise MissingExtraError(

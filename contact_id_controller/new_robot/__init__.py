@@ -1,1 +1,1 @@
-"""A parameter file for a robot that has none: joints, legs, feet, posture and gait found in its URDF."""
+"""Proposes a parameter file for a robot: joints, legs, feet, posture and gait from its URDF."""

@@ -1,9 +1,9 @@
-"""What the limbs of a description are: legs, and of the rest what a controller drives or holds.
+"""Finds the limbs of a description: legs, and joints to be driven or locked.
 
-A *limb* is what hangs on the trunk by one joint. *Legs* are the limbs of a floating robot with at
-least three joints in a row whose ends reach lowest; there are two or more of them, or else three or more
-with two joints, or none: a robot without legs is bolted to the ground. Where no limb reaches down with
-its joints at zero, as with legs that lie level then, three or more are legs that can hang straight down.
+A *limb* is attached to the trunk by one joint. *Legs* are the limbs of a floating robot with at least three joints in
+series whose ends are lowest; there are two or more of them, or else three or more with two joints, or none: a robot
+without legs has a fixed base. If no limb reaches down with its joints at zero, as legs that are level then, three or
+more that can hang straight down are legs.
 """
 
 from __future__ import annotations
@@ -18,43 +18,44 @@ import pinocchio as pin
 from contact_id_controller.settings.robot_description import joint_inertias, least_inertia
 
 LEG_JOINTS = 3
-"""In a row, at least: fewer do not reach a foothold."""
+"""Least number of joints in series with which a leg reaches a foothold."""
 
 LEG_KINDS = ((LEG_JOINTS, 2), (2, 3))
-"""Least joints of a leg, and least number of such legs: what swings in a plane stands on three."""
+"""Least number of joints of a leg, and of such legs: planar legs need three."""
 
 SOLE_JOINTS = 5
-"""With so many joints in a row a leg can keep a sole on the ground; with fewer its foot must roll."""
+"""Number of joints in series with which a leg can keep a sole on the ground; with fewer its foot must roll."""
 
 FINGER_MASS = 5e-3
-"""Of the robot's mass; branches of a limb that are lighter are fingers."""
+"""Share of the robot's mass below which branches of a limb are fingers."""
 
 LOWEST_PART = 0.25
-"""Of the robot's height, within which the ends of all legs are."""
+"""Share of the robot's height within which the ends of all legs are."""
 
 LEVEL_LEGS = 3
 """Least number of legs that do not reach down with their joints at zero: two such limbs are arms."""
 
 HANGS = 0.85
-"""Part of its length from the hip on by which a leg can hang below the hip, at least."""
+"""Least distance by which a leg can hang below its hip, as a share of its length from the hip."""
 
 SWEPT = 25
-"""Positions of a joint that are tried for the lowest one."""
+"""Number of positions of a joint that are tried for the lowest one."""
 
 SWEEPS = 3
 
 BASE, FREE = 1, 0
-"""Joints of a model whose base floats: the base, and no joint."""
+"""Joint indices in a model with a floating base: the base, and the world."""
 
 
 @dataclass(frozen=True)
 class Anatomy:
-    """The limbs of one robot; joints are numbers of a model with a floating base.
+    """The limbs of one robot; joints are indices in a model with a floating base.
 
     Attributes:
-        legs: of each leg its joints from the trunk to the foot; in the order front left, front right,
+        legs: joints of each leg from the trunk to the foot; in the order front left, front right,
             hind left, hind right, or left, right.
-        posture: q (nq,) with each joint as near to zero as it can be and the legs below the base; the base at the origin.
+        posture: q (nq,) with each joint as near to zero as possible and the legs below the base; the base at the
+            origin.
         held: names of joints that cannot be driven: without effort limit or without inertia, and of
             fingers.
     """
@@ -96,7 +97,7 @@ def anatomy(model: pin.Model, floating: bool | None = None) -> Anatomy:
 def _reaching_down(
     model: pin.Model, children: dict[int, list[int]], q: np.ndarray
 ) -> list[tuple[int, ...]]:
-    """The limbs whose ends are lowest, and below the base; none where they are too few for legs."""
+    """The limbs whose ends are lowest and below the base; none if they are too few for legs."""
     data = model.createData()
     pin.forwardKinematics(model, data, q)
     heights = np.array([placement.translation[2] for placement in data.oMi])
@@ -117,7 +118,7 @@ def _reaching_down(
 
 
 def _hanging(model: pin.Model, children: dict[int, list[int]], q: np.ndarray) -> np.ndarray:
-    """q (nq,) with the end of each limb that can be a leg as low as its joints' limits let it hang."""
+    """q (nq,) with the end of each possible leg as low as its joint limits allow."""
     q, data = q.copy(), model.createData()
 
     def low(x: float, k: int, end: int) -> float:
@@ -148,7 +149,7 @@ def _hangs(model: pin.Model, q: np.ndarray, leg: tuple[int, ...]) -> bool:
 
 
 def _end(model: pin.Model, data: Any, joint: int) -> np.ndarray:
-    """The centre of mass (3,) of what a joint moves last."""
+    """The centre of mass (3,) of a leg's last body, m."""
     return np.asarray(data.oMi[joint].act(model.inertias[joint].lever))
 
 
@@ -172,14 +173,14 @@ def _children(model: pin.Model) -> dict[int, list[int]]:
 
 
 def _chains(first: int, children: dict[int, list[int]]) -> list[tuple[int, ...]]:
-    """From a joint to each end of its limb."""
+    """The chains of joints from ``first`` to each end of its limb."""
     if not children[first]:
         return [(first,)]
     return [(first, *rest) for child in children[first] for rest in _chains(child, children)]
 
 
 def _can_be_leg(model: pin.Model, chain: tuple[int, ...]) -> bool:
-    """Whether each of its joints is driven and turns back: none is a wheel."""
+    """Whether all joints are driven and none is continuous, like a wheel."""
     return all(
         model.joints[joint].nq == 1 and model.upperEffortLimit[model.joints[joint].idx_v] > 0.0
         for joint in chain
@@ -187,7 +188,7 @@ def _can_be_leg(model: pin.Model, chain: tuple[int, ...]) -> bool:
 
 
 def _held(model: pin.Model, children: dict[int, list[int]], legs: set[int]) -> tuple[str, ...]:
-    """Names of joints to lock: without a motor, of fingers (light branches below the base), or without inertia."""
+    """Names of joints to lock: without a motor, of fingers (light branches away from the base), or without inertia."""
     masses = np.array([body.mass for body in model.inertias])
     for joint in range(model.njoints - 1, 1, -1):  # of all that a joint moves
         masses[model.parents[joint]] += masses[joint]

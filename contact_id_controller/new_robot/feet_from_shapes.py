@@ -1,4 +1,4 @@
-"""Feet of a description: what of its collision shapes is lowest at the end of each leg."""
+"""Feet of a description: the lowest collision shapes at the end of each leg."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pinocchio as pin
 from contact_id_controller.exceptions import RobotDescriptionError
 
 SAME_PLACE_M = 1e-3
-"""Frames and centres nearer than this are at one place."""
+"""Largest distance of frames and centres that count as coincident."""
 
 SOLE_THICKNESS_M = 5e-3
-"""What is no higher than this above the lowest point of a foot is its sole."""
+"""Height above the lowest point of a foot up to which points belong to its sole."""
 
 UNKNOWN_RADIUS_M = 0.01
-"""Of a round foot of unknown shape."""
+"""Radius of a round foot of unknown shape."""
 
 LEVEL = 0.99
-"""Least part of the vertical that a sole's z axis has where the joints are near zero."""
+"""Least vertical component of a sole's z axis with the joints near zero."""
 
 ROUND_DIRECTIONS = 8
 
@@ -36,7 +36,7 @@ class RoundFoot(NamedTuple):
 
 
 class Sole(NamedTuple):
-    """A rectangle on a frame whose z axis points out of the ground; places in the frame, m."""
+    """A rectangle on a frame whose z axis points out of the ground; m, in the frame."""
 
     frame: str
     half_size_m: tuple[float, float]
@@ -44,7 +44,7 @@ class Sole(NamedTuple):
 
 
 def shapes(model: pin.Model, urdf: Path) -> list[Any]:
-    """Collision shapes of a description; none where it has none, or its meshes are not at hand."""
+    """Collision shapes of a description; none if it has none, or its meshes are not available."""
     folders = [str(folder) for folder in urdf.resolve().parents]
     try:
         kind = pin.GeometryType.COLLISION
@@ -55,7 +55,7 @@ def shapes(model: pin.Model, urdf: Path) -> list[Any]:
 
 
 def round_foot(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) -> RoundFoot:
-    """The foot at the end of a leg of few joints: a frame in a sphere's middle, else the lowest frame."""
+    """The foot at the end of a leg with few joints: a frame in the centre of a sphere, else the lowest frame."""
     data = model.createData()
     pin.framesForwardKinematics(model, data, q)
     own = [part for part in parts if part.parentJoint == joint]
@@ -75,10 +75,10 @@ def round_foot(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) ->
 
 
 def sole(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) -> Sole:
-    """The sole at the end of a leg of many joints: the rectangle around its lowest points.
+    """The sole at the end of a leg with many joints: the rectangle around its lowest points.
 
     Raises:
-        RobotDescriptionError: no shape, or no frame whose z axis is upright.
+        RobotDescriptionError: no shape, or no frame with an upright z axis.
     """
     data = model.createData()
     pin.framesForwardKinematics(model, data, q)
@@ -124,7 +124,7 @@ def _bodies(model: pin.Model, joint: int) -> list[Any]:
 
 
 def _points(place: pin.SE3, part: Any) -> np.ndarray:
-    """Outermost points (p, 3) of a shape in the world, m; place: of its joint."""
+    """Extreme points (p, 3) of a shape in the world, m; place: pose of its joint."""
     shape, placed = part.geometry, place * part.placement
     if isinstance(shape, coal.Sphere):
         return placed.translation + shape.radius * np.concatenate([np.eye(3), -np.eye(3)])

@@ -1,4 +1,4 @@
-"""The parameter file of a robot of which only the URDF is known."""
+"""Proposes a parameter file from a robot's URDF alone."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ from contact_id_controller.settings.command_watchdog import DAMPING_PERIOD_S
 
 PERIOD_S = 0.001
 FRICTION = 0.6
-"""Of rubber on most floors."""
+"""Friction coefficient of rubber on most floors."""
 
 DAMPING_PER_S = 40.0
-"""Damping of the safe output over the joint's inertia, where light postures allow it: as fast as the
-joints' feedback: a robot sinks, and does not drop."""
+"""Damping of the safe output over the joint's inertia, if light postures allow it: as fast as the joints' feedback, so
+that a robot sinks slowly."""
 
 GAIT_PERIODS = 2.6
-"""Of the trot, in units of sqrt(leg length / gravity), as of animals and of the shipped robots."""
+"""Gait period of the trot in units of sqrt(leg length / gravity), as of animals and of the shipped robots."""
 
 DUTY_FACTOR = 0.65
 STEP_HEIGHT = 0.12
 SPEED = 0.15
 WAY = 3.0
-"""Of the trot, in leg lengths; leg lengths a sqrt(leg length / gravity); leg lengths."""
+"""Step height and way of the trot in leg lengths; speed in leg lengths per sqrt(leg length / gravity)."""
 
 SWAY = 0.2
 SWAY_S = 2.0
-"""Of joints that go through a motion instead of walking: rad (m), and time of one way, s."""
+"""Amplitude, rad (m), and time of one way, s, of the joint motion of a robot that does not walk."""
 
 SWAY_SPEED = 0.5
-"""Of the speed limits, at most."""
+"""Largest share of the speed limits that this motion uses."""
 
 QUINTIC_PEAK = 1.875
-"""Largest speed on the way from rest to rest, over its mean."""
+"""Ratio of largest to mean speed of a quintic from rest to rest."""
 
 DIGITS = 5
 
 
 class Row(NamedTuple):
-    """One parameter of a section; why: a comment above it."""
+    """A parameter of a section; why: a comment above it."""
 
     name: str
     value: Any
@@ -70,12 +70,12 @@ class Row(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A file, and in lines what was found and what to look at.
+    """A proposed file, with lines about it for the user.
 
     Attributes:
         text: of the parameter file.
-        found: lines for people.
-        stands: whether the robot can stand still; a line in ``found`` gives the reason why not.
+        found: lines for the user.
+        stands: whether the robot can stand still; otherwise a line in ``found`` says why not.
     """
 
     text: str
@@ -87,13 +87,13 @@ def propose(urdf: str, floating: bool | None = None, mjcf: Path | None = None) -
     """Propose the parameters of a robot.
 
     Args:
-        urdf: as `robot.resolve_urdf` takes it.
-        floating: whether the base floats; None: it does if the limbs look like two legs or more.
-        mjcf: file of the same robot for MuJoCo, which states its motors; None: the URDF's count.
+        urdf: as for `robot.resolve_urdf`.
+        floating: whether the base floats; None: it does if the robot has legs.
+        mjcf: MuJoCo file of the same robot, which states its motors; None: the URDF's values are used.
 
     Raises:
         RobotDescriptionError: no such file, not a URDF, or feet that cannot be recognised.
-        ConfigurationError: no posture to stand in, or nothing that moves.
+        ConfigurationError: no standing posture, or no joint that can be driven.
     """
     free = RobotModel.from_urdf(urdf)
     motors = () if mjcf is None else motors_of_mjcf(mjcf, free.joint_names)
@@ -110,7 +110,7 @@ def propose(urdf: str, floating: bool | None = None, mjcf: Path | None = None) -
 
 
 def refuse_unchecked(proposal: Proposal) -> None:
-    """Refuse a proposal that ``contact_id check`` would refuse.
+    """Raise if ``contact_id check`` would report an error.
 
     Raises:
         ConfigurationError: with the first error, and what to do.
@@ -123,12 +123,12 @@ def refuse_unchecked(proposal: Proposal) -> None:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise ConfigurationError(
             f"nothing is written, because contact_id check would refuse it: {errors[0].subject}: "
-            f"{errors[0].text}{more}; mend the URDF, and run contact_id new again"
+            f"{errors[0].text}{more}; correct the URDF, and run contact_id new again"
         )
 
 
 def _bolted(urdf: str, name: str, limbs: Anatomy, motors: MotorRows) -> Proposal:
-    """A file for a robot without legs: its joints sway about the middle of their ranges."""
+    """A proposal for a robot without legs: its joints sway about the middle of their ranges."""
     robot = _model(urdf, False, limbs, motors)
     low, high = _range(robot)
     middle = _within(0.5 * (low + high), robot)
@@ -167,7 +167,7 @@ def _bolted(urdf: str, name: str, limbs: Anatomy, motors: MotorRows) -> Proposal
 
 
 def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: MotorRows) -> Proposal:
-    """A file for a legged robot: feet, standing posture, a gait for four point feet that can walk."""
+    """A proposal for a legged robot: feet, standing posture, and a gait for four point feet that can walk."""
     model = free.model
     parts, near = shapes(model, resolve_urdf(urdf)), limbs.posture
     flat = limbs.walks_on_soles
@@ -243,7 +243,7 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: Moto
 
 
 def _model(urdf: str, floating: bool, limbs: Anatomy, motors: MotorRows) -> RobotModel:
-    """The robot with undriven joints locked; ConfigurationError where nothing is left to drive."""
+    """The robot with undriven joints locked; ConfigurationError if no joint remains."""
     motors = [row for row in motors if row[0] not in limbs.held]
     robot = RobotModel.from_urdf(urdf, floating, None, dict.fromkeys(limbs.held, 0.0), motors)
     if not robot.na:
@@ -255,7 +255,7 @@ def _model(urdf: str, floating: bool, limbs: Anatomy, motors: MotorRows) -> Robo
 
 
 def _within(positions: np.ndarray, robot: RobotModel) -> np.ndarray:
-    """Positions (na,) with so many digits as the file has, none of them rounded beyond its limit."""
+    """Positions (na,) rounded to the file's digits without exceeding their limits."""
     unit = 10.0**-DIGITS
     low, high = np.ceil(robot.lower / unit) * unit, np.floor(robot.upper / unit) * unit
     narrow = low > high
@@ -263,7 +263,7 @@ def _within(positions: np.ndarray, robot: RobotModel) -> np.ndarray:
 
 
 def _range(robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
-    """Where joints may be searched: their limits, within a half turn where these are wider."""
+    """Lower and upper bounds of a search: the limits, at most half a turn."""
     low, high = np.maximum(robot.lower, -np.pi), np.minimum(robot.upper, np.pi)
     none = ~(low < high)
     return np.where(none, robot.lower, low), np.where(none, robot.upper, high)
@@ -277,7 +277,7 @@ def _locked(limbs: Anatomy) -> list[Row]:
 
 
 def _motors(robot: RobotModel) -> list[Row]:
-    """A row for all joints of one kind of motor, of what the description states of them."""
+    """A row of ``motors`` for each kind of motor that the description states."""
     kinds: dict[str, list[str]] = {}
     stated = robot.motors._fields[:-1]
     for joint, *values in zip(robot.joint_names, *robot.motors[:-1]):
@@ -294,7 +294,7 @@ def _motors(robot: RobotModel) -> list[Row]:
 
 
 def _contacts(feet: Sequence[Any]) -> list[Row]:
-    """Rows of the feet: frames and radii of spheres, or frames, sizes and centres of soles."""
+    """Rows of the feet: frames and radii of spheres, or soles."""
     frames = [foot.frame for foot in feet]
     if isinstance(feet[0], RoundFoot):
         radii = [round(foot.radius_m, DIGITS) for foot in feet]
@@ -308,7 +308,7 @@ def _contacts(feet: Sequence[Any]) -> list[Row]:
 
 
 def _sole(foot: Sole) -> str:
-    """The sole as the parameter ``soles`` has it."""
+    """The sole as text for the parameter ``soles``."""
     names = ("half_length_m", "half_width_m", "x_m", "y_m", "z_m")
     values = (round(float(x), DIGITS) + 0.0 for x in (*foot.half_size_m, *foot.center_m))
     return " ".join([foot.frame, *(f"{n}={x:g}" for n, x in zip(names, values))])
@@ -347,7 +347,7 @@ def _watchdog(robot: RobotModel, posture: np.ndarray) -> list[Row]:
 
 
 def _damping(robot: RobotModel, posture: np.ndarray) -> list[float]:
-    """D (na,), N·m·s/rad, that the watchdog, which holds it longest, can have in any posture."""
+    """D (na,), N·m·s/rad, that is stable in any posture when the watchdog, which holds it longest, applies it."""
     base = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0] if robot.floating_base else None
     inertia = joint_inertia(robot, robot.configuration(base, posture))
     largest = largest_damping(mobilities(robot), DAMPING_PERIOD_S)
@@ -355,7 +355,7 @@ def _damping(robot: RobotModel, posture: np.ndarray) -> list[float]:
 
 
 def _gait(feet: Any, posture: np.ndarray, length: float, robot: RobotModel) -> list[Row]:
-    """Rows of the gait planner, scaled by leg length, m, and its pendulum's time sqrt(length / gravity), s."""
+    """Rows of the gait planner, scaled by leg length, m, and the pendulum time sqrt(length / gravity), s."""
     gravity = float(np.linalg.norm(robot.model.gravity.linear))
     pendulum_s = float(np.sqrt(length / gravity))
     radius = max(foot.radius_m for foot in feet)
@@ -382,7 +382,7 @@ def _standing(posture: np.ndarray) -> list[Row]:
 
 
 def _stands(model: pin.Model, q: np.ndarray, frames: Sequence[int]) -> bool:
-    """Whether the centre of mass is above the area that the feet span."""
+    """Whether the centre of mass is above the area between the feet."""
     data = model.createData()
     pin.framesForwardKinematics(model, data, q)
     points = np.array([data.oMf[frame].translation[:2] for frame in frames])
@@ -414,7 +414,7 @@ def _text(title: str, sections: dict[str, list[Row]]) -> str:
 
 
 def _lines(rows: Iterable[Row]) -> Iterable[str]:
-    """The lines of rows in YAML, each after the comment that gives its reason."""
+    """Lines of rows in YAML, each after its comment."""
     for row in rows:
         if row.why:
             yield f"    # {row.why}\n"

@@ -1,4 +1,4 @@
-"""What an MJCF file states of the motors of a robot: armature, frictionloss and damping of its joints."""
+"""Motor parameters in an MJCF file: armature, frictionloss and damping of its joints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def motors_of_mjcf(path: Path, joints: Collection[str]) -> MotorRows:
     """Rows of motors for joints of these names; meshes are not needed.
 
     Raises:
-        ConfigurationError: no such file, no MJCF, or none of its joints has one of the names.
+        ConfigurationError: no such file, no MJCF, or none of these joints.
         MissingExtraError: MuJoCo is not installed.
     """
     try:

@@ -1,4 +1,4 @@
-"""A posture to stand in: knees bent, feet where the hips have them, the weight between them."""
+"""Finds a standing posture: knees bent, feet below the hips, centre of mass between them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from scipy.optimize import least_squares
 from contact_id_controller.exceptions import ConfigurationError
 
 STRETCHED = (0.85, 0.9, 0.95)
-"""Parts of a leg's length at which it stands, the first that its joints' limits allow: straight legs
-cannot push, bent ones tire."""
+"""Leg length when standing as a share of the straight leg; the first that the joint limits allow: straight legs cannot
+push, bent ones need torque."""
 
 ROUNDS = 4
-"""Of putting the feet below the centre of mass, which moves with them."""
+"""Number of iterations that put the feet below the centre of mass, which moves with them."""
 
 STARTS = 8
-"""Tries of a leg's joints besides the middle of their range, at random."""
+"""Number of random initial guesses of a leg's joints, besides the middle of their range."""
 
 ALIKE = 0.5
-"""Weight of being like another leg, over being near zero."""
+"""Weight of similarity to another leg, relative to that of joints near zero."""
 
 REACHED_M = 1e-4
 TOWARDS_MIDDLE = 1e-3
-"""Weight of the joints' distance from where the search begins."""
+"""Weight of the joints' distance from the initial guess."""
 
 FREE_RANGE = np.pi
-"""Searched around zero where a joint has no limits, or wider ones, rad."""
+"""Half range of the search for a joint without limits, or with wider ones, rad."""
 
 
 def reach(model: pin.Model, leg: Sequence[int], frame: int, q: np.ndarray) -> float:
-    """Length, m, of a leg from its hip to its foot, when it is straight."""
+    """Length, m, of a straight leg from its hip to its foot."""
     data = model.createData()
     pin.framesForwardKinematics(model, data, q)
     places = [data.oMi[joint].translation for joint in _from_hip(leg)]
@@ -43,7 +43,7 @@ def reach(model: pin.Model, leg: Sequence[int], frame: int, q: np.ndarray) -> fl
 
 
 def _from_hip(leg: Sequence[int]) -> Sequence[int]:
-    """The joints from the hip on; the first of three or more moves it sideways."""
+    """The joints from the hip on; the first of three or more moves the leg sideways."""
     return leg[1:] if len(leg) > 2 else leg
 
 
@@ -59,13 +59,13 @@ def standing_posture(
 
     Args:
         model: with a floating base.
-        near: q (nq,) at which legs reach below the base, in whose neighbourhood it is sought.
+        near: q (nq,) with the legs below the base: start of the search.
         legs: joints of each leg from the trunk on.
         frames: of the feet.  centers: (legs, 3) m, middles of the feet in their frames.
-        flat: whether the feet are to be level too.
+        flat: whether the feet must be level, too.
 
     Raises:
-        ConfigurationError: a leg that does not reach there.
+        ConfigurationError: a leg that does not reach the ground.
     """
     for part in STRETCHED[:-1]:
         try:
@@ -84,7 +84,7 @@ def _standing(
     flat: bool,
     stretched: float,
 ) -> np.ndarray:
-    """The same at a part of the legs' length."""
+    """As `standing_posture`, with legs at the share ``stretched`` of their length."""
     q, data = near.copy(), model.createData()
     pin.framesForwardKinematics(model, data, q)
     lengths = [reach(model, leg, frame, q) for leg, frame in zip(legs, frames)]
@@ -119,10 +119,10 @@ def _put(
     flat: bool,
     like: Any,
 ) -> np.ndarray:
-    """The configuration with one foot at a place.
+    """The configuration with one foot at a position ``place`` (3,), m.
 
     like: joints of another leg, which this one is to resemble if it can; None: the leg stays near
-    where it is.
+    its present joints.
     """
     index = _index(model, leg)
     low = np.maximum(model.lowerPositionLimit[index], -FREE_RANGE)
@@ -162,7 +162,7 @@ def _put(
     if best is None:
         raise ConfigurationError(
             f"no standing posture found: within its position limits the leg of joint "
-            f"{model.names[leg[0]]!r} does not put its foot below its hip; look at the limits of its "
+            f"{model.names[leg[0]]!r} does not put its foot below its hip; check the limits of its "
             "joints in the URDF, and run contact_id new again"
         )
     out = q.copy()
