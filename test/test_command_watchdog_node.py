@@ -287,7 +287,7 @@ def test_a_killed_watchdog_is_followed_at_once_by_the_one_in_reserve(robot, reco
         times_s.append(time.monotonic() - begun_s - robot.stall_s)
     print(f"damping after a kill of the watchdog, s: {times_s}")
     record_property("damping_after_kill_of_watchdog_s", times_s)
-    assert robot.until(lambda: robot.log().count("the reserve goes on") == KILLS), robot.log()
+    assert robot.until(lambda: robot.log().count("the reserve takes over") == KILLS), robot.log()
     assert keeper.poll() is None
     assert min(times_s) < 0.5
     assert robot.reset() is False, "not tripped: its service is there"

@@ -110,7 +110,7 @@ def test_the_reserve_goes_on_and_another_one_takes_its_place(start):
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_S) == 7, "the exit code of the worker that was asked to end"
     assert gone(active) and gone(reserve)
-    assert process.stderr.read().count("the reserve goes on") == 3
+    assert process.stderr.read().count("the reserve takes over") == 3
 
 
 def test_a_reserve_that_is_killed_is_replaced_while_the_active_one_works(start):
@@ -198,7 +198,7 @@ def test_a_worker_that_breaks_while_it_works_is_followed_by_the_reserve(start):
     assert said(process) == ("called", reserve, True) and gone(active)
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_S) == 7
-    assert "ended with code 1, the reserve goes on" in process.stderr.read()
+    assert "ended with code 1, the reserve takes over" in process.stderr.read()
 
 
 def test_a_worker_that_hangs_is_killed_and_followed(start):

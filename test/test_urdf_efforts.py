@@ -66,7 +66,7 @@ def test_a_process_of_its_own_answers(tmp_path):
     file.write_text(description({"hip": 4.0, "knee": None}))
     assert answer(file, ["knee", "hip"]).tolist() == [math.inf, 4.0]
     with pytest.raises(
-        ConfigurationError, match="effort_limits_nm alone counts: URDF .* not found"
+        ConfigurationError, match="effort_limits_nm alone applies: URDF .* not found"
     ):
         answer(tmp_path / "nothing.urdf", ["knee"])
     left = StatedLimits(str(file), ["hip"])
@@ -116,7 +116,7 @@ def test_a_joint_without_any_limit_is_not_commanded(tmp_path, limit, forwards):
     try:
         limits = [5.0, limit, 5.0]
         robot.watchdog(timeout_s=5.0, urdf=str(tmp_path / "nothing.urdf"), effort_limits_nm=limits)
-        assert robot.until(lambda: "effort_limits_nm alone counts" in robot.log(), PATIENCE_S)
+        assert robot.until(lambda: "effort_limits_nm alone applies" in robot.log(), PATIENCE_S)
         end_s = time.monotonic() + 3.0
         while time.monotonic() < end_s:
             robot.commands.publish(Float64MultiArray(data=[1.0, 50.0, 1.0]))

@@ -43,5 +43,5 @@ def check_damping(
     if share <= RESERVE:
         return note(subject, text)
     words = ", ".join(f"{value:.2g}" for value in largest_damping(W, held_s))
-    text += f"; at most [{words}] leave room for velocities that come late"
+    text += f"; at most [{words}] allow for velocities that arrive late"
     return error(subject, text) if share >= 1.0 else warning(subject, text)

@@ -122,7 +122,9 @@ def _check_section(
         )
     for each in host.requires:
         if there is not None and not there.knows(each.since):
-            findings.append(note(SUBJECT, f"{name}.{each.parameter}: {there.name} knows none"))
+            findings.append(
+                note(SUBJECT, f"{name}.{each.parameter}: {there.name} has no such parameter")
+            )
             continue
         found = section.get(each.parameter, each.default)
         if found != each.value:
@@ -160,7 +162,7 @@ def _check_distribution(
             warning(
                 SUBJECT,
                 f"controller.{_ENFORCES} is {settings.enforce_command_limits!r}, that of "
-                f"{MANAGER} {enforces}: auto asks it",
+                f"{MANAGER} {enforces}: auto takes the latter",
             )
         )
     return findings

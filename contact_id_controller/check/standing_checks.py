@@ -199,7 +199,7 @@ def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
     """Check effort limits against the torques (na,), N·m, at rest, before any limit; then the motors' heat."""
     robot, limits = controller.robot, controller.effort_limits
     part = np.abs(torques) / np.maximum(limits, 1e-12)
-    # The first of joints that need the same, which rounding does not choose among.
+    # Of joints with equal shares the first, whatever the rounding.
     findings, worst = [], int(np.argmax(part >= part.max() * (1.0 - 1e-6)))
     if part[worst] > LOW_RESERVE:
         weak = part[worst] > 1.0

@@ -128,8 +128,8 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=":",
         metavar="HOST:PORT",
-        help="show the run live in a browser, and let it be stopped, resumed and tuned there "
-        "by whoever has the link that is printed (default: 127.0.0.1:8080, this machine alone)",
+        help="show the run live in a browser, in which anyone with the printed link can stop, resume "
+        "and tune it (default: 127.0.0.1:8080, this machine alone)",
     )
     parser.add_argument(
         "--teleop",

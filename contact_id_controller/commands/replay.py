@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="DIR",
-        help="write what was computed into this folder, one .npz each",
+        help="write the recomputed arrays into this folder, one .npz file each",
     )
 
 

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write report.html and its files."""
+    """Write the report of a run, and print its figures; exit code FELL if the robot fell."""
     from contact_id_controller.runs.preparation import check_extras
 
     check_extras(EXTRAS, "a report needs")

@@ -135,7 +135,7 @@ def exchanges(trials: Trials, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
                     moved,
                     {},
                 ),
-            )[: 3 if both else 2]:  # of a joint that mostly rubs another motion tells as much
+            )[: 3 if both else 2]:  # friction makes other motions correlate, too
                 yield Hypothesis(
                     "order of joints",
                     trials.cost(changed),
@@ -198,7 +198,7 @@ def torque_constants(
         others = clear & (np.arange(len(joints)) != k)
         if not clear[k] or not others.any():
             continue
-        # Those count more that the model explains better.
+        # Weighted by how well the model explains each joint.
         weight = (np.std(fit.model_torque, axis=0) / free.residual)[others]
         usual = float(np.average(free.gain[others], weights=weight))
         ratio = float(free.gain[k] / usual)

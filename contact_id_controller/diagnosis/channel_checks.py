@@ -196,7 +196,7 @@ def velocity_scale(case: Case) -> Finding:
     if wrong.size:
         return _turned(case, name, int(wrong[np.argmin(c[wrong])]), c, x, y)
     middle = float(np.median(slope[alike]))
-    # What is not explained of a velocity may change its ratio by as much.
+    # The unexplained part of a velocity may change its ratio by as much.
     doubt = np.sqrt(1.0 / np.clip(c, ALIKE, 1.0) ** 2 - 1.0)
     off = np.where(alike, np.abs(slope / middle - 1.0) - RATIO - doubt, -1.0)
     k = int(np.argmax(off))
@@ -298,7 +298,7 @@ def current_unit(case: Case) -> Finding:
     if log.commands.current is not None:
         measured, wanted = np.nanstd(log.current, axis=0), np.nanstd(log.commands.current, axis=0)
         follows = _alike(log.commands.current, log.current)
-        moving = (wanted > 0.0) & (follows > ALIKE)  # of an arm that stands both are noise
+        moving = (wanted > 0.0) & (follows > ALIKE)  # both are noise on an arm at rest
         ratio = float(np.median(measured[moving] / wanted[moving])) if moving.any() else 1.0
         if 1e3 / 2.0 < ratio < 1e3 * 2.0:
             return _milliamperes(name, f"they are {ratio:.4g} of the commanded ones")

@@ -22,7 +22,7 @@ ALIKE = 0.8
 
 DELAY_S, DELAY_PERIODS = 0.005, 1.5
 FEWEST = 3
-"""Joints that tell a delay of all, or which constant is the odd one."""
+"""Least number of joints that determine a delay of all, or which constant differs."""
 
 SCALE = 0.1
 """Tolerance of the ratio of measured to commanded torque."""
@@ -122,9 +122,10 @@ def _delay(
 
 
 def drive_scale(case: Case) -> Finding:
-    """Efforts or currents against the commanded ones: a torque constant that drive and log do not share.
+    """Compare efforts or currents with the commanded ones: torque constants that drive and log do not share.
 
-    It is one joint's, against its command and against the middle joint: a load that commands do not know is felt by several.
+    A single joint is wrong if it differs from its command and from the median joint: a load that the commands do not
+    include is felt by several joints. All are wrong if they differ alike.
     """
     name, driven = "torque constants", _driven(case)
     if driven is None:
@@ -141,7 +142,7 @@ def drive_scale(case: Case) -> Finding:
         return unknown(name, f"{what}s do not follow the commands", "drives that do")
     slope = np.linalg.norm(y[:, clear], axis=0) / np.linalg.norm(x[:, clear], axis=0)
     middle = float(np.median(slope)) if len(clear) >= FEWEST else 1.0
-    # What is not explained may change the ratio by as much.
+    # The unexplained part may change the ratio by as much.
     doubt = np.sqrt(1.0 / np.minimum(alike[clear], 1.0) ** 2 - 1.0)
     signed = np.log(slope), np.log(slope / middle)
     off = np.where(signed[0] * signed[1] > 0.0, np.minimum(*np.abs(signed)), 0.0)
@@ -177,7 +178,7 @@ def drive_scale(case: Case) -> Finding:
         return unknown(
             name,
             f"{what}s are {middle:.2f} of the commanded ones in the middle joint: a load, or all constants",
-            "a log without load, or with the load stated to who commands",
+            "a log without load, or with a load that the controller knows",
         )
     return fine(name, f"{what}s are {slope.min():.2f} to {slope.max():.2f} of the commanded ones")
 

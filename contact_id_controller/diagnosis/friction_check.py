@@ -59,7 +59,7 @@ def friction(case: Case) -> Finding:
         )
     logs = np.log(np.maximum(found[both] / stated[both], 1e-3))
     ratio = float(np.exp(np.median(logs)))
-    # Joints that do not agree tell of a wrong model rather than of friction.
+    # Joints that do not agree show a wrong model rather than friction.
     spread = float(np.median(np.abs(logs - np.median(logs))))
     if abs(float(np.log(ratio))) > np.log(FACTOR) + spread:
         return Finding(

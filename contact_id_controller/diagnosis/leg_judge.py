@@ -81,7 +81,7 @@ def stance_of(samples: EvenSamples, of: RobotOfLog, rows: int = ROWS) -> Stance 
         return None
     turning = np.linalg.norm(samples.gyro[enough], axis=1)
     spread = np.unique(np.linspace(0, len(enough) - 1, 2 * rows).astype(int))
-    # Half of them, which turn most: what stands still tells nothing.
+    # The half with the fastest rotation: samples at rest are no information.
     chosen = enough[np.sort(spread[np.argsort(-turning[spread])[:rows]])]
     force = smooth(samples.accel, max(5, 2 * samples.width + 1))[chosen]
     return Stance(

@@ -123,7 +123,7 @@ def _radius(of: RobotOfLog) -> float:
 
 
 def _increasing(time: Array) -> NDArray[np.bool_]:
-    """Rows (n,) whose stamp is later than all before, of which a single one that jumps is none."""
+    """Rows (n,) whose stamp is later than all before, except after a single stamp that jumps ahead."""
     stamps = StampFilter()
     known = np.array([bool(np.isfinite(stamp)) and stamps.accepts(stamp) for stamp in time])
     latest = np.maximum.accumulate(np.where(known, time, -np.inf))

@@ -116,7 +116,7 @@ class Free:
         standing, moving = (
             np.max(np.where(which, size, 0.0), axis=0) for which in (free.stands, ~free.stands)
         )
-        # A joint that hardly stands, or moves, in the free log is judged by its noise, too.
+        # For a joint that hardly stands, or moves, in the free log the threshold comes from its noise.
         noise = found.fit.noise / np.abs(found.fit.parameters.gains)
         standing, moving = (CLEAR * np.maximum(each, noise) for each in (standing, moving))
         dry = found.fit.parameters.drives[:, [DRY, BREAKAWAY]].sum(axis=1)
@@ -175,7 +175,7 @@ def _without_gaps(log: Log) -> Log:
     """The log without rows that lack an effort: a filter would spread NaN over all of them."""
     channels = [each for each in (log.effort, log.current) if each is not None]
     numbers = [np.isfinite(each) for each in channels]
-    # A channel or joint without any number is no gap of this log, but none of it.
+    # A channel or joint without any value is missing, and no gap.
     whole = [known.all(axis=1) | ~known.any(axis=1).any() for known in numbers]
     rows = np.logical_and.reduce(whole) if whole else np.ones(len(log.time), dtype=bool)
     return log if rows.all() else log.rows(rows)

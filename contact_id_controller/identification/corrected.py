@@ -1,4 +1,4 @@
-"""What was identified, written down: a URDF with other inertias, and the lines of a parameter file."""
+"""Write an identified model: a URDF with new inertias, and lines for a parameter file."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ THIN = 1e-9
 
 
 def roll_pitch(lean: Array) -> tuple[float, float]:
-    """Angles, rad, of a base whose gravity has these shares (2,) along x and y of its root."""
+    """Roll and pitch, rad, of a base with these shares (2,) of gravity along x and y of its root."""
     return -float(lean[1]), float(lean[0])
 
 
 def by_angle(found: Identified, joint: int) -> float:
-    """rms over its travel, N·m, of what a joint's torque has by its angle."""
+    """Standard deviation, N·m, of a joint's angle-dependent torque over its travel; 0 where none is fitted."""
     shape = found.shapes[joint]
     if shape.travel_rad is None:
         return 0.0
@@ -51,10 +51,10 @@ def by_angle(found: Identified, joint: int) -> float:
 
 
 def motor_rows(found: Identified) -> list[str]:
-    """Rows of the parameter ``motors``, one a joint.
+    """Rows of the parameter ``motors``, one per joint.
 
-    Friction there is the same in both directions: viscous friction is the mean of both. Dry friction that winds up has
-    the usual width over the speed; what breaking away takes more is left out.
+    They have one viscous friction for both directions, here the mean. Dry friction with presliding gets the default
+    width over the velocity; breakaway friction is left out.
     """
     rows = []
     for name, drive, shape in zip(
@@ -70,13 +70,13 @@ def motor_rows(found: Identified) -> list[str]:
 
 
 def parameter_text(found: Identified, urdf: Path) -> str:
-    """The section of a parameter file, for every node of the robot; comments hold what nodes cannot read."""
+    """The section of a parameter file for all nodes, as YAML; comments hold what no parameter expresses."""
     lines = ["/**:", "  ros__parameters:", f"    urdf: {urdf}", "    motors:"]
     lines += [f'      - "{row}"' for row in motor_rows(found)]
     lines += [
         "",
-        "# Not read by any node: how the base leans, offset of the measurement, friction by direction, what breaking away",
-        "# takes more, and what a joint has by its angle (rms), N·m.",
+        "# Not read by any node: lean of the base, offset of the measurement, friction by direction, breakaway",
+        "# friction, and the torque that depends on the joint's angle (rms), N·m.",
         "# base: roll {:.4g}, pitch {:.4g} rad".format(*roll_pitch(found.lean)),
     ]
     for j, (name, drive) in enumerate(zip(found.robot.joint_names, found.fit.parameters.drives)):
@@ -93,10 +93,10 @@ def parameter_text(found: Identified, urdf: Path) -> str:
 
 
 def write_urdf(found: Identified, source: Path, target: Path) -> None:
-    """Write a description with the identified inertias; all else in it stays.
+    """Write a copy of a URDF with the identified inertias; everything else stays.
 
-    What moves with one joint may be several links: each gets its share, so that every link is a body that can exist
-    (`pseudo_inertia.shared`). Links that do not move with a joint of the log are not touched.
+    Links that move together with one joint share its body: each gets its part, physically possible
+    (`pseudo_inertia.shared`). Links that no joint of the log moves keep their inertia.
 
     Raises:
         RecordError: the file cannot be written.
@@ -112,9 +112,9 @@ def write_urdf(found: Identified, source: Path, target: Path) -> None:
 def link_inertias(
     robot: RobotModel, bodies: Array, stated: Mapping[str, pin.Inertia]
 ) -> dict[str, pin.Inertia]:
-    """Inertia of each moving link, in its own frame, so that bodies have the parameters (10 nb,).
+    """Inertia of each moving link, in the link's frame, such that the joints' bodies have the parameters (10 nb,).
 
-    ``stated``: those of the description, by the link's name, each in its link's frame.
+    ``stated``: inertias in the URDF by the link's name, each in the link's frame.
     """
     model = robot.model
     wanted = pseudo_of(bodies.reshape(-1, COORDINATES))
@@ -146,7 +146,7 @@ def link_inertias(
 
 
 def _stated(link: ET.Element) -> pin.Inertia:
-    """The inertia of an element ``link``, in the link's frame; none is zero."""
+    """Inertia of an element ``link`` in the link's frame; zero without an element ``inertial``."""
     element = link.find("inertial")
     if element is None:
         return pin.Inertia.Zero()
@@ -164,7 +164,7 @@ def _stated(link: ET.Element) -> pin.Inertia:
 
 
 def _put(link: ET.Element, inertia: pin.Inertia) -> None:
-    """Write an inertia into an element ``link``; one without mass has none."""
+    """Replace the inertia of an element ``link``; a body without mass gets none."""
     for old in link.findall("inertial"):
         link.remove(old)
     if inertia.mass <= 0.0:

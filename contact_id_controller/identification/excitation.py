@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 HARMONICS = 5
 EASE_S = 1.0
-"""Time in which the series comes and goes, at most an eighth of the motion."""
+"""Time in which the series is faded in and out, at most an eighth of the motion."""
 
 MARGIN = 0.9
 """Share of the limits of position, velocity and effort that the motion uses."""
@@ -43,7 +43,7 @@ LOOKED_AT, WRITTEN_HZ = 80, 100.0
 """Samples at which a motion is evaluated while planning; rate of the written plan."""
 
 FIRST, BEST, ROUNDS = 60, 2, 12
-"""Random series to begin with, those that are improved, and steps of the improvement."""
+"""Number of initial random series, of those that are optimised, and of the optimiser's steps."""
 
 HALVINGS = 12
 """Largest number of reductions of the amplitudes, by the factor 0.7 each."""
@@ -224,8 +224,7 @@ class _Planner:
 
         It is the square root of that of the information: the log's plus the motion's, sampled at ``sample_times_s`` and
         scaled to the samples that will be recorded, projected onto the base parameters by ``space``. Infinite for a
-        motion
-        without velocity.
+        motion without velocity.
         """
         information = self.log_information
         if coefficients is not None:

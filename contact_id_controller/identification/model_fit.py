@@ -203,7 +203,7 @@ class Belief:
 
 
 def belief_of(robot: RobotModel, motion: Motion, in_amperes: bool) -> Belief:
-    """The prior from a description, and from the log's scales for what it does not state.
+    """The prior: from a description, and from the log's scales for what it does not state.
 
     Scales: friction and offset of a joint by its torques, viscous friction by its speeds too, rotors by its
     accelerations.
@@ -234,10 +234,10 @@ def belief_of(robot: RobotModel, motion: Motion, in_amperes: bool) -> Belief:
 
 
 def _believed_gains(rows: Rows, torque: Array) -> tuple[Array, Array, Array]:
-    """Logarithms of the expected currents over torques, their standard deviations and signs, (na,) each.
+    """Prior of the gains: logarithms of currents per torque, their standard deviations, and signs, (na,) each.
 
     Each joint's slope, fitted with friction, counts with its standard error; a joint whose torques the description
-    hardly explains gets the typical one.
+    hardly explains gets the typical slope.
     """
     slopes, errors = described_slopes(rows, torque)
     signs = np.where(slopes < -SURE * errors, -1.0, 1.0)
@@ -356,29 +356,32 @@ def explained_freely(rows: Rows) -> Array:
 
 
 def _trusted(belief: Belief, unknown: Array, jacobian: Array) -> tuple[Belief, Array]:
-    """How far each body of the description is trusted, by how far the log takes it from there (MacKay's evidence).
+    """Update the prior's standard deviations from the fit (MacKay's evidence).
 
-    In the same way: how large each joint's torque by its angle is.
+    Per body, the deviation of its coordinates from the description; per joint, the size of the torque by its angle.
+
+    Args:
+        jacobian: of the log's reduced rows, (m, size).
 
     Returns:
-        The belief with other standard deviations, and the same unknowns in their units.
+        The belief with these deviations, and the same unknowns in their units.
     """
     prior = _prior(belief)
     covariance = np.linalg.inv(jacobian.T @ jacobian + prior.T @ prior)
     nb = belief.bodies.size
-    told = 1.0 - np.diag(covariance)[:nb].reshape(-1, COORDINATES)
+    determined = 1.0 - np.diag(covariance)[:nb].reshape(-1, COORDINATES)
     moved = unknown[:nb].reshape(-1, COORDINATES)
     size = np.sum((moved * belief.body_sd[:, None]) ** 2, axis=1) + STUBBORN * TRUST**2
-    body_sd = np.sqrt(size / (np.sum(told, axis=1) + STUBBORN))
+    body_sd = np.sqrt(size / (np.sum(determined, axis=1) + STUBBORN))
     body_sd = np.clip(body_sd, MOST_TRUST, LEAST_TRUST)
     unknown, share = unknown.copy(), np.diag(covariance)
     unknown[:nb] *= np.repeat(belief.body_sd / body_sd, COORDINATES)
     drives = unknown[nb : belief.leans.start].reshape(belief.drives.shape)  # a view
-    told = 1.0 - share[nb : belief.leans.start].reshape(belief.drives.shape)[:, -WAVES:]
+    determined = 1.0 - share[nb : belief.leans.start].reshape(belief.drives.shape)[:, -WAVES:]
     drive_sd, largest = belief.drive_sd.copy(), belief.drive_sd[:, BREAKAWAY]
     size = np.sum((drives * drive_sd)[:, -WAVES:] ** 2, axis=1)
     size += STUBBORN * (BY_ANGLE * largest) ** 2
-    size = np.sqrt(size / (np.sum(told, axis=1) + STUBBORN)) / largest
+    size = np.sqrt(size / (np.sum(determined, axis=1) + STUBBORN)) / largest
     size = largest * np.clip(size, LEAST_BY_ANGLE, MOST_BY_ANGLE)
     drives[:, -WAVES:] *= (drive_sd[:, -1] / size)[:, None]
     drive_sd[:, -WAVES:] = size[:, None]
@@ -440,9 +443,10 @@ def _least_squares(triangles: Sequence[Array], belief: Belief, start: Array) -> 
 
 
 def _bounded_step(jacobian: Array, left: Array, low: Array) -> Array:
-    """The step (m,), not below ``low`` (m,), that minimises |J step + left|.
+    """The step (m,), not below ``low`` (m,), that minimises |J step + left|, left the residual (n,).
 
-    Unbounded unknowns come first in a triangle, whose last rows then are a small problem for the bounded ones.
+    With the unbounded unknowns first in the triangle of a QR factorisation, its last rows are a small problem for the
+    bounded ones alone.
     """
     bounded = np.isfinite(low)
     order = np.concatenate([np.flatnonzero(~bounded), np.flatnonzero(bounded)])

@@ -1,12 +1,12 @@
-"""Inertial parameters of bodies as positive definite matrices, which no fit can leave.
+"""Inertial parameters of bodies as positive definite matrices, so that every fit is physically possible.
 
 A body with mass m, first moment h = m c and inertia I about its frame's origin has the pseudo-inertia
 
     P = [[S, h], [h^T, m]],  S = tr(I) / 2 - I,
 
-which is positive definite exactly if a distribution of positive mass has these moments. A factor of it stays so:
-P = L M(x) M(x)^T L^T, with the factor L of what was believed before, and a lower triangle M(x) whose logarithms of the
-diagonal and other entries are the ten coordinates x. x = 0 is the belief; |x| is, for small x, the distance in the
+which is positive definite exactly if a distribution of positive mass has these moments. With the Cholesky factor L of
+the prior's P, every P = L M(x) M(x)^T L^T is positive definite, too: the lower triangle M(x) has ten coordinates x,
+the logarithms of its diagonal and its other entries. x = 0 is the prior; |x| is, for small x, the distance in the
 metric that does not depend on units or frames.
 
 Source: Wensing, Kim and Slotine, *Linear matrix inequalities for physically consistent inertial parameter
@@ -30,15 +30,15 @@ TRIANGLE = [(0, 0), (1, 1), (2, 2), (3, 3), (1, 0), (2, 0), (2, 1), (3, 0), (3, 
 """Places of the coordinates in M."""
 
 FLOOR = 1e-6
-"""Smallest eigenvalue of a believed pseudo-inertia, of its largest one of the same kind: descriptions state thin rods
-and points, which no fit could make thicker."""
+"""Smallest eigenvalue of a prior's pseudo-inertia as a share of its largest one: descriptions state thin rods and
+points, which no fit could make thicker."""
 
 LIGHTEST = 1e-3
-"""Mass of a body of which nothing is believed, of the mean of the robot's."""
+"""Prior mass of a body without a stated one, as a share of the robot's mean."""
 
 
 def _moments() -> Array:
-    """(10, 4, 4): the ten parameters in Pinocchio's order are <B, P> with these B."""
+    """Matrices B (10, 4, 4) whose inner products <B, P> are the ten parameters in Pinocchio's order."""
     found = np.zeros((COORDINATES, 4, 4))
     found[0, 3, 3] = 1.0
     for k in range(3):
@@ -76,11 +76,11 @@ def pseudo_of(parameters: Array) -> Array:
 
 
 def believed(parameters: Array, radius_m: float) -> Array:
-    """Positive definite pseudo-inertias (n, 4, 4) nearest to what a description states of n bodies.
+    """Positive definite pseudo-inertias (n, 4, 4) nearest to those that a description states: the prior of n bodies.
 
     Args:
-        parameters: (n, 10), also of bodies that cannot exist, or without mass.
-        radius_m: m, of the robot's links, for bodies of which nothing is stated.
+        parameters: (n, 10), also of impossible bodies or bodies without mass.
+        radius_m: radius, m, of the ball that stands in for a link without a stated inertia.
     """
     pseudo: Array = pseudo_of(parameters)
     mean = max(float(np.mean(np.abs(pseudo[:, 3, 3]))), 1e-9)
@@ -98,10 +98,10 @@ def believed(parameters: Array, radius_m: float) -> Array:
 
 
 class Bodies:
-    """The inertial parameters of n bodies as a smooth function of 10 n coordinates, about a belief.
+    """Inertial parameters of n bodies as a smooth function of 10 n coordinates, which are 0 at the prior.
 
     Attributes:
-        factors: (n, 4, 4), Cholesky factors of the believed pseudo-inertias.
+        factors: (n, 4, 4), Cholesky factors of the prior's pseudo-inertias.
     """
 
     def __init__(self, pseudo: Array):
@@ -133,7 +133,7 @@ class Bodies:
 
 
 def _triangles(x: Array) -> Array:
-    """M (n, 4, 4) at coordinates (10 n,), scaled so that |x| is the distance from the belief where it is small."""
+    """M (n, 4, 4) at coordinates (10 n,), scaled so that a small |x| is the distance from the prior."""
     rows = np.reshape(x, (-1, COORDINATES))
     found = np.zeros((len(rows), 4, 4))
     for k, (i, j) in enumerate(TRIANGLE):
@@ -142,10 +142,10 @@ def _triangles(x: Array) -> Array:
 
 
 def shared(found: Array, parts: Sequence[Array]) -> list[Array]:
-    """Pseudo-inertias of the parts of one body that together have another one.
+    """Split a body's identified pseudo-inertia over the parts of the body.
 
-    Each part P becomes A P A^T with the one symmetric positive A that takes the sum of the parts to what was found
-    (the optimal transport between two normal distributions), so that none becomes a body that cannot exist.
+    Each part P becomes A P A^T, with the symmetric positive definite A that maps the sum of the parts to ``found`` (the
+    optimal transport between two normal distributions), so that every part is physically possible.
 
     Args:
         found: (4, 4), positive definite.
@@ -159,5 +159,6 @@ def shared(found: Array, parts: Sequence[Array]) -> list[Array]:
 
 
 def _power(matrix: Array, exponent: float) -> Array:
+    """Power of a symmetric positive semidefinite matrix."""
     values, axes = np.linalg.eigh(matrix)
     return (axes * np.maximum(values, 0.0) ** exponent) @ axes.T

@@ -27,12 +27,12 @@ DRY, FORWARDS, BACKWARDS, BREAKAWAY, OFFSET = range(1, 6)
 """Columns of a drive."""
 
 WAVES, FINENESS, ROOM = 20, 16.0, 1.3
-"""Of a torque by the angle: columns; how often its correlation length goes into the travel; half of the period of its
+"""Of a torque that depends on the angle: number of columns; travel per correlation length; half of the period of the
 first wave, as a share of the travel."""
 
 
 def link_regressor(robot: RobotModel, q: Array, v: Array, a: Array) -> Array:
-    """Y (n, na, 10 nb) with tau = Y theta, theta the parameters of the bodies in Pinocchio's order.
+    """Regressor Y (n, na, 10 nb) of joint torques tau = Y theta, theta the bodies' parameters in Pinocchio's order.
 
     Args:
         robot: with a fixed base.  q, v, a: positions, velocities and accelerations of its joints, (n, na).
@@ -50,14 +50,13 @@ def link_regressor(robot: RobotModel, q: Array, v: Array, a: Array) -> Array:
 
 
 class DriveShape(NamedTuple):
-    """What torques of a joint's drive depend on, and how.
+    """How friction and other torques of a joint's drive depend on angle and velocity.
 
     Attributes:
-        width: of the reversal of dry friction: rad/s, of tanh(v / width); or rad, of the travel in which it turns round
-            (Dahl): then friction lags behind the velocity, as in gears that wind up before they slide.
-        winds_up: which of both.
-        breakaway_rad_s: speed over which friction falls from that of breaking away to that of sliding (Stribeck); 0: it
-            does not.
+        width: of the reversal of dry friction: rad/s, of tanh(v / width); or, with ``winds_up``, rad, of the presliding
+            travel (Dahl): friction then lags behind the velocity, as in gears that wind up before they slide.
+        winds_up: presliding (Dahl) instead of tanh.
+        breakaway_rad_s: speed over which friction falls from breakaway to sliding friction (Stribeck); 0: it does not.
         travel_rad: lowest and highest angle of a torque that depends on the angle (cables, ripple of gears and
             sensors); None: there is none.
     """
@@ -68,7 +67,7 @@ class DriveShape(NamedTuple):
     travel_rad: tuple[float, float] | None = None
 
     def course(self, q: Array, v: Array) -> Array:
-        """Dry friction (n,) between -1 and 1, for positions and velocities (n,) that follow each other."""
+        """Dry friction (n,), normalised to -1 to 1, for consecutive positions and velocities (n,)."""
         if not self.winds_up:
             return np.tanh(v / self.width)
         travel = np.diff(q)
@@ -83,7 +82,7 @@ class DriveShape(NamedTuple):
         return z
 
     def breakaway(self, q: Array, v: Array) -> Array:
-        """What friction has more at low speed, (n,) between -1 and 1."""
+        """Excess of friction at low speed, (n,), normalised to -1 to 1."""
         if not self.breakaway_rad_s:
             return np.zeros(len(q))
         return self.course(q, v) * np.exp(-np.abs(v) / self.breakaway_rad_s)
@@ -123,12 +122,12 @@ def drive_regressor(q: Array, v: Array, a: Array, shape: DriveShape) -> Array:
 
 
 def stated_parameters(robot: RobotModel) -> Array:
-    """The description's parameters (nb, 10) of its moving bodies."""
+    """Inertial parameters (nb, 10) of the moving bodies as the description states them."""
     return np.array([body.toDynamicParameters() for body in list(robot.model.inertias)[1:]])
 
 
 def leaning_torques(robot: RobotModel, q: Array, bodies: Array) -> Array:
-    """Torques (n, na, 2) that hold bodies (10 nb,) against gravity along x and along y of the world, instead of down."""
+    """Gravity torques (n, na, 2), N·m, of bodies (10 nb,) for gravity along x and along y of the world, instead of down."""
     model = pin.Model(robot.model)
     for k, body in enumerate(bodies.reshape(-1, 10)):
         model.inertias[k + 1] = pin.Inertia.FromDynamicParameters(body)

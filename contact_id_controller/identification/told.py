@@ -16,7 +16,7 @@ from contact_id_controller.robot import RobotModel
 Array = NDArray[np.float64]
 
 TOLD = 0.5
-"""A parameter is determined if its standard deviation is below this share of what it was before the log."""
+"""A parameter is determined if the log reduces its standard deviation below this share of the prior one."""
 
 FAR = 3.0
 """A torque constant this many standard deviations from its prior does not count as determined."""

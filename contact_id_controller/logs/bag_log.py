@@ -35,8 +35,7 @@ def read_bag_log(path: Path, namespace: str | None = None) -> Log:
     """Read joint states, the IMU, forces of the feet and the base from a bag.
 
     Joints are in the order of the first message; of several topics of a kind the one with most messages is taken.
-    Forces
-    and base are interpolated linearly to the joints' stamps.
+    Forces and base are interpolated linearly to the joints' stamps.
 
     Raises:
         RecordError: no bag, one that cannot be read, or one without joint states.

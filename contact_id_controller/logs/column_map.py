@@ -192,7 +192,7 @@ def _meant(word: str) -> tuple[str, str] | None:
         if not commanded or channel in COMMANDED:
             if re.fullmatch(rf"{_MEASURED}(?:{pattern})", word):
                 return prefix + channel, ""
-    # Words tell more than letters: ``a_position`` is one of a joint a.
+    # Words before letters: ``a_position`` is the position of a joint a.
     for letters in (False, True):
         for channel, pattern in _WORDS:
             if channel == "time" or channel.startswith("base."):

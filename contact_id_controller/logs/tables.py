@@ -30,7 +30,7 @@ _NAME = re.compile(r"(?:.*[./_])?name[\[_]?([0-9]+)\]?")
 
 @dataclasses.dataclass(frozen=True)
 class Tables:
-    """The arrays of a file by name, (n,) or (n, k), and its lists of words."""
+    """Arrays of a file by name, (n,) or (n, k), and its columns of text."""
 
     path: Path
     arrays: dict[str, np.ndarray]
@@ -74,7 +74,7 @@ def read_tables(path: Path) -> Tables:
 
 
 def _folder(path: Path) -> dict[str, np.ndarray]:
-    """The columns of all files of a folder; of several with one name the first."""
+    """Columns of all files of a folder; of equal names the first file's."""
     files = sorted(file for file in path.iterdir() if file.suffix in CSV)
     if not files:
         raise RecordError(f"the folder {str(path)!r} has neither a bag nor .csv files")
@@ -91,11 +91,11 @@ def _folder(path: Path) -> dict[str, np.ndarray]:
 
 
 def _text(path: Path) -> dict[str, np.ndarray]:
-    """The columns of a text; named 1, 2, ... where it has no header."""
+    """Columns of a text file, named 1, 2, ... without a header."""
     with _opened(path) as file:
         sample = file.read(SNIFFED).split("\n")
     sample = sample[:-1] or sample
-    skipped = int(sample[0].startswith("sep="))  # of a spreadsheet
+    skipped = int(sample[0].startswith("sep="))  # first line as spreadsheets write it
     first, *rest = sample[skipped:] or [""]
     delimiter = _delimiter([first, *rest])
     comma = delimiter != "," and any(
@@ -124,7 +124,7 @@ def _opened(path: Path) -> TextIO:
 
 
 def _delimiter(lines: list[str]) -> str | None:
-    """The delimiter of cells: the first that most lines have as often as the header; None: spaces."""
+    """The delimiter of cells: the first that most lines have as often as the header; None: white space."""
     for each in (";", "\t", ","):
         counts = [line.count(each) for line in lines if line.strip()]
         if counts and counts[0] and counts.count(counts[0]) > MOST * len(counts):
@@ -141,7 +141,7 @@ def _cells(line: str, delimiter: str | None) -> list[str]:
 
 
 def _names_in(header: list[str], row: list[str]) -> list[str]:
-    """The words of a row under ``name0``, ``field.name1`` and so on, as a table of a ROS message has its joints."""
+    """Joint names in a row's columns ``name0``, ``field.name1`` and so on, as a table of a ROS message has them."""
     found = {
         int(number.group(1)): cell.strip()
         for name, cell in zip(header, row)
@@ -151,7 +151,7 @@ def _names_in(header: list[str], row: list[str]) -> list[str]:
 
 
 def _numbers(path: Path, delimiter: str | None, skipped: int, comma: bool) -> np.ndarray:
-    """The rows of a text (n, k) below its header; what is no number is not a number, rows of another length are told."""
+    """Rows of a text (n, k) below its header, NaN for a cell without a number; prints which rows it leaves out."""
 
     def rows() -> Iterator[str]:
         with _opened(path) as file:
@@ -166,12 +166,12 @@ def _numbers(path: Path, delimiter: str | None, skipped: int, comma: bool) -> np
             )
             return values
     except ValueError:  # empty cells, or words: not a number; or rows of another length
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             values = np.atleast_2d(
                 np.genfromtxt(rows(), delimiter=delimiter, skip_header=skipped, invalid_raise=False)
             )
-    ragged = [line for each in told for line in re.findall(r"Line #(\d+)", str(each.message))]
+    ragged = [line for each in caught for line in re.findall(r"Line #(\d+)", str(each.message))]
     if ragged:
         what = "row" if len(ragged) == 1 else "rows"
         print(
@@ -238,7 +238,7 @@ def need(module: str, what: str, extra: str) -> None:
     """Raise MissingExtraError if an optional library is not installed.
 
     Args:
-        module: its name.  what: that it reads, in the plural.  extra: of the package that installs it.
+        module: its name.  what: what it reads, in the plural.  extra: extra of this package that installs it.
     """
     if importlib.util.find_spec(module) is None:
         raise MissingExtraError(

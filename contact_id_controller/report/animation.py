@@ -24,7 +24,7 @@ LONGEST_S = 12.0
 """Longest animation: of a longer walk the beginning is shown, or the end if the robot fell."""
 
 WIDTH, HEIGHT, STRIP_HEIGHT = 560, 350, 150
-COLOURS, FEW_COLOURS = 128, 48
+COLOURS, FEW_COLOURS = 128, 48  # of a GIF's palette, and of the small one's
 PALETTE_FRAMES, PALETTE_PIXELS = 8, 40_000
 QUALITY, ENCODER_SPEED = 45, 10  # of AVIF
 SMALL = 2
@@ -94,7 +94,7 @@ def save_animation(
 
 
 def writes_avif() -> bool:
-    """Whether this Pillow was built with an encoder of AVIF."""
+    """Whether this Pillow can write AVIF."""
     return bool(features.check("avif"))
 
 
@@ -133,7 +133,7 @@ def _shown_forces(walk: RunRecord) -> np.ndarray:
 
 
 def _excerpt(walk: RunRecord) -> slice:
-    """Rows that are shown."""
+    """Rows in the animation."""
     length = min(len(walk), round(LONGEST_S / walk.period_s))
     return slice(len(walk) - length, len(walk)) if walk.fell else slice(0, length)
 
@@ -179,7 +179,7 @@ def _save(
 
 
 def _palette(frames: list[Image.Image], colours: int) -> Image.Image:
-    """A palette in which small things of strong colour (arrows, feet) keep their own."""
+    """A palette weighted towards saturated colours, so that arrows and feet keep theirs."""
     chosen = frames[:: max(1, len(frames) // PALETTE_FRAMES)]
     pixels = np.concatenate([np.asarray(frame).reshape(-1, 3) for frame in chosen])
     spread = pixels.max(axis=1).astype(float) - pixels.min(axis=1)

@@ -24,7 +24,7 @@ TITLES = {WRONG: "Wrong, the likeliest first", FINE: "Fine", UNKNOWN: "What this
 
 
 def write_page(diagnosis: Diagnosis, log: Log, path: Path) -> None:
-    """Write the page, with pictures embedded.
+    """Write the page of a diagnosis, with pictures embedded.
 
     Raises:
         RecordError: the file cannot be written.

@@ -126,7 +126,7 @@ def plot_normal_forces(walk: RunRecord, weight_n: float, normal: np.ndarray) -> 
     _pair(together, time[rows], predicted[rows].sum(axis=1), simulated[rows].sum(axis=1))
     together.set_title(f"{all_of_them}, {ZOOM_S:g} s (every period)")
     for axis in (whole, together):
-        if walk.floating_base:  # what an arm weighs is borne by what it is bolted to
+        if walk.floating_base:  # the mount of an arm carries its weight
             axis.axhline(weight_n, color=GREY, linewidth=1.0, linestyle="--", zorder=1)
         axis.set_ylim(0.0, 1.05 * axis.get_ylim()[1])
     top = 1.08 * max(predicted[rows].max(), simulated[rows].max(), 1.0)
@@ -371,7 +371,7 @@ def _pair(axis: Axes, time: np.ndarray, predicted: np.ndarray, simulated: np.nda
 
 
 def _zoom(walk: RunRecord) -> slice:
-    """Rows of the stretch shown in detail: the middle of the run, or where it first touches."""
+    """Rows of the detail view: the middle of the run, or around the first contact if nothing touches there."""
     length = min(len(walk), max(2, round(ZOOM_S / walk.period_s)))
     start = (len(walk) - length) // 2
     touches = walk.contact.any(axis=1)

@@ -252,7 +252,7 @@ class CommandWatchdogNode(Node):
         controller, _, _ = self.resolve_service_name(_GET_STATE).rpartition("/")
         self._controller = controller
         self._commanders = Commanders(settings.commanders, controller, self._publishers_in)
-        self._told: Sender | None = None
+        self._logged_sender: Sender | None = None
         self._sources = Sources(self, ("joint_states",), settings.hot_standby)
 
     def _sends(self, kind: type, topic: str) -> Publisher:
@@ -400,12 +400,12 @@ class CommandWatchdogNode(Node):
         if self.watchdog.state is not WatchdogState.FORWARDING:
             return
         if self._commanders.follow(identity_of(info), now_s):
-            self._tell_followed(self._commanders.followed)
+            self._log_followed(self._commanders.followed)
 
-    def _tell_followed(self, followed: Sender | None) -> None:
+    def _log_followed(self, followed: Sender | None) -> None:
         """Log each newly followed sender, as soon as discovery has its name."""
-        if followed is not None and followed.node and followed != self._told:
-            self._told = followed
+        if followed is not None and followed.node and followed != self._logged_sender:
+            self._logged_sender = followed
             self.get_logger().info(f"following the commands of {followed.node}")
 
     def _lower_limits_to_description(self) -> None:
@@ -578,7 +578,7 @@ class CommandWatchdogNode(Node):
             if self._at_trip is not None and self._commanders.followed is not None:
                 self._at_trip.add(self._commanders.followed.identity)
             self._commanders.let_go()
-            self._told = None
+            self._logged_sender = None
             self.get_logger().error(
                 f"tripped, {self.watchdog.trip_reason}: {self.watchdog.trip_detail}; controller: "
                 f"{self._heard.pulse.words()}; damping until it is activated again"
@@ -606,7 +606,7 @@ class CommandWatchdogNode(Node):
         elif self._counts != before:
             level, summary = DiagnosticStatus.WARN, f"{summary}, some commands refused or clipped"
         followed = self._commanders.known(time.monotonic())
-        self._tell_followed(followed)
+        self._log_followed(followed)
         errors = sorted(self.incidents.counts.items())
         figures = {
             **watchdog.figures(),

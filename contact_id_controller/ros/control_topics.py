@@ -56,8 +56,7 @@ class ControlTopics:
     """Subscriptions, publishers and timers of a `ControlLoop`.
 
     Nothing is commanded before `start` and after `stop`. Between them each state is answered by one command, and in
-    real
-    time, without a good state, the safe output is published each `state_timeout_s`.
+    real time, without a good state, the safe output is published each `state_timeout_s`.
 
     Parameters
     ----------

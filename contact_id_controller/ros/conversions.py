@@ -34,9 +34,8 @@ class JointStateReader:
     """Reads sensor_msgs/JointState, or its bytes, by joint name: any order, with extra joints.
 
     After a `read` that returned a reading, `position`, `velocity` (na,), rad, rad/s, and `given`, efforts (na,), N·m,
-    or
-    None, hold it in the order of `joint_names`; the next one overwrites them. The same after a `take` that returned a
-    stamp, ns: it reads bytes of the same layout as before, and returns None for others.
+    or None, hold it in the order of `joint_names`; the next one overwrites them. The same after a `take` that returned
+    a stamp, ns: it reads bytes of the same layout as before, and returns None for others.
     """
 
     def __init__(self, joint_names: Sequence[str]) -> None:

@@ -117,10 +117,8 @@ class DirectLoop:
     """Waits for some subscriptions directly, and lets an executor do the rest of the node.
 
     Everything runs in the thread that calls `spin_once`, so callbacks never overlap. The node needs no changes: under
-    a plain
-    executor the same callbacks run, only later. Errors in taking messages and in callbacks are caught and counted by
-    the
-    executor's incidents.
+    a plain executor the same callbacks run, only later. Errors in taking messages and in callbacks are caught and
+    counted by the executor's incidents.
 
     Args:
         executor: holds the node; gets a turn every `turn_interval_s`, and when nothing arrives.

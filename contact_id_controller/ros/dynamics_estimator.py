@@ -296,7 +296,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             return self._diagnose_changes()
         # By less it is one wrong stamp, or messages out of order.
         if self._last_ns is not None and stamp_ns < self._last_ns - 1e9 * FARTHEST_S:
-            self.get_logger().warning("time went back: the estimate begins anew")
+            self.get_logger().warning("time went back: the estimate restarts")
             imu = [entry for entry in self._imu if entry[0] <= stamp_ns]
             self._begin()
             self._imu.extend(imu)

@@ -3,8 +3,7 @@
 A plan is made from the first state of each planning period, by the stamps, never by the wall clock, and starts the
 planner's lead after the stamp of its state. States arrive a thousand times a second and are needed twenty times: the
 loop of `run` checks the stamps in the queues of two subscriptions every few milliseconds, and only the state that is
-due
-is deserialised.
+due is deserialised.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ class GaitPlannerNode(Node):
             if isinstance(read := self._input.read(packed), Refusal):
                 self._warn(f"no plan: {read.detail}")
                 return
-            self.get_logger().warning("time went back: planning begins anew")
+            self.get_logger().warning("time went back: planning restarts")
             self.planner.reset()
             if self._velocity_ns is not None:
                 self.planner.set_velocity()  # its timeout counts by the stamps before

@@ -21,8 +21,7 @@ class Journal:
     """Publishes `~/events`, std_msgs/String, one JSON object per event.
 
     Each has ``number`` from 0 since configure, ``event``, ``after_ns``: stamp of the last joint state before it, 0
-    before
-    the first; and fields of its kind.
+    before the first; and fields of its kind.
 
     Args:
         node: owner of the topic.

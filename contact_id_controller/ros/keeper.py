@@ -265,7 +265,7 @@ class _Keeper:
                 self._end_of(reserve)
                 reserve = None
         self._active = reserve
-        words = "the reserve goes on" if reserve else "started again"
+        words = "the reserve takes over" if reserve else "started again"
         end = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
         self._say(f"{end}, {words}")
         return reserve is not None or self._begin()

@@ -36,7 +36,7 @@ class Lateness:
         if longest_s < HARMLESS_S:
             return ""
         return (
-            f": in the last {LATELY_S:g} s no new command came for up to {1e3 * longest_s:.0f} ms "
+            f": in the last {LATELY_S:g} s no new command arrived for up to {1e3 * longest_s:.0f} ms "
             f"({self._missed} of {self._periods} periods had none), controller or machine were late; "
-            "take mode lockstep, a smaller real_time_factor, or command_interface joint_trajectory"
+            "set mode lockstep, a smaller real_time_factor, or command_interface joint_trajectory"
         )

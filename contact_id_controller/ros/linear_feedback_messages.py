@@ -1,13 +1,12 @@
 """Linear feedback as linear_feedback_controller_msgs/Control, and back.
 
 Layout of the package's versions 1.2 to 4.0: ``feedback_gain`` and ``feedforward`` are Float64MultiArrays of two
-dimensions, rows and cols, by rows, the vector as one column; ``initial_state`` is a Sensor with base_pose,
+dimensions, rows and cols, row by row, the vector as one column; ``initial_state`` is a Sensor with base_pose,
 base_twist (in the base frame) and joint_state. The plugin's law is that of ``plans.state_feedback``: rows
 go to its command interfaces in their order, columns are Pinocchio's coordinates of its model. It reads
-measured joints in the order of that model whatever its parameters say, and permutes them and those of the
+measured joints in the order of that model whatever its parameters are, and permutes them and those of the
 message alike by moving_joint_names. So rows, columns and ``joint_state`` are in the model's order here, and
-moving_joint_names and chainable_controller.command_interfaces must name the joints in it, too. Readers go
-by the names.
+moving_joint_names and chainable_controller.command_interfaces must name the joints in it, too. Readers use the names.
 """
 
 from __future__ import annotations

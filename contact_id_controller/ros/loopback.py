@@ -1,10 +1,9 @@
-"""This machine alone, and no shared memory: what a killed process held would stop all others.
+"""Confines ROS to this machine without shared memory, in which a killed process could block all others.
 
-With ``ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST`` rmw_fastrtps gives each process shared memory whatever
-the environment sets. Its queues have a lock that a process killed in the wrong moment keeps: whoever
-sends to the same reader then stands still for seconds (docs/safety.md). The profile beside this file
-confines discovery in the same way, to 127.0.0.1, by UDP alone; it finds and is found by processes with
-the range LOCALHOST, and by those with SUBNET.
+With ``ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST`` rmw_fastrtps gives each process shared memory whatever the environment
+sets. A process killed in the wrong moment keeps the lock of its queues: senders to the same reader then block for
+seconds (docs/safety.md). The profile beside this file confines discovery in the same way, to 127.0.0.1, by UDP alone;
+its processes discover, and are discovered by, those with the range LOCALHOST, and those with SUBNET.
 """
 
 from __future__ import annotations

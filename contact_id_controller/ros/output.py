@@ -200,10 +200,10 @@ class _Place:
                 if not self._kept:
                     return
                 data = self._kept.popleft()
-            left = memoryview(_COLOURS.sub(b"", data) if self._plain else data)
-            while left:
+            unwritten = memoryview(_COLOURS.sub(b"", data) if self._plain else data)
+            while unwritten:
                 try:
-                    left = left[os.write(number, left) :]
+                    unwritten = unwritten[os.write(number, unwritten) :]
                 except BlockingIOError:  # another process made it non-blocking
                     select.select([], [number], [])
                 except OSError:  # closed or full: the next ones may be written again

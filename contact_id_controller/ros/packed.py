@@ -215,8 +215,7 @@ def read_message(
     """Deserialise a message after checking that each field lies within the bytes.
 
     Nodes subscribe to bytes for this: the middleware's own reader follows a length beyond the end of the bytes, which
-    can
-    crash the process.
+    can crash the process.
 
     Args:
         kind: class of the message.

@@ -1,8 +1,7 @@
 """Reads and writes serialised plans: sizes are checked first, then all points are copied at once.
 
 As Python objects 10,000 points take a quarter of a second, in which nothing else is served. Compiled code copies them:
-a
-controller reads sixty plans a second between its steps.
+a controller reads sixty plans a second between its steps.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Common to all executables: how a process starts, is interrupted, and ends.
 
 A signal must never raise in Python: an exception in the middle of a conversion between Python and C++ appears as
-another
-error, or not at all. So every signal that would end the process sets a flag, which the main loops check every few
-milliseconds, and rclpy installs no handlers, which would close the context before the last messages are sent.
+another error, or not at all. So every signal that would end the process sets a flag, which the main loops check every
+few milliseconds, and rclpy installs no handlers, which would close the context before the last messages are sent.
 """
 
 from __future__ import annotations

@@ -52,8 +52,7 @@ class NumbersForwarder(Forwarder):
     """Forwards commands unchanged, except that efforts are limited.
 
     A stop of trajectories is rest at the measured positions; of feedback the last command without gain, nothing before
-    the
-    first.
+    the first.
     """
 
     def __init__(self, joints: Sequence[str], kind: type[Any], rests: bool) -> None:

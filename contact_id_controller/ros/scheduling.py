@@ -4,8 +4,7 @@
 
 The priority is set when the node has finished compiling: a process that computes for minutes at SCHED_FIFO would stop
 the machine. It is set for *every* thread of the process: messages arrive in threads of the middleware, and if these
-kept
-an ordinary priority a busy machine would delay them while the node, at a high one, waits for them. Later threads
+kept an ordinary priority a busy machine would delay them while the node, at a high one, waits for them. Later threads
 inherit it.
 """
 
@@ -133,7 +132,7 @@ class Process:
     def __init__(self, requested: Scheduling) -> None:
         self.requested = requested
         self._refusals: list[str] = []
-        self._told = False
+        self._warned_of_pauses = False
         if requested.cpus:
             # Before any other thread is made: they inherit it.
             self._try(
@@ -155,8 +154,8 @@ class Process:
                 lambda: self._set_priority(os.SCHED_FIFO, self.requested.priority),
             )
             pause_s = longest_pause_s()
-            if pause_s > BORNE_S and not self._refusals and not self._told:
-                self._told = True
+            if pause_s > BORNE_S and not self._refusals and not self._warned_of_pauses:
+                self._warned_of_pauses = True
                 warn(
                     f"the kernel may stop real-time threads for {1e3 * pause_s:.0f} ms at a time, when "
                     "they use nearly all of a core; docs/real_time.md: how to shorten that"

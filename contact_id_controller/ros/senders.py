@@ -72,10 +72,8 @@ class OtherSenders:
     """Detects other senders on a topic on which a node publishes.
 
     It subscribes to the topic only while another node has a publisher there. Make it before the node's own publisher,
-    and
-    call `know_own` after. If the publishers are more than `MOST_PUBLISHERS`, every sender counts as another one,
-    except this
-    node and those that were known before to be allowed.
+    and call `know_own` after. If the publishers are more than `MOST_PUBLISHERS`, every sender counts as another one,
+    except this node and those that were known before to be allowed.
 
     Args:
         node: publishes on the topic.  topic, kind: name and type of message.

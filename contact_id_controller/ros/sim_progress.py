@@ -39,10 +39,10 @@ class SimulationProgress:
             return ""
         pace = (simulated_s - self._last[1]) / passed_s
         self._last = now_s, simulated_s
-        whole = f" of {self._duration_s:g}" if self._duration_s > 0.0 else ""
-        left_s = (self._duration_s - simulated_s) / pace if whole and pace > 0.0 else 0.0
+        total = f" of {self._duration_s:g}" if self._duration_s > 0.0 else ""
+        left_s = (self._duration_s - simulated_s) / pace if total and pace > 0.0 else 0.0
         left = f", {left_s:.0f} s left" if left_s > 0.0 else ""
-        return f"simulated {simulated_s:.1f}{whole} s, {pace:.2f} x real time{left}"
+        return f"simulated {simulated_s:.1f}{total} s, {pace:.2f} x real time{left}"
 
     def outcome(self, base_m: np.ndarray, fell_s: float | None) -> str:
         """Whether the robot fell, or how far its base, (3,) m, has moved; empty for a fixed base."""

@@ -413,7 +413,7 @@ class SimulatedRobot(Node):
         """Serve ~/reset: back to time 0 after this period; refused in lockstep."""
         response.success = not self._lockstep
         if self._lockstep:
-            response.message = "a run in lockstep cannot begin anew"
+            response.message = "a run in lockstep cannot be reset"
         else:
             self._reset_wanted = True
             response.message = "at time 0, held until the next command"

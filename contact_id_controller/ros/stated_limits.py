@@ -53,7 +53,7 @@ class StatedLimits:
                 raise ValueError(words)
         except ValueError as error:
             raise ConfigurationError(
-                f"what the URDF states is not known, effort_limits_nm alone counts: {error}"
+                f"the URDF's effort limits cannot be read, effort_limits_nm alone applies: {error}"
             ) from error
         return efforts
 

@@ -249,11 +249,11 @@ class InProcessRun:
             estimated = None
         else:
             self.believed = self._estimator.after(self.controller, self.state)
-            told = self._estimator.estimate
-            self._contact = told.contact[
+            estimate = self._estimator.estimate
+            self._contact = estimate.contact[
                 self.controller.feet.foot
             ]  # a sole's holds for its corners
-            estimated = self.controller.over_contacts(told.world_forces)
+            estimated = self.controller.over_contacts(estimate.world_forces)
         # A foot that lands bounces: between two plans one touch is enough.
         self._touched = self._contact if self._touched is None else self._touched | self._contact
         self._periods += 1

@@ -39,8 +39,7 @@ class EffortMonitor:
     """Compares measured efforts with the commands sent before them. Times are stamps of the states, s.
 
     Efforts that never followed (zero, noise, another unit) are not judged. Sums decay over ``window_s``, so that an
-    outlier,
-    or a joint at a limit, is no evidence. Efforts that match an older command count as late, see LATE_S.
+    outlier, or a joint at a limit, is no evidence. Efforts that match an older command count as late, see LATE_S.
 
     Args:
         joints: their number, na.

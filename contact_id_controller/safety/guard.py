@@ -140,8 +140,7 @@ class Guard:
         """What to send with another command_interface than effort, from now on; None with effort.
 
         joint_trajectory: set-points and efforts. In a stop and at the end they rest at the last measured positions,
-        with the
-        safe output as effort; while states are bad or missing the last trajectory, which ends at rest, stays.
+        with the safe output as effort; while states are bad or missing the last trajectory, which ends at rest, stays.
         linear_feedback: torques and feedback; no feedback with the safe output. None until joints were measured.
         """
         return self.local.command if self.checks.has_position else None
@@ -193,7 +192,7 @@ class Guard:
         self.checks.apply(settings)
         self.good.timeout_s = settings.state_timeout_s
         self.offset.warned_s = WARNED_PERIODS * settings.period_s
-        # The whole gain acts beside the efforts that are commanded: what is measured does not tell who commands.
+        # With a full gain on the robot's side measured efforts are no evidence on the commanded ones.
         judged = settings.start_ramp_s > 0.0 and not settings.interface.needs_derivative
         watched_s = settings.effort_gap_s if judged else 0.0
         if (watched_s, settings.period_s) != self.effort_monitor.watched:
@@ -372,7 +371,7 @@ class Guard:
         elif not commanding and not self.lockstep and self.good.overdue_in_s(self.clock()) < 0.0:
             sent = output.jump(self.safe_torques())
         else:
-            # To the safe output and back: an offset belongs to the source it was taken from.
+            # Also to the safe output and back: an offset is valid for its source of torques only.
             if commanding != state.commanding and not self.local.goes_on:
                 output.blend()
             sent = output.follow(wanted if commanding else self.safe_torques())
@@ -381,8 +380,8 @@ class Guard:
 
     def _sent(self, torques: np.ndarray) -> np.ndarray:
         """Apply the command limits to torques (na,), in place, and record them as sent."""
-        checks, said = self.checks, self.controller.settings.enforce_command_limits
-        enforces = said == "on" or (said == "auto" and self.host_enforces)
+        checks, choice = self.checks, self.controller.settings.enforce_command_limits
+        enforces = choice == "on" or (choice == "auto" and self.host_enforces)
         if enforces and checks.velocity_is_true:
             self._limits.enforce(torques, checks.position, checks.velocity)
         given = self.effort_monitor
@@ -439,7 +438,7 @@ class Guard:
                 self._look_at_following()
             except Exception as error:
                 self.caught("following", error)
-            # Solving as fast as it can, it means to miss states.
+            # Solving as fast as it can, it misses states on purpose.
             self.machine.timed(lost and settings.solve_every != AS_FAST_AS_IT_CAN)
             if self.machine.overruns == LATE_STEPS:
                 self.log.lines.append(

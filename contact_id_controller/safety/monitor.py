@@ -38,7 +38,7 @@ class SolutionRate:
 
     def __init__(self) -> None:
         self.hz = math.nan
-        self._told = math.nan
+        self._logged_hz = math.nan
         self.pause()
 
     def pause(self) -> None:
@@ -56,11 +56,11 @@ class SolutionRate:
             return False
         before, self.hz = self.hz, self._count / passed_s
         self._since_s, self._count = time_s, 0
-        if abs(self.hz - self._told) <= TOLD_CHANGE * self._told:
+        if abs(self.hz - self._logged_hz) <= TOLD_CHANGE * self._logged_hz:
             return False
         if abs(self.hz - before) > TOLD_CHANGE * before:
             return False  # half a window of each: the next one decides
-        self._told = self.hz
+        self._logged_hz = self.hz
         return True
 
 

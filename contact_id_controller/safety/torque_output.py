@@ -123,8 +123,7 @@ def _follow(wanted, step, effort, changed, before, offset, sent):
     """Write ``sent`` (na,), N·m: wanted torques plus an offset that fades by at most ``step`` per period.
 
     When the source changes (``changed``), offset = before - wanted, and ``sent`` changes by at most ``step``. All
-    (na,),
-    N·m; with an offset ``sent`` also stays within +-effort.
+    (na,), N·m; with an offset ``sent`` also stays within +-effort.
     """
     for j in range(sent.shape[0]):
         last = sent[j]

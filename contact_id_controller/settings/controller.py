@@ -49,7 +49,7 @@ class ControllerSettings(
 
     @property
     def ground(self) -> HalfSpace | HeightField:
-        """The plane, or the uneven ground, read from its file.
+        """The ground: a plane, or uneven ground read from ``ground_file``.
 
         Raises:
             ConfigurationError: see ``geometry.read_ground``.

@@ -33,7 +33,7 @@ def _positive(values: tuple[float, ...]) -> str:
 
 
 ESTIMATE = "estimate"
-"""The source of contact that adds up plan, distance and what legs feel."""
+"""The source of contact that fuses plan, distance and the force in the leg's joints."""
 
 MEASURED = ("force", "state")
 """Sources of contact that come on topics; one of them at most."""
@@ -143,22 +143,22 @@ ModelOptions = settings_of("ModelOptions", model_parameters())
 
 @dataclasses.dataclass(frozen=True)
 class Experimental:
-    """What only experiments vary, in Python: fields that are no parameters.
+    """Settings of experiments in Python: fields that are no parameters.
 
     Attributes:
         options: of the contact models, those that no parameter sets, by keyword (``models.options``).
         velocity_product_term: account for the change of the contact Jacobian over the period
             (dt dJ/dt v); off only against a simulator that freezes the Jacobian, as the papers' does.
-        ground_normal: of the ground plane, world frame, out of it; without ``ground_file``.
+        ground_normal: unit vector of the ground plane, world frame, outwards; without ``ground_file``.
         penetration_gain: part of a penetration that is removed in one period; 0: none, 1: all, as in
             the first paper, eq. 35.
-        sensed_delay: solver sensed: age of the measured contact forces that are used, in periods, 1 or 2.
-        limit_time_constant_s: time in which a joint beyond the speed allowed is brought back to it.
-        effort_gap_s: once measured efforts that followed the commands have not for so long, a tenth of the
-            torque is sent, and start_ramp_s acts when they follow again; 0: never. Longer than commands are
-            ever late on a sound robot: a walk bears old torques better than few.
-        disturbance_limit: greatest force that ``control.disturbance`` feeds forward, as a share of the robot's
-            weight, and of the moment of that weight at the radius of gyration; 0: nothing is observed.
+        sensed_delay: with solver sensed: age of the measured contact forces in use, in periods, 1 or 2.
+        limit_time_constant_s: time constant with which a joint beyond its velocity limit is brought back.
+        effort_gap_s: time without measured efforts that follow the commands after which a tenth of the torque is sent,
+            until they follow again (with start_ramp_s); 0: off. Longer than any delay of commands on a sound robot:
+            a walk tolerates old torques better than small ones.
+        disturbance_limit: largest force that ``control.disturbance`` feeds forward, as a share of the robot's weight,
+            and largest moment, of that weight at the radius of gyration; 0: no observer.
     """
 
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -173,7 +173,7 @@ class Experimental:
 
 @dataclasses.dataclass(frozen=True)
 class ContactSettings:
-    """What counts as contact, and how fast it acts."""
+    """When a frame counts as in contact, and how fast a contact takes force."""
 
     contact_time_constant_s: float = parameter(
         0.05,
@@ -190,7 +190,7 @@ class ContactSettings:
         (ESTIMATE,),
         """Sources for a frame being in contact, one source or two that must agree. estimate: plan, distance
         and the force that the leg's joints feel, under a floating base; touchdowns correct the ground,
-        and where it is as believed, or soles have base_feedback center_of_mass, it is geometry and
+        and where it is as configured, or soles have base_feedback center_of_mass, it is geometry and
         schedule. geometry: the frame is within contact_gap_m of the ground plane. schedule: it
         stands in the plan (without a plan: always). force: ground_reaction/<frame> (WrenchStamped,
         world frame or any frame whose force has the size of the contact force). state:
@@ -249,12 +249,12 @@ class ContactSettings:
 
     @property
     def measured(self) -> str:
-        """The source of contact that comes on topics: force or state; empty: none."""
+        """The source of contact that is a topic: force or state; empty: none."""
         return next((source for source in self.contact_sources if source in MEASURED), "")
 
 
 GREATEST_GAINS = {"1/s": 1e5, "1/s^2": 1e6, "1/s^3": 1e7}
-"""Largest gain by its unit, far above what any joint bears: more is a mistake in the unit."""
+"""Largest gain by its unit, far above any stable one: more is a mistake in the unit."""
 
 
 def _gain(default: float, what: str, unit: str, per: str, when: str) -> Any:
@@ -337,8 +337,8 @@ class FeedbackSettings:
         1e-3,
         """How much a standing leg follows the plan of its own joints where that and the plan of the
         base (weight 1) cannot both be had: small, the base moves as planned; large, the legs do. At least 0.1 while
-        ground, load, motors or delay are felt not to be as told.""",
-        when="Raise to 0.1 for four round feet whose masses or ground are not as told; see results/robustness.md.",
+        ground, load, motors or delay are found to differ from the parameters.""",
+        when="Raise to 0.1 for four round feet with uncertain masses or ground; see results/robustness.md.",
         minimum=1e-6,
         maximum=1e3,
         live=True,
@@ -391,7 +391,7 @@ class FeedbackSettings:
 
 @dataclasses.dataclass(frozen=True)
 class SafetySettings:
-    """Limits of what is commanded, and what is done when something goes wrong."""
+    """Limits of commands, and reactions to faults."""
 
     effort_rate_limits_nm_s: tuple[float, ...] = parameter(
         (),
@@ -493,7 +493,7 @@ class SafetySettings:
     overruns_in_a_row: int = parameter(
         0,
         """So many steps in a row that lose states, because the one before took longer than a
-        period, stop the controller; 0: none do, they are counted and said.""",
+        period, stop the controller; 0: none do, they are counted and logged.""",
         when="Raise above 0 where a robot shall rather stop than miss states.",
         minimum=0,
         maximum=1000000,
@@ -554,7 +554,7 @@ class SafetySettings:
 
 @dataclasses.dataclass(frozen=True)
 class NodeSettings:
-    """Streams of states and commands."""
+    """Topics of states and commands."""
 
     mode: str = parameter(
         "real_time",

@@ -1,4 +1,4 @@
-"""What of ros2_control and its controllers differs between ROS distributions. A new one is one row."""
+"""Differences of ros2_control and its controllers between ROS distributions, one row each."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Distribution(NamedTuple):
 
     Attributes:
         name: as in ``ROS_DISTRO``.
-        manager, controllers: versions of ros2_control and ros2_controllers that were looked at.
+        manager, controllers: versions of ros2_control and ros2_controllers that were checked.
         enforces_limits: default of ``enforce_command_limits`` of controller_manager.
-        gone: types of controllers that it has not, and what to do.
-        has_run: whether this package drove these versions; else they were only read.
+        gone: types of controllers that it lacks -> what to use instead.
+        has_run: whether this package ran with these versions; else only their sources were read.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Distribution(NamedTuple):
     has_run: bool = False
 
     def knows(self, since: str) -> bool:
-        """Whether what another distribution began with is here, too; an empty name: always was."""
+        """Whether a feature that appeared in distribution ``since`` exists in this one; empty: it always did."""
         names = list(DISTRIBUTIONS)
         return not since or names.index(self.name) >= names.index(since)
 
     @property
     def words(self) -> str:
-        """What is known of it, in a line."""
+        """How the distribution was checked, in a line."""
         looked = "was driven" if self.has_run else "was read, not run"
         return (
             f"{self.name}: {looked} with ros2_control {self.manager} and ros2_controllers "
@@ -61,10 +61,10 @@ DISTRIBUTIONS = {
 
 
 def distribution(name: str) -> Distribution:
-    """The row of a name.
+    """The row of a distribution.
 
     Raises:
-        ConfigurationError: there is none.
+        ConfigurationError: unknown name.
     """
     if name not in DISTRIBUTIONS:
         raise ConfigurationError(f"ROS distribution is {name!r}, must be {choices(DISTRIBUTIONS)}")

@@ -19,14 +19,13 @@ BY_PHASES = "phases"
 """The gait that is given by `touchdown_phases`."""
 
 STEP = "step"
-"""The gait whose feet land where and when the measured motion asks for it."""
+"""The gait whose footholds and step times follow the measured motion."""
 
 LEAD_TIME_S = 0.02
-"""A plan starts this long after the state that it was made from: some times what planning and two
-messages take."""
+"""Time from the state that a plan is made from to its start: several times the delay of planning and two messages."""
 
 MAX_YAW_RATE_RAD_S = 0.8
-"""Between way-points, and of a full stick of the live view: a half turn in four seconds."""
+"""Largest yaw rate between way-points and from the live view's stick: half a turn in four seconds."""
 
 HORIZON_S = 0.3
 """Length of a plan: one cycle of the first paper's gait, six times the default time between two plans."""

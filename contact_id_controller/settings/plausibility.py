@@ -1,13 +1,13 @@
-"""What no plan may ask for and what no measurement can say: beyond it either is refused.
+"""Bounds of plausible plans and measurements, beyond which they are rejected.
 
-So wide that no robot which works meets them; what a robot bears is in its URDF and in the controller's
-parameters. A driver that multiplies wrongly, a stamp of another clock or a spoiled message does.
+They are so wide that no working robot reaches them; a robot's own limits are in its URDF and in the controller's
+parameters. They catch a driver with a wrong factor, a stamp of another clock, or a corrupt message.
 """
 
 from __future__ import annotations
 
 SPEED_RAD_S = 500.0
-"""Of a joint whose URDF states no velocity limit: twice what fast bare motors turn."""
+"""Velocity limit of a joint whose URDF states none: twice that of fast bare motors."""
 
 POSITION_MARGIN = 0.5
 """How far beyond an end of the URDF a joint can be measured, rad or m: ends give, zeros are off."""
@@ -28,7 +28,7 @@ PLAN_ACCELERATION = 1e5
 """Of a joint, rad/s^2: a swing of the walks here takes a hundredth of it."""
 
 BASE_PLAN_JUMP = (0.5, 1.0)
-"""How far, m and rad, a base's plan may begin from the motion before and from the measured base."""
+"""Largest distance, m and rad, of a base plan's start from the motion before and from the measured base."""
 
 BASE_PLAN_SPEED = (10.0, 20.0)
 """Linear, m/s, and angular, rad/s: the fastest legged robots run at half of it."""

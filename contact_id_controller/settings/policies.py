@@ -1,4 +1,4 @@
-"""SROS2 policies: who may say and hear what, for the nodes as they are wired on a robot.
+"""SROS2 policies: which node may publish, subscribe, serve and call what, as they are wired on a robot.
 
 Source: ROS 2 access control policies, https://design.ros2.org/articles/ros2_access_control_policies.html
 """
@@ -26,7 +26,7 @@ class Wiring(NamedTuple):
     Attributes:
         interface: ``command_interface`` of all nodes.
         group: group controller of ros2_control that takes the commands; empty: none.
-        watchdog: whether the command watchdog stands between.
+        watchdog: whether commands pass through the command watchdog.
         namespace: of all nodes, such as `/left`; empty: none.
     """
 
@@ -37,10 +37,10 @@ class Wiring(NamedTuple):
 
 
 def policy(wiring: Wiring) -> str:
-    """The policy of all nodes and of an operator, as XML.
+    """The SROS 2 policy of all nodes and of an operator, as XML.
 
     Raises:
-        ConfigurationError: names that are none.
+        ConfigurationError: invalid names.
     """
     for what, name in (("ros2_control", wiring.group), ("namespace", wiring.namespace)):
         if not all(part.isidentifier() for part in name.strip("/").split("/") if name):
@@ -55,7 +55,7 @@ def policy(wiring: Wiring) -> str:
 
 
 def table() -> str:
-    """Topics and services of each node of this package, beside those that every node has; Markdown."""
+    """Topics and services of each node of this package, except those of every node; Markdown."""
     lines = ["| node | subscribes to | publishes | serves | calls |", "|---|---|---|---|---|"]
     for node, found in NODES.items():
         cells = [found.subscribes, found.publishes, found.serves, found.calls]
@@ -87,7 +87,7 @@ def _enclave(node: str, found: Endpoints, wiring: Wiring) -> str:
 
 
 def _remapped(node: str, wiring: Wiring) -> Mapping[str, str | None]:
-    """Topic of a node -> its name in this wiring; None where it has none."""
+    """Topic of commands as the node names it -> its name in this wiring; None where it is not used."""
     row, group = INTERFACES[wiring.interface], wiring.group.strip("/")
     topic = row.topic
     to_robot = row.taker.topic_of(group) if group else topic

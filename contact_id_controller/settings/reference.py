@@ -63,7 +63,7 @@ def find(words: Sequence[str]) -> list[tuple[str, ParameterSpec]]:
     """Node and row of each parameter whose node and name contain all the words.
 
     Raises:
-        ConfigurationError: there is none.
+        ConfigurationError: no parameter matches.
     """
     found = [
         (node, spec)

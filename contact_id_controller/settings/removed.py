@@ -1,9 +1,9 @@
-"""Parameters and nodes that earlier versions had: what became of each, for the line that refuses it."""
+"""Parameters and nodes that earlier versions had, with the advice in the error that rejects them."""
 
 from __future__ import annotations
 
 RENAMED_NODES = {"kino_dynamic_planner": "kinodynamic_planner"}
-"""Sections of parameter files -> the node's name now."""
+"""Former section of parameter files -> the node's present name."""
 
 CONSTANT = "is a constant now: remove the line"
 
@@ -150,5 +150,5 @@ REMOVED: dict[str, str] = {
     "floating_base": "is true for each robot that walks: remove the line",
     "ground_file": "is known to the nodes that look at the ground alone: remove the line",
 }
-"""Name -> what to do, as the end of a sentence that begins with the name. A name that another node still
-has is refused with the same words by the node that lost it."""
+"""Name -> what to do, as the end of a sentence that begins with the name; also for nodes that no longer have a
+parameter that another node still has."""

@@ -187,10 +187,10 @@ def refuse_impossible(description: ElementTree.Element, robot: RobotModel) -> No
 
 
 def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw]:
-    """Links that no body can be, and joints that move no possible body.
+    """Flaws of links that no body can have, and of joints that move no possible body.
 
-    An impossible link, such as a sensor that is a point, is no fatal flaw where the links that move
-    together with it make a possible body, or where all that its joint moves has an inertia (``joint_inertias``).
+    An impossible link, such as a sensor without extent, is no fatal flaw where the links that move with it make a
+    possible body, or where all that its joint moves has an inertia (``joint_inertias``).
     """
     model, impossible = robot.model, {}
     moved = joint_inertias(model)
@@ -228,9 +228,8 @@ def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw
 def joint_inertias(model: pin.Model) -> NDArray[np.float64]:
     """Least inertia (njoints,), kg m2 or kg, that each joint accelerates, all others free to move; inf for the world.
 
-    The articulated-body inertia along its axes, the least of ``POSTURES`` postures. It may be that of a solid body
-    though
-    the joint's own link is a point, away from the axis, or moves others.
+    The articulated-body inertia along its axes, the least of ``POSTURES`` postures. It may be positive although the
+    joint's own link is a point: off the axis, or with other links behind it.
     """
     data, draw = model.createData(), np.random.default_rng(0)
     low = np.maximum(model.lowerPositionLimit, -np.pi)
@@ -260,7 +259,7 @@ def _is_solid(principal: NDArray[np.float64]) -> bool:
 
 
 def _link_flaws(name: str, inertial: ElementTree.Element, alone: bool) -> list[Flaw]:
-    """Flaws of a link's mass and inertia.  alone: no other link of its joint makes up for an impossible one."""
+    """Flaws of a link's mass and inertia; ``alone``: no other link of its joint makes up for an impossible one."""
     mass = float(_attribute(inertial, "mass", "value"))
     ixx, ixy, ixz, iyy, iyz, izz = (float(_attribute(inertial, "inertia", key)) for key in _INERTIA)
     principal = np.linalg.eigvalsh([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])

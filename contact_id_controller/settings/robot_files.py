@@ -1,4 +1,4 @@
-"""The parameter files that come with the package, by the robot's name: what ``--robot`` names."""
+"""The parameter files of the package, by the robot's name: the choices of ``--robot``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contact_id_controller.exceptions import ConfigurationError, RobotDescriptio
 from contact_id_controller.robot import resolve_urdf
 
 QUADRUPEDS, BIPEDS = "", "bipeds"
-"""Folders of ``config/`` whose robots walk where a velocity or way-points say."""
+"""Folders of ``config/`` with robots that walk by velocity commands or way-points."""
 
 TEMPLATE = "template"  # names no robot
 

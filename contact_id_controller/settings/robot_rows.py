@@ -31,7 +31,7 @@ _MOST_CHARACTERS, _MOST_OF_A_NAME = 4000, 255
 
 
 def location(value: str) -> str:
-    """Completes the message that a location "must ..."; empty: it is valid. A URI stays within its package."""
+    """The requirement that a location fails, as the end of "must ..."; empty: valid. A URI stays within its package."""
     scheme, separator, rest = value.partition("://")
     names = rest.split("/") if separator else value.split("/")
     longest = max(map(len, names))
@@ -50,7 +50,7 @@ def location(value: str) -> str:
 
 
 def sole_of(text: str, row: str = "soles") -> FlatFoot:
-    """A sole from its text in a row.
+    """Parse a row of ``soles``.
 
     Raises:
         ConfigurationError: an unknown or missing setting, or one outside its range.
@@ -74,7 +74,7 @@ def sole_of(text: str, row: str = "soles") -> FlatFoot:
 
 
 def _held(values: tuple[str, ...]) -> str:
-    """Completes the message that locked joints "must ..."; empty: all are ``name`` or ``name=position``."""
+    """The requirement that locked joints fail, as the end of "must ..."; empty: all are names or ``name=position``."""
     for value in values:
         name, equals, position = value.partition("=")
         try:

@@ -1,4 +1,4 @@
-"""Rows that several nodes have: they mean the same everywhere."""
+"""Parameters that several nodes have, with one meaning."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contact_id_controller.settings import command_interfaces
 from contact_id_controller.settings.specification import parameter
 
 ODOMETRY_AGE_LIMIT_S = 0.1
-"""Of the planners, and the default of the controller's odometry_age_limit_s."""
+"""Largest age of odometry that planners use; default of the controller's odometry_age_limit_s."""
 
 
 START_ONLY = (
     *("record_path", "effort_above_description", "state_folder", "urdf", "mode"),
     *("second_commander", "commanders", "watchdog_required", "planner_required", "stamp_reference"),
 )
-"""Rows that count as they are given at the start of a node: what they allow is not for its peers."""
+"""Rows that can only be given at the start of a node: other nodes may not change what they allow."""
 
 
 def state_folder() -> Any:
@@ -51,7 +51,7 @@ def group_controller(when: str) -> Any:
 
 
 def full_names(values: tuple[str, ...]) -> str:
-    """What names of nodes must be, empty where these are."""
+    """The requirement on names of nodes, to complete a message; empty if these meet it."""
     return (
         ""
         if all(name[:1] == "/" != name for name in values)
@@ -80,11 +80,11 @@ def command_interface() -> Any:
 
 
 GREATEST_LOCAL_GAIN = 1e5
-"""Of what may act on the robot's side without us, N·m/rad and N·m·s/rad."""
+"""Largest gain of the local feedback, which acts on the robot's side without this package, N·m/rad and N·m·s/rad."""
 
 
 def local_gain(what: str, unit: str, empty: str) -> Any:
-    """The row of ``local_position_gain`` or ``local_velocity_gain``; what ``empty`` means."""
+    """The row of ``local_position_gain`` or ``local_velocity_gain``; ``empty``: meaning of an empty list."""
     return parameter(
         (),
         f"Local feedback: torque per joint {what} error, at the robot's rate; empty: {empty}.",
@@ -118,7 +118,7 @@ def autostart() -> Any:
 
 
 def record_path(what: str, more: str = "") -> Any:
-    """The row of ``record_path``, into which ``what``."""
+    """The row of ``record_path``; ``what``: what is written into the file."""
     return parameter(
         "",
         f"File (.npz) into which {what}; empty: none.{more}",

@@ -1,8 +1,8 @@
-"""The largest efforts that a robot description states, for who must not load Pinocchio itself.
+"""Effort limits in a robot description, for callers that must not load Pinocchio themselves.
 
     python -m contact_id_controller.settings.urdf_efforts URDF JOINT...
 
-prints them as a list of JSON, 1e999 where none is stated; or one line about what is wrong, with code 1.
+prints them as a JSON list, 1e999 where none is stated; or one line about the error, with exit code 1.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ NONE = "1e999"
 
 
 def urdf_efforts(urdf: str, joints: Sequence[str]) -> list[float]:
-    """Largest effort of each joint, N·m or N; infinite where the description states none.
+    """Effort limit of each joint, N·m or N; infinite where the description states none.
 
     Raises:
-        RobotDescriptionError: no such file, or no robot.
+        RobotDescriptionError: the file cannot be read, or is no robot description.
         UnknownJointError: it has no such joint.
     """
     description = read_description(urdf)
@@ -43,7 +43,7 @@ def urdf_efforts(urdf: str, joints: Sequence[str]) -> list[float]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Print the efforts of the joints ``words[1:]`` of the description ``words[0]``; the exit code."""
+    """Print the effort limits of joints ``words[1:]`` of the description ``words[0]``; return the exit code."""
     try:
         efforts = urdf_efforts(words[0], words[1:])
     except ContactIdError as error:

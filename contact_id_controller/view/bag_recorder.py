@@ -1,8 +1,7 @@
 """Records a running controller and the robot's sensors into a rosbag2 bag, in a process of its own.
 
 rclpy's executors need a third of a millisecond per message, and `ros2 bag` a ROS installation: here waiting messages
-are
-taken as bytes, some hundred times a second, and written unchanged.
+are taken as bytes, some hundred times a second, and written unchanged.
 """
 
 from __future__ import annotations

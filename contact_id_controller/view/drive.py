@@ -168,8 +168,8 @@ class DrivePage:
 
     def _take(self, words: str | bytes) -> None:
         try:
-            said = json.loads(words)
+            request = json.loads(words)
         except (ValueError, RecursionError):
             return
-        if isinstance(said, dict):
-            self._do(said)
+        if isinstance(request, dict):
+            self._do(request)

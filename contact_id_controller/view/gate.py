@@ -75,7 +75,7 @@ class Gate:
             )
         origins = request.headers.get_all("Origin")
         if origins and origins != [f"http://{hosts[0]}"]:
-            return forbidden("a page of another site may not come in")
+            return forbidden("requests of a page of another site are refused")
         tokens = query_of(request).get("token", [])
         given = "".join(tokens).encode(errors="replace")
         if not secrets.compare_digest(given, self.token.encode()):

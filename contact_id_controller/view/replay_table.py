@@ -16,7 +16,7 @@ LINES = 10
 
 
 def figures(replayed: Replayed) -> dict[str, str]:
-    """Name and value of each figure of a replay."""
+    """Figures of a replay: name -> value with unit."""
     compared, exact = replayed.compared, replayed.exact
     count = int(compared.sum())
     difference = (replayed.torques - replayed.sent)[compared]
@@ -46,7 +46,7 @@ def _first(replayed: Replayed) -> str:
 
 
 def print_replays(replays: Mapping[str, Replayed], stream: Any = None) -> None:
-    """Print the figures of each side by side, then what the bag lacks and what was logged."""
+    """Print the figures of all replays side by side, then remarks on the bag and the controller's log."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -27,7 +27,7 @@ def recording(folder: Path, bag: Path, storage: str) -> list[str]:
 
 
 def viewing(folder: Path, host: str, port: int, teleop: bool = False) -> list[str]:
-    """Of the live view of the run in a folder; ``teleop``: whoever looks may drive."""
+    """Command line of the live view of the run in a folder; ``teleop``: its viewers may drive."""
     parameters = str(folder / PARAMETERS)
     place = ["--host", host, "--port", str(port)]
     words = ["--teleop"] if teleop else []

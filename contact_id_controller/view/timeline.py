@@ -1,9 +1,8 @@
 """The order of a controller's actions, from its bag: states observed or stepped, and events.
 
 In lockstep each state is answered by one command. In real time some are not: the controller takes the newest.
-`~/events`
-records between which states plans were taken, parameters changed and so on; a bag without it is ordered by the times of
-its messages, with a remark.
+`~/events` records between which states plans were taken, parameters changed and so on; a bag without it is ordered by
+the times of its messages, with a remark.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--host",
         default=LOOPBACK,
-        help="address to listen on; whoever has the link that is printed can stop, tune and drive the "
+        help="address to listen on; anyone with the printed link can stop, tune and drive the "
         "robot (default: this machine alone)",
     )
     parser.add_argument("--port", type=int, default=PORT)
