@@ -441,7 +441,7 @@ def test_the_command_writes_and_judges(truth, tmp_path, capsys):
     np.savez(path, t=log.time, names=np.array(log.joints), q=log.position, tau=log.effort)
     assert run(["identify", str(path), "--urdf", UR5, "--out", str(out)]) == DONE
     printed = capsys.readouterr().out
-    assert "Judged on 4.5 s" in printed and "shoulder_lift_joint" in printed
+    assert "Evaluated on 4.5 s" in printed and "shoulder_lift_joint" in printed
     assert sorted(each.name for each in out.iterdir()) == [
         "ur5_robot.urdf",
         "ur5_robot_motors.yaml",

@@ -246,7 +246,7 @@ def test_arrays_by_name(tmp_path, kind):
         ("channels: {speed: v}\n", "channel 'speed' in .* does not exist"),
         (
             "channels: {position: w}\n",
-            "'position' shall be 'w', which the log lacks; it has 'q', 't'",
+            "'position' is mapped to 'w', which the log lacks; it has 'q', 't'",
         ),
         ("units: {position: inch}\n", "unit 'inch' of 'position'"),
         ("joints: [a, b, c]\n", "2 columns of joints and 3 names"),
@@ -386,6 +386,6 @@ def check_map_of_bag(tmp_path, log):
     names.write_text("channels: {effort: torque}\n")
     with pytest.raises(
         ConfigurationError,
-        match="'effort' shall be 'torque', which the log lacks; it has .*'position'",
+        match="'effort' is mapped to 'torque', which the log lacks; it has .*'position'",
     ):
         read_log(tmp_path / "bag", names)

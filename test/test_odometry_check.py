@@ -100,7 +100,7 @@ def test_a_robot_that_never_stands_still_is_found_in_motion(log):
 def test_an_imu_upside_down_cannot_be_told(log):
     imu = dataclasses.replace(log.imu, acceleration=-log.imu.acceleration)
     finding = found(dataclasses.replace(log, imu=imu))
-    assert finding.verdict == UNKNOWN and "never begins" in finding.text and finding.change
+    assert finding.verdict == UNKNOWN and "never starts" in finding.text and finding.change
 
 
 def test_a_stamp_that_jumps_costs_one_row(log):

@@ -102,7 +102,7 @@ def check_limits(
         findings.append(error("limits", f"lower position limit above the upper for {crossed}"))
     text = "effort, velocity and position are limited in every joint"
     if endless:
-        text += f"; {endless} turn without end"
+        text += f"; {endless} are continuous"
     return findings or [note("limits", text)]
 
 

@@ -45,7 +45,7 @@ def check_gains(robot: RobotModel, settings: ControllerSettings) -> list[Finding
                 "gain, velocity gain times period below 2"
             )
             level = error if used[worst] >= 1.0 else warning
-            findings.append(level(SUBJECT, text if level is error else f"{text}; little is left"))
+            findings.append(level(SUBJECT, text if level is error else f"{text}; little margin"))
     if findings or not pairs:
         return findings
     return [note(SUBJECT, f"at most {100 * largest:.1f} % of what is stable at this period")]

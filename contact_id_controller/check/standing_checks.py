@@ -191,7 +191,7 @@ def _check_friction(controller: Controller, forces: np.ndarray, along: np.ndarra
     text = f"standing uses {needed.max():.2f} of a coefficient of {given[needed.argmax()]:g}"
     used = np.max(needed / np.maximum(given, 1e-9))
     if used > 0.9:
-        return [warning("friction", text + ", little is left")]
+        return [warning("friction", text + ", little margin")]
     return [note("friction", text)]
 
 
@@ -210,7 +210,7 @@ def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
         more = np.count_nonzero(part > (1.0 if weak else LOW_RESERVE)) - 1
         text += f"; {more} more joints likewise" * bool(more)
         kind = error if weak else warning
-        findings.append(kind("torques", text if weak else f"{text}: little is left to move"))
+        findings.append(kind("torques", text if weak else f"{text}: little margin to move"))
     if not findings and part.max() < HIGH_RESERVE:
         findings.append(
             warning(

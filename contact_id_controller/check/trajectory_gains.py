@@ -38,7 +38,7 @@ def check_trajectory_gains(
             error(
                 SUBJECT,
                 f"{name}.gains: {', '.join(wrong)}; p and d must be numbers with a decimal point, 0 or "
-                "more, and i 0: it would fight our integral",
+                "more, and i 0: it would act against the controller's integral",
             )
         ]
     given = {

@@ -97,8 +97,8 @@ def signs(trials: Trials, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
                 trials.cost(changed),
                 1.0,
                 0.0,
-                f"{what} of {joint}: the other sign than in the URDF",
-                f"turn the sign of {what} of {joint}",
+                f"{what} of {joint}: sign opposite to the URDF's",
+                f"invert the sign of {what} of {joint}",
                 {"correct": {each: {joint: {"times": -1.0}} for each in channels}},
                 partial(trials.confirmed, changed),
             )
@@ -208,7 +208,7 @@ def torque_constants(
             fit.cost - float(np.log(fit.residual[k] / free.residual[k])),
             ratio - 1.0,
             CONSTANT,
-            f"efforts of {joint} are {ratio:.2f} of what the model and the other joints say",
+            f"efforts of {joint} are {ratio:.2f} times the model's, relative to the other joints",
             f"divide the efforts of {joint} by {ratio:.2f}, or its torque constant",
             {"correct": {"effort": {joint: {"times": round(1.0 / ratio, 4)}}}},
             partial(trials.confirmed, motion, fit.model_torque * factor),
@@ -261,7 +261,7 @@ def masses(trials: Trials, gains: Array) -> Iterator[Hypothesis]:
             least,
             _nearer_none(ratio - 1.0, float(np.median(gains)) - 1.0 if gains.size else 0.0),
             MASS,
-            f"the robot weighs {ratio:.3f} of its URDF ({ratio * total:.1f} instead of {total:.1f} kg), or efforts are scaled so",
+            f"the robot weighs {ratio:.3f} times what its URDF states ({ratio * total:.1f} instead of {total:.1f} kg), or all efforts are scaled by that",
             f"multiply the masses of the URDF by {ratio:.3f}, or check the scale of the efforts",
             confirmed=partial(trials.confirmed, motion, ratio * fit.model_torque),
         )
@@ -273,7 +273,7 @@ def masses(trials: Trials, gains: Array) -> Iterator[Hypothesis]:
         trials.cost(motion, torques),
         mass / total,
         LOAD,
-        f"{mass:+.2f} kg at the flange beside the URDF (centre of mass at {at} m in the frame of {link})",
+        f"{mass:+.2f} kg at the flange in addition to the URDF (centre of mass at {at} m in the frame of {link})",
         f"add a load of {mass:.2f} kg there to the last link",
         confirmed=partial(trials.confirmed, motion, torques),
     )

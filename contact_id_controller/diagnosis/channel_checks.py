@@ -94,11 +94,13 @@ def angle_unit(case: Case) -> Finding:
         worst = int(np.argmax(np.maximum(limits[0] - low, high - limits[1])))
         text = f"{case.log.joints[worst]} goes from {low[worst]:.3g} to {high[worst]:.3g}, beyond its limits"
         channels = ("position",) if case.log.velocity is None else ("position", "velocity")
-        return _degrees(name, channels, f"{text}; else of motors before gears", "likely")
+        return _degrees(name, channels, f"{text}; or they are of motors, before gears", "likely")
     if beyond.any():
         joint = case.log.joints[int(np.argmax(beyond))]
         return unknown(
-            name, f"{joint} is beyond its limits, but would be in degrees, too", "see zero offsets"
+            name,
+            f"{joint} is beyond its limits, and would be after conversion from degrees",
+            "see zero offsets",
         )
     return fine(name, "positions are within the joints' limits, velocities are their rates")
 
@@ -123,7 +125,7 @@ def channel_order(case: Case) -> Finding:
     crossed = alike & (slope > 1.0 / NEAR) & (slope < NEAR)
     moving = int(np.sum(np.ptp(y, axis=0) > 0.0))
     if 2 * int(crossed.sum()) <= moving:
-        return fine(name, "velocities are not what positions are the rate of")
+        return fine(name, "positions are not the rates of the velocities")
     return Finding(
         name,
         WRONG,
@@ -210,7 +212,7 @@ def velocity_scale(case: Case) -> Finding:
         return Finding(
             name,
             WRONG,
-            f"velocity of {joint} is {factor:.3f} of the rate of its position, the others' {middle:.2f} (correlation {c[k]:.3f}), certain",
+            f"velocity of {joint} is {factor:.3f} times the rate of its position, the others' {middle:.2f} (correlation {c[k]:.3f}), certain",
             f"gear ratio of {joint}: {_say(fragment)}",
             fragment,
             abs(math.log(factor)) + 1.0,
@@ -235,8 +237,8 @@ def _turned(case: Case, name: str, k: int, c: Array, x: Array, y: Array) -> Find
     return Finding(
         name,
         WRONG,
-        f"velocity of {joint} has the other sign than the rate of its position (correlation {c[k]:.2f}), certain",
-        f"turn the sign: {_say(fragment)}",
+        f"velocity of {joint} has the opposite sign of the rate of its position (correlation {c[k]:.2f}), certain",
+        f"invert the sign: {_say(fragment)}",
         fragment,
         5.0,
         _picture(case, k, x, y),
@@ -254,7 +256,9 @@ def _better(
 
 
 def _say(fragment: object) -> str:
-    return "paste what is printed below" if fragment else "in one of both channels"
+    return (
+        "paste the printed lines into the file of --map" if fragment else "in one of both channels"
+    )
 
 
 def _picture(case: Case, k: int, x: Array, y: Array) -> Picture:
@@ -283,11 +287,11 @@ def gravity_unit(case: Case) -> Finding:
     if ratio < 1.0 / (1.0 + 2.0 * GRAVITY_TOLERANCE) or ratio > 1.0 + 2.0 * GRAVITY_TOLERANCE:
         text = f"at rest it reads {size:.4g} m/s² instead of {GRAVITY}, certain"
         if size < 0.3 * GRAVITY:
-            text += ": gravity seems to be taken out"
+            text += ": gravity seems to be removed"
         return Finding(
             name, WRONG, text, "scale it, or log the specific force with gravity", gain=2.0
         )
-    return fine(name, f"{size:.2f} m/s² in the middle")
+    return fine(name, f"median {size:.2f} m/s²")
 
 
 def current_unit(case: Case) -> Finding:
@@ -344,8 +348,8 @@ def effort_unit(case: Case) -> Finding:
     if case.carries:
         return unknown(
             name,
-            "efforts are many times those of legs that carry nothing: they stand, or it is another unit",
-            "a log in which the base is held and nothing is touched",
+            "efforts are many times those of unloaded legs: the robot stands on them, or they have another unit",
+            "a log with the base held and without contact",
         )
     gains = np.full(len(case.log.joints), np.nan)
     sizes = np.std(fit.model_torque, axis=0)
@@ -357,24 +361,26 @@ def effort_unit(case: Case) -> Finding:
             [torque, motion.rubbing[:, j], v, np.ones(len(v)), motion.a[:, j]]
         )
         values = np.linalg.lstsq(columns, motion.effort[:, j], rcond=None)[0]
-        left = motion.effort[:, j] - columns @ values
-        if abs(values[0]) * sizes[j] > CLEAR * np.std(left):
+        residual = motion.effort[:, j] - columns @ values
+        if abs(values[0]) * sizes[j] > CLEAR * np.std(residual):
             gains[j] = values[0]
     clear = np.isfinite(gains)
     if not clear.any():
         return unknown(
             name,
-            "efforts hardly go with the model's torques",
+            "efforts hardly correlate with the model's torques",
             "a motion that works against gravity",
         )
     middle = float(np.median(np.abs(gains[clear])))
     if 1.0 / SCALE < middle < SCALE:
-        return fine(name, f"efforts are {middle:.2f} of the model's torques in the middle joint")
+        return fine(
+            name, f"efforts are {middle:.2f} times the model's torques (median of the joints)"
+        )
     factors = {  # what is not known of a joint is taken from the others
         joint: {"times": float(f"{1.0 / (gain if np.isfinite(gain) else middle):.4g}")}
         for joint, gain in zip(case.log.joints, gains)
     }
-    told = ", ".join(
+    listed = ", ".join(
         f"{joint} {factors[joint]['times']:.3g}"
         for joint, seen in zip(case.log.joints, clear)
         if seen
@@ -382,8 +388,8 @@ def effort_unit(case: Case) -> Finding:
     return Finding(
         name,
         WRONG,
-        f"efforts are {middle:.3g} of the model's torques in the middle joint: currents or another unit, certain",
-        f"multiply them by N·m per unit: {told}",
+        f"efforts are {middle:.3g} times the model's torques (median of the joints): currents or another unit, certain",
+        f"multiply them by N·m per unit: {listed}",
         {"correct": {"effort": factors}},
         gain=abs(math.log(middle)),
         ends=not clear.all(),

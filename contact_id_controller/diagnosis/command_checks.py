@@ -83,7 +83,7 @@ def loop_delay(case: Case) -> Finding:
     if late_all and len(follow) < FEWEST:
         return unknown(
             name,
-            f"{what}s of {len(follow)} joints are {1e3 * late:.0f} ms late, which friction may be, too",
+            f"{what}s of {len(follow)} joints are {1e3 * late:.0f} ms late, which may also be friction",
             f"a log in which {FEWEST} joints or more move",
         )
     if late_all:
@@ -136,51 +136,56 @@ def drive_scale(case: Case) -> Finding:
     good = case.samples.good
     x, y = wanted[good] - wanted[good].mean(axis=0), measured[good] - measured[good].mean(axis=0)
     sizes = np.linalg.norm(x, axis=0) * np.linalg.norm(y, axis=0)
-    alike = np.divide(np.sum(x * y, axis=0), sizes, out=np.zeros_like(sizes), where=sizes > 1e-9)
-    clear = np.flatnonzero((alike > ALIKE) & _moves(case))
-    if not clear.size:
+    correlation = np.divide(
+        np.sum(x * y, axis=0), sizes, out=np.zeros_like(sizes), where=sizes > 1e-9
+    )
+    following = np.flatnonzero((correlation > ALIKE) & _moves(case))
+    if not following.size:
         return unknown(name, f"{what}s do not follow the commands", "drives that do")
-    slope = np.linalg.norm(y[:, clear], axis=0) / np.linalg.norm(x[:, clear], axis=0)
-    middle = float(np.median(slope)) if len(clear) >= FEWEST else 1.0
+    ratios = np.linalg.norm(y[:, following], axis=0) / np.linalg.norm(x[:, following], axis=0)
+    median = float(np.median(ratios)) if len(following) >= FEWEST else 1.0
     # The unexplained part may change the ratio by as much.
-    doubt = np.sqrt(1.0 / np.minimum(alike[clear], 1.0) ** 2 - 1.0)
-    signed = np.log(slope), np.log(slope / middle)
-    off = np.where(signed[0] * signed[1] > 0.0, np.minimum(*np.abs(signed)), 0.0)
-    k = int(np.argmax(off - doubt))
-    ratio, joint = float(np.exp(np.sign(signed[0][k]) * off[k])), case.log.joints[clear[k]]
-    if off[k] > np.log(1.0 + SCALE) + doubt[k]:
+    uncertainty = np.sqrt(1.0 / np.minimum(correlation[following], 1.0) ** 2 - 1.0)
+    log_ratios = np.log(ratios), np.log(ratios / median)
+    excess = np.where(log_ratios[0] * log_ratios[1] > 0.0, np.minimum(*np.abs(log_ratios)), 0.0)
+    k = int(np.argmax(excess - uncertainty))
+    ratio, joint = (
+        float(np.exp(np.sign(log_ratios[0][k]) * excess[k])),
+        case.log.joints[following[k]],
+    )
+    if excess[k] > np.log(1.0 + SCALE) + uncertainty[k]:
         return Finding(
             name,
             WRONG,
             f"{what}s of {joint} are {ratio:.2f} of the commanded ones, likely",
             f"divide the {what}s of {joint} by {ratio:.2f}, or correct the constant of its drive",
             {"correct": {what: {joint: {"times": round(1.0 / ratio, 4)}}}},
-            gain=float(off[k]),
+            gain=float(excess[k]),
         )
-    if abs(math.log(middle)) > math.log(1.0 + SCALE):
-        sure = doubt < EVEN * abs(math.log(middle))
-        alike_off = np.abs(signed[1]) < doubt + EVEN * abs(math.log(middle))
-        if np.count_nonzero(sure) >= FEWEST and alike_off.all():
+    if abs(math.log(median)) > math.log(1.0 + SCALE):
+        sure = uncertainty < EVEN * abs(math.log(median))
+        common = np.abs(log_ratios[1]) < uncertainty + EVEN * abs(math.log(median))
+        if np.count_nonzero(sure) >= FEWEST and common.all():
             return Finding(
                 name,
                 WRONG,
-                f"{what}s of all {len(clear)} joints that follow are {middle:.2f} of the commanded ones, likely",
-                f"divide the {what}s by {middle:.2f}, or correct the constant that all drives share",
+                f"{what}s of all {len(following)} joints that follow are {median:.2f} of the commanded ones, likely",
+                f"divide the {what}s by {median:.2f}, or correct the constant that all drives share",
                 {
                     "correct": {
                         what: {
-                            joint: {"times": round(1.0 / middle, 4)} for joint in case.log.joints
+                            joint: {"times": round(1.0 / median, 4)} for joint in case.log.joints
                         }
                     }
                 },
-                gain=abs(math.log(middle)),
+                gain=abs(math.log(median)),
             )
         return unknown(
             name,
-            f"{what}s are {middle:.2f} of the commanded ones in the middle joint: a load, or all constants",
+            f"{what}s are {median:.2f} times the commanded ones (median of the joints): a load, or all constants",
             "a log without load, or with a load that the controller knows",
         )
-    return fine(name, f"{what}s are {slope.min():.2f} to {slope.max():.2f} of the commanded ones")
+    return fine(name, f"{what}s are {ratios.min():.2f} to {ratios.max():.2f} of the commanded ones")
 
 
 def _lag(commanded: Array, measured: Array, period: float) -> float | None:
@@ -205,10 +210,14 @@ def tracking(case: Case) -> Finding:
     commanded = interpolated(samples, wanted)
     lag = _lag(commanded[good], samples.position[good], samples.period)
     if lag is None or abs(lag) > LONGEST_LAG_S:
-        seen = "at no shift" if lag is None else f"only {lag:+.2f} s later"
+        seen = (
+            "do not correlate with their commands"
+            if lag is None
+            else f"follow their commands only {lag:+.2f} s later"
+        )
         return unknown(
             name,
-            f"positions go with the commanded ones {seen}",
+            f"positions {seen}",
             "commands with the stamps of the joints",
         )
     error = (commanded - samples.position)[good]
@@ -225,13 +234,13 @@ def tracking(case: Case) -> Finding:
     }
     columns = np.column_stack([*causes.values()])
     values = np.linalg.lstsq(columns, error[:, k], rcond=None)[0]
-    left = error[:, k] - columns @ values
-    without = {
-        cause: float(np.sum((left + columns[:, n] * values[n]) ** 2))
+    residual = error[:, k] - columns @ values
+    residual_without = {
+        cause: float(np.sum((residual + columns[:, n] * values[n]) ** 2))
         for n, cause in enumerate(causes)
     }
-    cause = max(without, key=lambda each: without[each])
-    if float(np.sum(left**2)) > 0.5 * float(np.sum(error[:, k] ** 2)):
+    cause = max(residual_without, key=lambda each: residual_without[each])
+    if float(np.sum(residual**2)) > 0.5 * float(np.sum(error[:, k] ** 2)):
         cause = "none of delay, friction, inertia, offset: the model, a limit or contact"
     joint = case.log.joints[k]
     text = f"{size[k]:.3g} rad rms in {joint}, {100 * share[k]:.0f} % of its motion, most of it by {cause}"
@@ -244,7 +253,7 @@ def tracking(case: Case) -> Finding:
             name,
             WRONG,
             text + "; likely",
-            "mend this cause first",
+            "remove this cause first",
             gain=float(share[k]),
             picture=picture,
         )

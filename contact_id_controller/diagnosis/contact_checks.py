@@ -49,7 +49,7 @@ def weight(case: Case) -> Finding:
     if not in_newtons(ratio):
         return unknown(
             name,
-            f"the feet carry {ratio:.3g} of the weight together: the sensors count something else than newtons",
+            f"together the feet carry {ratio:.3g} times the weight: the sensors do not measure in newtons",
             f"forces in N; if nothing else carries the robot, multiply them by {1.0 / max(ratio, 1e-9):.4g}",
         )
     if abs(ratio - 1.0) > WEIGHT:
@@ -104,11 +104,11 @@ def sensors(case: Case) -> Finding:
         return Finding(
             name,
             WRONG,
-            f"{samples.feet[worst]} reads {low[worst]:.3g} in the air, {100 * share[worst]:.0f} % of what it carries; likely",
+            f"{samples.feet[worst]} reads {low[worst]:.3g} in the air, {100 * share[worst]:.0f} % of its load on the ground; likely",
             "zero the sensors while the robot hangs",
             gain=0.5,
         )
-    return fine(name, f"feet read {100 * share.max():.1f} % or less of what they carry in the air")
+    return fine(name, f"in the air feet read {100 * share.max():.1f} % of their load or less")
 
 
 def thresholds(case: Case) -> Finding:
@@ -120,7 +120,7 @@ def thresholds(case: Case) -> Finding:
             name, "needs forces of the feet and a parameter file", "--config, forces of the feet"
         )
     if case.of is not None and not in_newtons(carried_kg(case) / case.of.robot.mass):
-        return unknown(name, "the sensors count something else than newtons", "forces in N")
+        return unknown(name, "the sensors do not measure in newtons", "forces in N")
     top = float(np.median(np.percentile(samples.loads, 95.0, axis=0)))
     # Without the ends of each flight: a foot that touches down passes every small load.
     flights = binary_erosion(samples.loads < EMPTY * top, np.ones((3, 1)), samples.width)

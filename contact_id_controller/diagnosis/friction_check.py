@@ -54,7 +54,7 @@ def friction(case: Case) -> Finding:
     if not both.any():
         return fine(
             name,
-            f"the description states none, or next to none; at their usual speeds joints take, N·m: {values}",
+            f"the description states no significant friction; at the joints' usual speeds it is, N·m: {values}",
             picture,
         )
     logs = np.log(np.maximum(found[both] / stated[both], 1e-3))
@@ -65,9 +65,9 @@ def friction(case: Case) -> Finding:
         return Finding(
             name,
             WRONG,
-            f"joints rub {ratio:.2f} times as much as the description states (the middle of {int(both.sum())} joints), likely",
-            f"multiply friction and damping by {ratio:.2f}; at their usual speeds joints take, N·m: {values}",
+            f"{ratio:.2f} times what the description states (median of {int(both.sum())} joints), likely",
+            f"multiply friction and damping by {ratio:.2f}; at the joints' usual speeds friction is, N·m: {values}",
             gain=abs(float(np.log(ratio))),
             picture=picture,
         )
-    return fine(name, f"{ratio:.2f} of what the description states", picture)
+    return fine(name, f"{ratio:.2f} times what the description states", picture)

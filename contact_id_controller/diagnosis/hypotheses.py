@@ -125,7 +125,7 @@ def gear_ratio(
         cost,
         value,
         tolerance,
-        f"{joint} moves {ratio:.3f} of what the log has",
+        f"{joint} moves {ratio:.3f} times what the log states",
         f"multiply position and velocity of {joint} by {ratio:.3f}",
         {"correct": {c: {joint: {"times": round(ratio, 4)}} for c in ("position", "velocity")}},
         None if confirmed is None else partial(confirmed, value),

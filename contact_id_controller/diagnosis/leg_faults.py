@@ -103,8 +103,8 @@ def mounting(
         cost_of(stance.rotation @ best),
         value=turned,
         tolerance=TURN_RAD,
-        text=f"the IMU is turned by {np.degrees(turned):.0f} degrees against the description (roll {angles[0]:.0f}, pitch {angles[1]:.0f}, yaw {angles[2]:.0f})",
-        change="turn its measurements, or its frame in the URDF",
+        text=f"the IMU is rotated by {np.degrees(turned):.0f} degrees relative to the description (roll {angles[0]:.0f}, pitch {angles[1]:.0f}, yaw {angles[2]:.0f})",
+        change="rotate its measurements, or its frame in the URDF",
         fragment={"rotation_rpy": [round(float(x), 4) for x in pin.rpy.matrixToRpy(best)]},
     )
     # A map's unit is a name or the factor itself.
@@ -114,7 +114,7 @@ def mounting(
             cost_of(stance.rotation, factor * stance.gyro),
             value=1.0,  # it is so or not: there is nothing to tolerate
             tolerance=0.0,
-            text=f"the gyroscope counts in {what}",
+            text=f"the gyroscope measures in {what}",
             change="set the unit of imu.angular_velocity in --map",
             fragment={"units": {"imu.angular_velocity": unit}},
         )
@@ -140,7 +140,7 @@ def delay(samples: EvenSamples, stance: Stance, contacts: Contacts) -> Hypothesi
         least,
         late,
         max(DELAY_S, DELAY_PERIODS * samples.period),
-        f"the IMU's stamps are {1e3 * late:.0f} ms {'late' if late > 0 else 'early'} against the joints'",
+        f"the IMU's stamps are {1e3 * late:.0f} ms {'late' if late > 0 else 'early'} relative to the joints'",
         "stamp both where they are measured, or correct the delay in --map",
         {"delay_s": {"imu": round(late, 4)}},
     )
@@ -159,8 +159,8 @@ def signs_and_exchanges(
             cost(dataclasses.replace(stance, q=stance.q * turn, v=stance.v * turn), of),
             1.0,
             0.0,
-            f"{joints[k]} counts the other way than in the URDF",
-            f"turn the sign of position, velocity and effort of {joints[k]}",
+            f"{joints[k]} has the opposite direction to the URDF",
+            f"invert the sign of position, velocity and effort of {joints[k]}",
             {"correct": {each: {joints[k]: {"times": -1.0}} for each in channels}},
         )
     for i, j in itertools.combinations(moving, 2):

@@ -43,7 +43,7 @@ NEEDS = {
     "order of feet": "forces of the feet whose names say which is which, and an IMU",
     "foot radius": "--config with round feet, efforts or their forces, and an IMU",
 }
-HELD = "a log in which the base is held and nothing is touched; of a walk an IMU, too"
+HELD = "a log with the base held and without contact; of a walk, an IMU"
 
 FLAT = 0.1
 """Least increase of the misfit by a wrong value with which the log confirms a right one."""
@@ -87,7 +87,7 @@ def faults(case: Case) -> tuple[list[Finding], Case]:
             text = (
                 "the legs carry the robot"
                 if case.carries
-                else f"the model explains {part:.0f} % of the efforts' variance, and no change of it most"
+                else f"the model explains {part:.0f} % of the efforts' variance, and no tested fault explains most of it"
             )
             return [unknown(check, text, HELD) for check in rest], case
     return found + [
@@ -129,7 +129,7 @@ def left_of(check: str, tested: list[Hypothesis], cost: float, parts: int) -> Fi
         return unknown(check, "nothing to compare with", needs)
     seen = [each for each in tested if _would_be_seen(each, cost)]
     if not seen:
-        return unknown(check, "no change of it would be noticed", "a motion of all joints")
+        return unknown(check, "no fault of it would be noticeable", "a motion of all joints")
     usual = min(seen, key=lambda each: each.cost if each.tolerance > 0.0 else math.inf)
     beyond = [each for each in seen if each.tolerance > 0.0 and each.gain(cost) > NOTICED]
     if beyond:
@@ -137,14 +137,14 @@ def left_of(check: str, tested: list[Hypothesis], cost: float, parts: int) -> Fi
         share = 100.0 * math.exp(-usual.gain(cost) / parts)
         return unknown(
             check,
-            f"best fit: {usual.text}; residuals fall to {share:.0f} %, too little to believe it",
+            f"best fit: {usual.text}; residuals fall to {share:.0f} %, too little to be sure",
             "a longer log with larger and faster motions of all joints, or a better model of friction and masses",
         )
     hidden = len(tested) - len(seen)
-    more = f"; {hidden} of {len(tested)} changes would not be noticed" if hidden else ""
+    more = f"; {hidden} of {len(tested)} tested faults would not be noticeable" if hidden else ""
     if usual.tolerance > 0.0 and cost - usual.cost > NOTICED:
         return fine(check, f"best fit: {usual.text}; within tolerance{more}")
-    return fine(check, f"no change agrees better{more}")
+    return fine(check, f"no tested fault agrees better{more}")
 
 
 def _would_be_seen(each: Hypothesis, cost: float) -> bool:

@@ -70,11 +70,11 @@ def odometry(case: Case) -> Finding:
     ) as error:  # an IMU that is not on the base, a foot that an unmeasured joint moves
         return unknown(NAME, str(error), NEEDS)
     if steps is None:
-        return unknown(NAME, "nothing tells which feet stand", NEEDS)
+        return unknown(NAME, "no measurement of which feet stand", NEEDS)
     found = run(steps, samples.time, len(of.feet))
     if not found.ready.any():
         needs = "a log of more than 1.5 s, or what the reason names"
-        return unknown(NAME, f"it never begins: {found.last}", needs)
+        return unknown(NAME, f"it never starts: {found.last}", needs)
     facts, faults = _judged(found, accel @ of.imu_rotation.T, _base(log, rows))
     picture = _picture(found)
     if found.lost:
@@ -86,7 +86,7 @@ def odometry(case: Case) -> Finding:
             NAME,
             WRONG,
             f"{'; '.join(faults)}; {'; '.join(facts)}; certain",
-            "mend what else is named first; then look at the IMU's frame in the URDF, the feet's names, and stamps",
+            "correct the other faults first; then check the IMU's frame in the URDF, the feet's names, and stamps",
             gain=float(len(faults)),
             picture=picture,
         )
@@ -166,13 +166,15 @@ def _judged(found: Run, force: Array, base: BasePose | None) -> tuple[list[str],
     Args:
         force: specific force (n, 3), m/s², in the base's axes.  base: at the run's times.
     """
-    told: list[tuple[str, bool]] = []
-    bear = found.touches & found.ready[:, None]
-    share = float((found.believed & bear).sum() / max(1, int(bear.sum())))
-    told.append((f"{100 * share:.0f} % of the steps of feet that bear are used", share < BELIEVED))
+    figures: list[tuple[str, bool]] = []
+    loaded = found.touches & found.ready[:, None]
+    share = float((found.believed & loaded).sum() / max(1, int(loaded.sum())))
+    figures.append(
+        (f"{100 * share:.0f} % of the samples of loaded feet are used", share < BELIEVED)
+    )
     tilt = gravity_tilt(found, force)
     if np.isfinite(tilt):
-        told.append((f"up is {tilt:.1f} degrees off gravity (rms)", tilt > TILT_DEG))
+        figures.append((f"up is {tilt:.1f} degrees off gravity (rms)", tilt > TILT_DEG))
     if base is not None and base.orientation is not None:
         off = errors(found, base.position, Rotation.from_quat(base.orientation).as_matrix())
         words = (
@@ -181,8 +183,8 @@ def _judged(found: Run, force: Array, base: BasePose | None) -> tuple[list[str],
             f"velocity {100 * off.velocity_m_s:.1f} cm/s and tilt {off.tilt_deg:.2f} degrees rms"
         )
         far = off.drift_m > max(DRIFT * off.path_m, DRIFT_M)
-        told.append((words, far or off.tilt_deg > TILT_DEG))
-    return [text for text, bad in told if not bad], [text for text, bad in told if bad]
+        figures.append((words, far or off.tilt_deg > TILT_DEG))
+    return [text for text, bad in figures if not bad], [text for text, bad in figures if bad]
 
 
 def gravity_tilt(found: Run, force: Array) -> float:

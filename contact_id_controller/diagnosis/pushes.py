@@ -287,7 +287,7 @@ def contact(case: Case) -> Finding:
     names = free.found.robot.joint_names
     strongest = np.argsort(-np.abs(share).max(axis=0))[:3]
     picture = Picture(
-        "What acts on the joints beside the model, and by what it is judged",
+        "Torque on the joints that the model does not explain, and its threshold",
         "time, s",
         left.time,
         "of the threshold",
@@ -299,7 +299,7 @@ def contact(case: Case) -> Finding:
         j = int(np.argmax(largest))
         return fine(
             name,
-            f"nothing touches; {names[j]} comes nearest, {largest[j]:.2f} of what tells",
+            f"no contact; {names[j]} comes closest, at {largest[j]:.2f} of the threshold",
             picture,
         )
     times = "once" if len(found) == 1 else f"{len(found)} times"
@@ -307,7 +307,7 @@ def contact(case: Case) -> Finding:
         name,
         WRONG,
         f"touched {times}: " + "; ".join(_line(each, names) for each in found),
-        "leave these times out where the log is fitted to a model",
+        "exclude these times when fitting a model to this log",
         gain=float(np.log(np.abs(share).max())),
         picture=picture,
     )

@@ -33,7 +33,7 @@ def gaps(case: Case) -> Finding:
         return Finding(
             name,
             WRONG,
-            f"a row every {period:.4g} s: stamps are in ms, us or ns, or too slow to be told by, certain",
+            f"a row every {period:.4g} s: stamps are in ms, us or ns, or the rate is too low for the checks, certain",
             "set the unit of time to ms, us or ns in --map",
             ends=True,
         )

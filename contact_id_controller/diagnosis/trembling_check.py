@@ -57,7 +57,7 @@ def trembling(case: Case) -> Finding:
             shares[k] = share
     k = int(np.argmax(shares))
     if shares[k] < SHARE:
-        return fine(name, f"no line above {LEAST_HZ:g} Hz in the motion of any joint")
+        return fine(name, f"no spectral peak above {LEAST_HZ:g} Hz in the motion of any joint")
     at, velocity, share = found[k]
     others = int(np.sum(shares > SHARE)) - 1
     more = f", {others} other joints with it" if others else ""
@@ -69,7 +69,7 @@ def trembling(case: Case) -> Finding:
         f"{log.joints[k]} trembles at {at:.1f} Hz by ±{np.sqrt(2.0) * velocity / (2.0 * np.pi * at):.2g} rad, "
         f"{100 * share:.0f} % of its velocity{more}, likely",
         "lower the gains of this joint, that of the velocity first, or shorten the delay and the filters of its loop; "
-        "a gear with play trembles, too",
+        "backlash in a gear causes it, too",
         gain=float(share),
         picture=Picture(
             f"Position of {log.joints[k]}",

@@ -54,12 +54,12 @@ def saturation(case: Case) -> Finding:
             name,
             WRONG,
             f"{what} stays at {limit:.4g} for {100 * share:.1f} % of the time, certain",
-            "ask less (slower motion, lower gains), or raise the limit of the drive or the range of the sensor",
+            "demand less (slower motion, lower gains), or raise the limit of the drive or the range of the sensor",
             picture=Picture(
                 f"{what}", "row", np.arange(len(column), dtype=float), "value", {what: column}
             ),
         )
-    return fine(name, "nothing stays at an extreme")
+    return fine(name, "no channel stays at an extreme value")
 
 
 def _held(column: Array, limit: float) -> float:

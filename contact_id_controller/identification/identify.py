@@ -222,30 +222,34 @@ def identify(
     samples, in_amperes = samples_of(robot, log)
     if judge is not None and _same_rows(log, judge):
         raise RecordError(
-            f"{judge.source!r}, to judge on, has the rows of {log.source!r}, which is fitted; name another log"
+            f"{judge.source!r} for the evaluation has the same rows as the fitted log {log.source!r}; name another log"
         )
     if judge is None:
-        fitted, kept = split(samples, held_out)
+        fitted, held_out_samples = split(samples, held_out)
     else:
-        fitted, (kept, _) = samples, samples_of(robot, judge)
+        fitted, (held_out_samples, _) = samples, samples_of(robot, judge)
     source, cutoff = chosen_filter(robot, fitted)
-    motion, seen = (
+    motion, held_out_motion = (
         smoothed(each, cutoff, source).thinned(MOST_ROWS) if each else None
-        for each in (fitted, kept)
+        for each in (fitted, held_out_samples)
     )
     assert motion is not None
-    usual = [DriveShape(FRICTION_SPEED)] * robot.na
+    usual_shapes = [DriveShape(FRICTION_SPEED)] * robot.na
     stated = stated_parameters(robot).ravel()
-    level = Rows.of(robot, motion, usual, stated).only(moving(motion))
+    level = Rows.of(robot, motion, usual_shapes, stated).only(moving(motion))
     belief = belief_of(robot, motion, in_amperes)
-    simple = None
-    if seen is not None:
-        simple = described_with_friction(robot, level, Rows.of(robot, seen, usual), belief)
+    described = None
+    if held_out_motion is not None:
+        described = described_with_friction(
+            robot, level, Rows.of(robot, held_out_motion, usual_shapes), belief
+        )
     shapes = chosen_shapes(level, motion, belief)
     found, lean = leaning_fit(robot, motion, shapes, level, belief)
     judged = None
-    if seen is not None and simple is not None:
-        judged = _judged(Rows.of(robot, seen, shapes), moving(seen), simple, found)
+    if held_out_motion is not None and described is not None:
+        judged = _judged(
+            Rows.of(robot, held_out_motion, shapes), moving(held_out_motion), described, found
+        )
     return Identified(
         robot,
         found,
@@ -255,7 +259,7 @@ def identify(
         cutoff,
         judged,
         _duration(fitted),
-        _duration(kept),
+        _duration(held_out_samples),
         tuple(name for name in log.joints if name not in robot.joint_names),
         in_amperes,
         None if in_amperes else measured_constants(robot, log),
@@ -318,15 +322,15 @@ def chosen_shapes(rows: Rows, motion: Motion, belief: Belief) -> list[DriveShape
     Bodies and lean are those of a fit with the usual dry friction, as in ``rows``.
     """
     first = fit(rows, belief).parameters
-    without = dataclasses.replace(first, drives=0.0 * first.drives)
-    left = (rows.measured - rows.predicted(without)) / first.gains
-    some = slice(None, None, -(-len(motion) // TRIED_ROWS))
+    no_drives = dataclasses.replace(first, drives=0.0 * first.drives)
+    residual = (rows.measured - rows.predicted(no_drives)) / first.gains
+    sampled = slice(None, None, -(-len(motion) // TRIED_ROWS))
     found = []
     for j, candidates in enumerate(tried_shapes(motion)):
         channels, least = (motion.q[:, j], motion.v[:, j], motion.a[:, j]), np.inf
         best = candidates[0]
         for shape in candidates:
-            table = np.column_stack([drive_regressor(*channels, shape), left[:, j]])[some]
+            table = np.column_stack([drive_regressor(*channels, shape), residual[:, j]])[sampled]
             score = _left_out(table, belief.drive_sd[j])
             if score < least * (BETTER if best is candidates[0] else 1.0):
                 best, least = shape, score

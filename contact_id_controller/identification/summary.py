@@ -40,10 +40,10 @@ def _judged(found: Identified) -> list[str]:
     """Lines of a table of held-out residuals per joint, and warnings about joints that got worse."""
     judged = found.judged
     if judged is None:
-        return ["Not judged: no samples were held out."]
+        return ["Not evaluated: no samples were held out."]
     unit = "A" if found.in_amperes else "N·m"
     result = [
-        f"Judged on {found.judged_s:.1f} s that were not fitted, where joints move (rms, {unit}):",
+        f"Evaluated on {found.judged_s:.1f} s that were not fitted, where joints move (rms, {unit}):",
         f"  {'joint':24} {'URDF + friction':>16} {'identified':>11} {'ratio':>13} {'R²':>7} {'R², all samples':>17}",
     ]
     everywhere = 1.0 - (judged.everywhere / np.maximum(judged.spread_everywhere, 1e-12)) ** 2
@@ -78,7 +78,7 @@ def _base(found: Identified, told: Told) -> list[str]:
         f"{name} {np.degrees(value):.2f} ± {np.degrees(sd):.1g}"
         for name, value, sd in zip(("roll", "pitch"), roll_pitch(found.lean), told.lean_sd[::-1])
     ]
-    return [f"The base leans against the URDF's root (degrees): {', '.join(angles)}."]
+    return [f"Tilt of the base relative to the URDF's root (degrees): {', '.join(angles)}."]
 
 
 def _drives(found: Identified, told: Told) -> list[str]:

@@ -328,7 +328,7 @@ def read_map(path: Path, proposed: ColumnMap) -> ColumnMap:
             f"{unknown[0]!r} in '{path}' is unknown; there are {choices(_KEYS)}"
         )
     channels = dict(proposed.channels)
-    taken: set[str] = set()
+    assigned: set[str] = set()
     for channel, where in _section(content, "channels", path).items():
         if channel not in CHANNELS and not channel.startswith(FOOT):
             raise ConfigurationError(
@@ -338,9 +338,9 @@ def read_map(path: Path, proposed: ColumnMap) -> ColumnMap:
             channels.pop(channel, None)
         else:
             channels[channel] = tuple(map(str, where if isinstance(where, list) else [where]))
-            taken |= set(channels[channel])
+            assigned |= set(channels[channel])
     for channel in set(channels) & _OF_JOINTS - set(content.get("channels") or {}):
-        if taken & set(
+        if assigned & set(
             channels[channel]
         ):  # the file assigns the column to another channel than its name suggests
             del channels[channel]

@@ -247,7 +247,7 @@ def _array(tables: Tables, columns: ColumnMap, channel: str, n: int | None) -> A
     for name in _columns(columns.channels[channel]):
         if name not in tables.arrays:
             raise ConfigurationError(
-                f"{channel!r} shall be {name!r}, which the log lacks; it has {_short(tables)}"
+                f"{channel!r} is mapped to {name!r}, which the log lacks; it has {_short(tables)}"
             )
         values = tables.arrays[name]
         if (

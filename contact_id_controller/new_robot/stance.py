@@ -137,8 +137,8 @@ def _put(
         turn = pose.rotation[:, 2][:2] if flat else np.zeros(0)
         # Feet point ahead.
         yaw = pose.rotation[1:2, 0] if flat else np.zeros(0)
-        away = np.concatenate([pose.translation - place, 0.1 * turn, 0.1 * yaw])
-        return np.concatenate([away, TOWARDS_MIDDLE * 1e-2 * (x - home)]), away
+        distance = np.concatenate([pose.translation - place, 0.1 * turn, 0.1 * yaw])
+        return np.concatenate([distance, TOWARDS_MIDDLE * 1e-2 * (x - home)]), distance
 
     rng = np.random.default_rng(0)
     best = None
@@ -153,11 +153,11 @@ def _put(
             xtol=1e-12,
             ftol=1e-12,
         )
-        away = np.abs(missed(found.x, middle)[1]).max()
+        distance = np.abs(missed(found.x, middle)[1]).max()
         cost = float(np.abs(found.x).sum())
         if like is not None and like.shape == found.x.shape:
             cost += ALIKE * float(np.abs(found.x - like).sum())
-        if away < REACHED_M and (best is None or cost < best[0] - 1e-6):
+        if distance < REACHED_M and (best is None or cost < best[0] - 1e-6):
             best = (cost, found.x)
     if best is None:
         raise ConfigurationError(

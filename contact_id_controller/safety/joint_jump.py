@@ -34,19 +34,16 @@ class JointJump(JumpFilter):
         self._turns = np.zeros(len(names), dtype=np.bool_) if turns is None else turns
 
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
-        """Name the joint that is further from where its velocity leads than limit + a dt² / 2; empty: none."""
+        """Name the joint that is further from its extrapolated position than limit + a dt² / 2; empty: none."""
         k, distance = unexplained(place, row, dt, self._turns)
         if distance <= self.limit[0] + 0.5 * FASTEST_RAD_S2 * dt * dt:
             return ""
-        return (
-            f"joint {self._names[k]!r} is {distance:.3g} from where its velocity leads "
-            f"in {dt:.4f} s"
-        )
+        return f"joint {self._names[k]!r} is {distance:.3g} from its position extrapolated over {dt:.4f} s"
 
 
 @bare_kernel
 def unexplained(place, row, dt, turns):
-    """Index of the joint farthest from where its mean velocity leads, and |q+ - q - dt (qd + qd+) / 2|, rad or m.
+    """Index of the joint farthest from its extrapolated position, and |q+ - q - dt (qd + qd+) / 2|, rad or m.
 
     place, row (2 na,): positions, rad or m, then velocities, before and now; turns (na,) bool: whole turns do not
     count.

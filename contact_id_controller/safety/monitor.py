@@ -59,7 +59,7 @@ class SolutionRate:
         if abs(self.hz - self._logged_hz) <= TOLD_CHANGE * self._logged_hz:
             return False
         if abs(self.hz - before) > TOLD_CHANGE * before:
-            return False  # half a window of each: the next one decides
+            return False  # the rate changed within this window: the next one decides
         self._logged_hz = self.hz
         return True
 
@@ -184,7 +184,7 @@ FELT_M_S = 1e-6
 WORDS = {
     "relaxed": "plan or contacts given up in part",
     "inconsistent": "contacts contradict each other, fallback forces",
-    "unholdable": "no set of contacts sticks by pressing forces alone: some stick without, which no ground allows",
+    "unholdable": "no set of sticking contacts has pressing forces alone: some contacts pull, which no ground allows",
     "not_converged": "solver failed, fallback forces",
 }
 

@@ -46,22 +46,19 @@ class OdometryJump(JumpFilter):
         return self.judge(self._row, stamp_ns)
 
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
-        """Say how far the base is from where its twist leads, if beyond limit + a dt² / 2; else empty."""
+        """Distance of the base from its extrapolated pose, as text, if beyond limit + a dt² / 2; else empty."""
         distance, angle = unexplained(place, row, dt)
         if (
             distance <= self.limits[0] + 0.5 * FASTEST_M_S2 * dt * dt
             and angle <= self.limits[1] + 0.5 * FASTEST_RAD_S2 * dt * dt
         ):
             return ""
-        return (
-            f"the base is {distance:.3f} m and {angle:.3f} rad from where its velocity leads "
-            f"in {dt:.4f} s"
-        )
+        return f"the base is {distance:.3f} m and {angle:.3f} rad from its pose extrapolated over {dt:.4f} s"
 
 
 @bare_kernel
 def unexplained(place, pose, dt):
-    """Distance, m, and angle, rad, of a pose from where ``place`` (13,), pose and twist, leads in dt, s."""
+    """Distance, m, and angle, rad, of a pose from ``place`` (13,), pose and twist, extrapolated over dt, s."""
     x, y, z, w = place[3], place[4], place[5], place[6]
     a, b, c = place[7], place[8], place[9]
     # R v, with t = 2 q x v.

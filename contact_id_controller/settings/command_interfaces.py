@@ -187,8 +187,8 @@ INTERFACES = {
                         "allow_trajectory_replacement",
                         False,
                         default=True,
-                        why="else a trajectory is played from its first point on when it arrives, as late as "
-                        "it is",
+                        why="else a trajectory starts with its first point when it arrives, with the delay of "
+                        "the message",
                         since="lyrical",
                         live=True,
                     ),
@@ -220,13 +220,13 @@ INTERFACES = {
                     Required(
                         "remove_gravity_compensation_effort",
                         False,
-                        why="our torques carry the weight already",
+                        why="the commanded torques carry the weight already",
                     ),
                     Required(
                         "joint_velocity_filter_coefficient",
                         1.0,
                         default=0.9,
-                        why="a filtered velocity is late, and our gain does not reckon with it",
+                        why="a filtered velocity is late, which the gains do not account for",
                     ),
                 ),
                 checks="check.linear_feedback:check_linear_feedback",

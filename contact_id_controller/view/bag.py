@@ -59,7 +59,9 @@ def clear_bag(folder: Path) -> Path:
         if bag.exists():
             bag.rmdir()
     except OSError as error:
-        raise RecordError(f"{str(bag)!r} holds more than a bag; name another --output") from error
+        raise RecordError(
+            f"{str(bag)!r} contains files other than a bag; name another --output"
+        ) from error
     return bag
 
 
