@@ -455,6 +455,6 @@ def test_the_command_writes_and_judges(truth, tmp_path, capsys):
     copy = tmp_path / "copy.npz"
     copy.write_bytes(path.read_bytes())
     assert run([*words, "--judge", str(copy), "--out", str(out)]) == REFUSED
-    assert "has the rows of" in capsys.readouterr().err
+    assert "has the same rows as" in capsys.readouterr().err
     assert run([*words, "--out", str(path)]) == REFUSED  # before anything is fitted
     assert capsys.readouterr().out == ""

@@ -193,10 +193,10 @@ def torque_constants(
     motion, fit = trials.motion, trials.fit
     if motion.currents:
         return
-    clear = free.clear
+    determined = free.clear
     for k, joint in enumerate(joints):
-        others = clear & (np.arange(len(joints)) != k)
-        if not clear[k] or not others.any():
+        others = determined & (np.arange(len(joints)) != k)
+        if not determined[k] or not others.any():
             continue
         # Weighted by how well the model explains each joint.
         weight = (np.std(fit.model_torque, axis=0) / free.residual)[others]
@@ -325,12 +325,17 @@ def _last(model: pin.Model) -> int:
 def _columns_of_a_point(motion: Motion, robot: RobotModel) -> Array:
     """Torques (n, na, 4) of 1 kg at the last joint's origin, and of a first moment of 1 kg m along each axis."""
     model, k = motion.model, _last(motion.model)
-    data, whole, v, a = model.createData(), robot.neutral(), np.zeros(model.nv), np.zeros(model.nv)
+    data, configuration, v, a = (
+        model.createData(),
+        robot.neutral(),
+        np.zeros(model.nv),
+        np.zeros(model.nv),
+    )
     found = np.zeros((*motion.q.shape, 4))
     for row, q in enumerate(motion.q):
-        robot.put_joints(whole, q)
+        robot.put_joints(configuration, q)
         v[robot.actuated], a[robot.actuated] = motion.v[row], motion.a[row]
-        table = pin.computeJointTorqueRegressor(model, data, whole, v, a)
+        table = pin.computeJointTorqueRegressor(model, data, configuration, v, a)
         found[row] = table[robot.actuated, 10 * (k - 1) : 10 * (k - 1) + 4]
     return found
 

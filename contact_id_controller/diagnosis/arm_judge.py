@@ -139,10 +139,10 @@ def motion_of(samples: EvenSamples, robot: RobotModel, rows: int = ROWS) -> Moti
     wide = max(SMOOTH_S / samples.period, LEAST_SAMPLES)
 
     def filtered(values: Array, derivative: int = 0) -> Array:
-        some: Array = gaussian_filter1d(
+        smoothed: Array = gaussian_filter1d(
             values, wide, axis=0, order=derivative, truncate=TRUNCATED, mode="nearest"
         )[chosen]
-        return some / samples.period**derivative
+        return smoothed / samples.period**derivative
 
     log = samples.log
     effort = log.effort if samples.effort is not None else log.current

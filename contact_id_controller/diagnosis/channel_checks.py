@@ -121,8 +121,8 @@ def channel_order(case: Case) -> Finding:
     slope = np.divide(
         np.sum(x * y, axis=0), squares, out=np.zeros_like(squares), where=squares > 1e-12
     )
-    alike = np.diag(correlations(x, y)) > ALIKE
-    crossed = alike & (slope > 1.0 / NEAR) & (slope < NEAR)
+    correlated = np.diag(correlations(x, y)) > ALIKE
+    crossed = correlated & (slope > 1.0 / NEAR) & (slope < NEAR)
     moving = int(np.sum(np.ptp(y, axis=0) > 0.0))
     if 2 * int(crossed.sum()) <= moving:
         return fine(name, "positions are not the rates of the velocities")
@@ -189,21 +189,21 @@ def velocity_scale(case: Case) -> Finding:
     if found is None:
         return unknown(name, "no velocities beside the positions", "measured velocities")
     x, y = found
-    c = np.diag(correlations(x, y))
-    slope = np.sum(x * y, axis=0) / np.maximum(np.sum(x * x, axis=0), 1e-12)
-    alike = np.abs(c) > ALIKE
-    if not alike.any():
+    correlation = np.diag(correlations(x, y))
+    ratios = np.sum(x * y, axis=0) / np.maximum(np.sum(x * x, axis=0), 1e-12)
+    correlated = np.abs(correlation) > ALIKE
+    if not correlated.any():
         return unknown(name, "joints hardly move", "a motion of several degrees of each joint")
-    wrong = np.flatnonzero(alike & (c < 0.0))
+    wrong = np.flatnonzero(correlated & (correlation < 0.0))
     if wrong.size:
-        return _turned(case, name, int(wrong[np.argmin(c[wrong])]), c, x, y)
-    middle = float(np.median(slope[alike]))
+        return _turned(case, name, int(wrong[np.argmin(correlation[wrong])]), correlation, x, y)
+    median = float(np.median(ratios[correlated]))
     # The unexplained part of a velocity may change its ratio by as much.
-    doubt = np.sqrt(1.0 / np.clip(c, ALIKE, 1.0) ** 2 - 1.0)
-    off = np.where(alike, np.abs(slope / middle - 1.0) - RATIO - doubt, -1.0)
-    k = int(np.argmax(off))
-    if off[k] > 0.0:
-        joint, factor = case.log.joints[k], float(slope[k] / middle)
+    uncertainty = np.sqrt(1.0 / np.clip(correlation, ALIKE, 1.0) ** 2 - 1.0)
+    excess = np.where(correlated, np.abs(ratios / median - 1.0) - RATIO - uncertainty, -1.0)
+    k = int(np.argmax(excess))
+    if excess[k] > 0.0:
+        joint, factor = case.log.joints[k], float(ratios[k] / median)
         fragment = _better(
             case,
             {"correct": {"position": {joint: {"times": factor}}}},
@@ -212,17 +212,17 @@ def velocity_scale(case: Case) -> Finding:
         return Finding(
             name,
             WRONG,
-            f"velocity of {joint} is {factor:.3f} times the rate of its position, the others' {middle:.2f} (correlation {c[k]:.3f}), certain",
+            f"velocity of {joint} is {factor:.3f} times the rate of its position, the others' {median:.2f} (correlation {correlation[k]:.3f}), certain",
             f"gear ratio of {joint}: {_say(fragment)}",
             fragment,
             abs(math.log(factor)) + 1.0,
             _picture(case, k, x, y),
         )
-    untold = [name for name, seen in zip(case.log.joints, alike) if not seen]
-    more = f"; {len(untold)} joints hardly move" if untold else ""
+    undetermined = [name for name, determined in zip(case.log.joints, correlated) if not determined]
+    more = f"; {len(undetermined)} joints hardly move" if undetermined else ""
     return fine(
         name,
-        f"velocities are {middle:.2f} of the positions' rates in {int(alike.sum())} joints{more}",
+        f"velocities are {median:.2f} of the positions' rates in {int(correlated.sum())} joints{more}",
     )
 
 
@@ -300,10 +300,13 @@ def current_unit(case: Case) -> Finding:
     if log.current is None:
         return unknown(name, "no currents", "motor currents in the log")
     if log.commands.current is not None:
-        measured, wanted = np.nanstd(log.current, axis=0), np.nanstd(log.commands.current, axis=0)
-        follows = _alike(log.commands.current, log.current)
-        moving = (wanted > 0.0) & (follows > ALIKE)  # both are noise on an arm at rest
-        ratio = float(np.median(measured[moving] / wanted[moving])) if moving.any() else 1.0
+        measured, commanded = (
+            np.nanstd(log.current, axis=0),
+            np.nanstd(log.commands.current, axis=0),
+        )
+        correlation = _alike(log.commands.current, log.current)
+        moving = (commanded > 0.0) & (correlation > ALIKE)  # both are noise on an arm at rest
+        ratio = float(np.median(measured[moving] / commanded[moving])) if moving.any() else 1.0
         if 1e3 / 2.0 < ratio < 1e3 * 2.0:
             return _milliamperes(name, f"they are {ratio:.4g} of the commanded ones")
     largest = float(np.nanmax(np.abs(log.current)))
@@ -364,33 +367,33 @@ def effort_unit(case: Case) -> Finding:
         residual = motion.effort[:, j] - columns @ values
         if abs(values[0]) * sizes[j] > CLEAR * np.std(residual):
             gains[j] = values[0]
-    clear = np.isfinite(gains)
-    if not clear.any():
+    significant = np.isfinite(gains)
+    if not significant.any():
         return unknown(
             name,
             "efforts hardly correlate with the model's torques",
             "a motion that works against gravity",
         )
-    middle = float(np.median(np.abs(gains[clear])))
-    if 1.0 / SCALE < middle < SCALE:
+    median = float(np.median(np.abs(gains[significant])))
+    if 1.0 / SCALE < median < SCALE:
         return fine(
-            name, f"efforts are {middle:.2f} times the model's torques (median of the joints)"
+            name, f"efforts are {median:.2f} times the model's torques (median of the joints)"
         )
     factors = {  # what is not known of a joint is taken from the others
-        joint: {"times": float(f"{1.0 / (gain if np.isfinite(gain) else middle):.4g}")}
+        joint: {"times": float(f"{1.0 / (gain if np.isfinite(gain) else median):.4g}")}
         for joint, gain in zip(case.log.joints, gains)
     }
     listed = ", ".join(
         f"{joint} {factors[joint]['times']:.3g}"
-        for joint, seen in zip(case.log.joints, clear)
-        if seen
+        for joint, is_significant in zip(case.log.joints, significant)
+        if is_significant
     )
     return Finding(
         name,
         WRONG,
-        f"efforts are {middle:.3g} times the model's torques (median of the joints): currents or another unit, certain",
+        f"efforts are {median:.3g} times the model's torques (median of the joints): currents or another unit, certain",
         f"multiply them by N·m per unit: {listed}",
         {"correct": {"effort": factors}},
-        gain=abs(math.log(middle)),
-        ends=not clear.all(),
+        gain=abs(math.log(median)),
+        ends=not significant.all(),
     )

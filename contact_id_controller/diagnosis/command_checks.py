@@ -41,9 +41,9 @@ def _driven(case: Case) -> tuple[str, Array, Array] | None:
     """Name, commands and measurements (n, na) at even times, of torques or else currents; None without both."""
     log = case.log
     for name in ("effort", "current"):
-        wanted, measured = getattr(log.commands, name), getattr(log, name)
-        if wanted is not None and measured is not None:
-            return name, interpolated(case.samples, wanted), interpolated(case.samples, measured)
+        commanded, measured = getattr(log.commands, name), getattr(log, name)
+        if commanded is not None and measured is not None:
+            return name, interpolated(case.samples, commanded), interpolated(case.samples, measured)
     return None
 
 
@@ -61,21 +61,21 @@ def loop_delay(case: Case) -> Finding:
         return unknown(
             name, "no commands beside efforts or currents", "commanded efforts or currents"
         )
-    what, wanted, measured = driven
+    what, commanded, measured = driven
     good, period = case.samples.good, case.samples.period
     found = [
-        _delay(wanted[:, k], measured[:, k], good, period) for k in np.flatnonzero(_moves(case))
+        _delay(commanded[:, k], measured[:, k], good, period) for k in np.flatnonzero(_moves(case))
     ]
-    follow = [(late, alike) for late, alike in found if alike > ALIKE]
+    follow = [(late, correlation) for late, correlation in found if correlation > ALIKE]
     if not follow:
-        best = max((alike for _, alike in found), default=0.0)
+        best = max((correlation for _, correlation in found), default=0.0)
         return unknown(
             name, f"{what}s do not follow the commands (correlation {best:.2f})", "drives that do"
         )
     least, late = np.percentile([each for each, _ in follow], [25.0, 50.0])
-    alike = float(np.median([each for _, each in follow]))
-    k = int(np.argmax(np.std(wanted[good], axis=0)))
-    lines = {"commanded": wanted[:, k], "measured": measured[:, k]}
+    correlation = float(np.median([each for _, each in follow]))
+    k = int(np.argmax(np.std(commanded[good], axis=0)))
+    lines = {"commanded": commanded[:, k], "measured": measured[:, k]}
     picture = Picture(
         f"{what.capitalize()} of {case.log.joints[k]}", "time, s", case.samples.time, "", lines
     )
@@ -90,15 +90,15 @@ def loop_delay(case: Case) -> Finding:
         return Finding(
             name,
             WRONG,
-            f"{what}s are measured {1e3 * late:.1f} ms after their commands (correlation {alike:.2f}), likely",
+            f"{what}s are measured {1e3 * late:.1f} ms after their commands (correlation {correlation:.2f}), likely",
             "look for a queue between controller and drives, or a filter of the measurement",
             gain=float(late / DELAY_S),
             picture=picture,
         )
-    quick, usual = (1e3 * max(float(each), 0.0) for each in (least, late))
+    quarter_ms, median_ms = (1e3 * max(float(each), 0.0) for each in (least, late))
     return fine(
         name,
-        f"{what}s follow their commands within {quick:.1f} ms in a quarter of the joints, {usual:.1f} in half",
+        f"{what}s follow their commands within {quarter_ms:.1f} ms in a quarter of the joints, {median_ms:.1f} in half",
         picture,
     )
 
@@ -132,9 +132,12 @@ def drive_scale(case: Case) -> Finding:
         return unknown(
             name, "no commands beside efforts or currents", "commanded efforts or currents"
         )
-    what, wanted, measured = driven
+    what, commanded, measured = driven
     good = case.samples.good
-    x, y = wanted[good] - wanted[good].mean(axis=0), measured[good] - measured[good].mean(axis=0)
+    x, y = (
+        commanded[good] - commanded[good].mean(axis=0),
+        measured[good] - measured[good].mean(axis=0),
+    )
     sizes = np.linalg.norm(x, axis=0) * np.linalg.norm(y, axis=0)
     correlation = np.divide(
         np.sum(x * y, axis=0), sizes, out=np.zeros_like(sizes), where=sizes > 1e-9
@@ -163,9 +166,9 @@ def drive_scale(case: Case) -> Finding:
             gain=float(excess[k]),
         )
     if abs(math.log(median)) > math.log(1.0 + SCALE):
-        sure = uncertainty < EVEN * abs(math.log(median))
+        certain = uncertainty < EVEN * abs(math.log(median))
         common = np.abs(log_ratios[1]) < uncertainty + EVEN * abs(math.log(median))
-        if np.count_nonzero(sure) >= FEWEST and common.all():
+        if np.count_nonzero(certain) >= FEWEST and common.all():
             return Finding(
                 name,
                 WRONG,
@@ -202,12 +205,12 @@ def _lag(commanded: Array, measured: Array, period: float) -> float | None:
 
 def tracking(case: Case) -> Finding:
     """The joints' tracking error by cause: shares due to velocity, friction, acceleration, and constant."""
-    name, wanted = "tracking error", case.log.commands.position
-    if wanted is None:
+    name, command = "tracking error", case.log.commands.position
+    if command is None:
         return unknown(name, "no commanded positions", "commanded positions")
     samples = case.samples
     good = samples.good
-    commanded = interpolated(samples, wanted)
+    commanded = interpolated(samples, command)
     lag = _lag(commanded[good], samples.position[good], samples.period)
     if lag is None or abs(lag) > LONGEST_LAG_S:
         seen = (

@@ -30,14 +30,14 @@ def friction(case: Case) -> Finding:
     found = fit.friction_at(speed) / scale
     stated = case.of.robot.motors.friction(speed)
     least = TOLD * fit.residual / scale
-    clear = np.isfinite(found) & (found > least)
+    significant = np.isfinite(found) & (found > least)
     sizes = np.std(fit.model_torque, axis=0)
-    clear &= sizes > LOADED * np.max(sizes)
+    significant &= sizes > LOADED * np.max(sizes)
     values = ", ".join(
         f"{joint} {value:.2g}" for joint, value in zip(case.log.joints, found) if np.isfinite(value)
     )
-    both = clear & (stated > least)
-    k = int(np.argmax(np.where(clear, found, 0.0)))
+    both = significant & (stated > least)
+    k = int(np.argmax(np.where(significant, found, 0.0)))
     lines = {
         "unexplained and friction": (
             fit.unexplained + rubbed(motion.rubbing, motion.v, fit.friction)

@@ -52,13 +52,13 @@ FLAT = 0.1
 def faults(case: Case) -> tuple[list[Finding], Case]:
     """A finding for each fault that the model can tell, and the case with the faults corrected."""
     found: list[Finding] = []
-    told: dict[str, list[Hypothesis]] = {}
+    by_check: dict[str, list[Hypothesis]] = {}
     before = 0.0
     for _ in range(MOST_FAULTS):
         tested, cost = _tested(case), case.cost
         if cost is None:
             break
-        told, before = _by_check(tested), cost
+        by_check, before = _by_check(tested), cost
         best = best_of([each for each in tested if case.believable(each.cost)], cost)
         if best is None:
             break
@@ -91,7 +91,7 @@ def faults(case: Case) -> tuple[list[Finding], Case]:
             )
             return [unknown(check, text, HELD) for check in rest], case
     return found + [
-        left_of(check, told.get(check, []), before, _parts(case)) for check in rest
+        left_of(check, by_check.get(check, []), before, _parts(case)) for check in rest
     ], case
 
 
@@ -127,23 +127,23 @@ def left_of(check: str, tested: list[Hypothesis], cost: float, parts: int) -> Fi
             "a URDF, and efforts or currents of an arm; of a walk an IMU, and efforts or forces of the feet",
         )
         return unknown(check, "nothing to compare with", needs)
-    seen = [each for each in tested if _would_be_seen(each, cost)]
-    if not seen:
+    noticeable = [each for each in tested if _would_be_seen(each, cost)]
+    if not noticeable:
         return unknown(check, "no fault of it would be noticeable", "a motion of all joints")
-    usual = min(seen, key=lambda each: each.cost if each.tolerance > 0.0 else math.inf)
-    beyond = [each for each in seen if each.tolerance > 0.0 and each.gain(cost) > NOTICED]
-    if beyond:
-        usual = max(beyond, key=lambda each: each.gain(cost))
-        share = 100.0 * math.exp(-usual.gain(cost) / parts)
+    best = min(noticeable, key=lambda each: each.cost if each.tolerance > 0.0 else math.inf)
+    outside = [each for each in noticeable if each.tolerance > 0.0 and each.gain(cost) > NOTICED]
+    if outside:
+        best = max(outside, key=lambda each: each.gain(cost))
+        share = 100.0 * math.exp(-best.gain(cost) / parts)
         return unknown(
             check,
-            f"best fit: {usual.text}; residuals fall to {share:.0f} %, too little to be sure",
+            f"best fit: {best.text}; residuals fall to {share:.0f} %, too little to be sure",
             "a longer log with larger and faster motions of all joints, or a better model of friction and masses",
         )
-    hidden = len(tested) - len(seen)
+    hidden = len(tested) - len(noticeable)
     more = f"; {hidden} of {len(tested)} tested faults would not be noticeable" if hidden else ""
-    if usual.tolerance > 0.0 and cost - usual.cost > NOTICED:
-        return fine(check, f"best fit: {usual.text}; within tolerance{more}")
+    if best.tolerance > 0.0 and cost - best.cost > NOTICED:
+        return fine(check, f"best fit: {best.text}; within tolerance{more}")
     return fine(check, f"no tested fault agrees better{more}")
 
 

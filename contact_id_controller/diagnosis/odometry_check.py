@@ -106,8 +106,8 @@ def _steps(case: Case, of: RobotOfLog, samples: Samples, rows: NDArray[np.bool_]
         return by_loads(base, samples, loads, weight)
     if log.effort is None:
         return None
-    whole = PipelineSettings(period_s=log.period, soles=soles, odometry=settings)
-    pipeline = EstimationPipeline(of.robot, of.feet, radius_m, whole)
+    pipeline_settings = PipelineSettings(period_s=log.period, soles=soles, odometry=settings)
+    pipeline = EstimationPipeline(of.robot, of.feet, radius_m, pipeline_settings)
     return by_efforts(pipeline, samples, log.effort[rows])
 
 

@@ -153,10 +153,10 @@ def residual(found: Identified, samples: tuple[Samples, ...]) -> Residual:
     fit = found.fit.parameters
     drives, (dry, more) = fit.drives.copy(), fit.drives[:, [DRY, BREAKAWAY]].T
     drives[:, [DRY, BREAKAWAY]] = 0.0
-    without = Rows.of(found.robot, motion, found.shapes).predicted(
+    without_friction = Rows.of(found.robot, motion, found.shapes).predicted(
         dataclasses.replace(fit, drives=drives)
     )
-    whole = (without - motion.torque) / fit.gains
+    unexplained = (without_friction - motion.torque) / fit.gains
     width = np.array([FRICTION_SPEED if each.winds_up else each.width for each in found.shapes])
     falls = np.array([each.breakaway_rad_s or np.inf for each in found.shapes])
     rows = 2 * round(TURNS_S / per) + 1
@@ -167,8 +167,8 @@ def residual(found: Identified, samples: tuple[Samples, ...]) -> Residual:
     sliding = (dry + more * np.exp(-np.abs(motion.v) / falls)) * np.tanh(motion.v / width)
     most = np.where(stands, dry + more, -sliding)
     least = np.where(stands, -dry - more, -sliding)
-    beyond = np.maximum(whole - most, 0.0) + np.minimum(whole - least, 0.0)
-    return Residual(motion.time, motion.q, whole, beyond, stands)
+    beyond_friction = np.maximum(unexplained - most, 0.0) + np.minimum(unexplained - least, 0.0)
+    return Residual(motion.time, motion.q, unexplained, beyond_friction, stands)
 
 
 def _without_gaps(log: Log) -> Log:
@@ -176,8 +176,8 @@ def _without_gaps(log: Log) -> Log:
     channels = [each for each in (log.effort, log.current) if each is not None]
     numbers = [np.isfinite(each) for each in channels]
     # A channel or joint without any value is missing, and no gap.
-    whole = [known.all(axis=1) | ~known.any(axis=1).any() for known in numbers]
-    rows = np.logical_and.reduce(whole) if whole else np.ones(len(log.time), dtype=bool)
+    complete = [known.all(axis=1) | ~known.any(axis=1).any() for known in numbers]
+    rows = np.logical_and.reduce(complete) if complete else np.ones(len(log.time), dtype=bool)
     return log if rows.all() else log.rows(rows)
 
 
@@ -197,16 +197,16 @@ def pushes(free: Free, log: Log) -> tuple[list[Push], Residual]:
         raise RecordError(
             f"{log.source!r} has {units[in_amperes]}, the free log {units[free.in_amperes]}: both must have the same"
         )
-    left = residual(free.found, samples)
-    share = np.abs(left.beyond) / np.where(left.stands, free.standing, free.moving)
+    residuals = residual(free.found, samples)
+    share = np.abs(residuals.beyond) / np.where(residuals.stands, free.standing, free.moving)
     rows = np.flatnonzero(share.max(axis=1) > 1.0)
     if not rows.size:
-        return [], left
+        return [], residuals
     found = []
-    for part in np.split(rows, np.flatnonzero(np.diff(left.time[rows]) > ONE_S) + 1):
-        if left.time[part[-1]] - left.time[part[0]] >= SHORTEST_S:
-            found.append(_push(free, left, share, part))
-    return found, left
+    for part in np.split(rows, np.flatnonzero(np.diff(residuals.time[rows]) > ONE_S) + 1):
+        if residuals.time[part[-1]] - residuals.time[part[0]] >= SHORTEST_S:
+            found.append(_push(free, residuals, share, part))
+    return found, residuals
 
 
 def _push(free: Free, left: Residual, share: Array, part: NDArray[np.intp]) -> Push:
@@ -231,10 +231,10 @@ def _push(free: Free, left: Residual, share: Array, part: NDArray[np.intp]) -> P
 def _begin(free: Free, left: Residual, part: NDArray[np.intp], first: int, joint: int) -> int:
     """First row of a contact: from there the residual of a joint grows to that of the row ``first`` of ``part``."""
     row = int(part[first])
-    course = left.known[:, joint] * np.sign(left.beyond[row, joint])
+    signed = left.known[:, joint] * np.sign(left.beyond[row, joint])
     back = max(round(EDGE_S / float(np.median(np.diff(left.time)))), 1)
-    least = max(FLAT * free.standing[joint], SMEARED * float(course[part].max()))
-    while row > back and course[row] - course[row - back] > least:
+    least = max(FLAT * free.standing[joint], SMEARED * float(signed[part].max()))
+    while row > back and signed[row] - signed[row - back] > least:
         row -= 1
     return row
 
@@ -243,9 +243,9 @@ def _least_force(free: Free, q: Array, torque: Array, felt: NDArray[np.intp]) ->
     """Smallest force, N, at the far end of the link behind the last joint that felt it."""
     robot, last = free.found.robot, int(felt[-1])
     model, data = robot.model, robot.model.createData()
-    whole = robot.neutral()
-    robot.put_joints(whole, q)
-    pin.computeJointJacobians(model, data, whole)
+    configuration = robot.neutral()
+    robot.put_joints(configuration, q)
+    pin.computeJointJacobians(model, data, configuration)
     pin.updateFramePlacements(model, data)
     joint = int(model.getJointId(robot.joint_names[last]))
     ends = [data.oMi[k].translation for k in range(1, model.njoints) if model.parents[k] == joint]
@@ -278,18 +278,18 @@ def contact(case: Case) -> Finding:
         )
     try:
         free = Free.of(case.free, case.of.urdf)
-        found, left = pushes(free, case.log)
+        found, residuals = pushes(free, case.log)
     except RecordError as error:
         return unknown(
             name, str(error), "a log in which the arm moves freely, recorded as this one"
         )
-    share = left.beyond / np.where(left.stands, free.standing, free.moving)
+    share = residuals.beyond / np.where(residuals.stands, free.standing, free.moving)
     names = free.found.robot.joint_names
     strongest = np.argsort(-np.abs(share).max(axis=0))[:3]
     picture = Picture(
         "Torque on the joints that the model does not explain, and its threshold",
         "time, s",
-        left.time,
+        residuals.time,
         "of the threshold",
         {names[j]: share[:, j] for j in strongest}
         | {"threshold": np.ones(len(share)), "-threshold": -np.ones(len(share))},

@@ -117,7 +117,7 @@ def link_inertias(
     ``stated``: inertias in the URDF by the link's name, each in the link's frame.
     """
     model = robot.model
-    wanted = pseudo_of(bodies.reshape(-1, COORDINATES))
+    targets = pseudo_of(bodies.reshape(-1, COORDINATES))
     found: dict[str, pin.Inertia] = {}
     for joint in range(1, model.njoints):
         links = [
@@ -133,9 +133,9 @@ def link_inertias(
         ]
         values = np.linalg.eigvalsh(np.sum(parts, axis=0))
         if values[0] > THIN * values[-1]:
-            parts = shared(wanted[joint - 1], parts)
+            parts = shared(targets[joint - 1], parts)
         else:  # the description states no body: all goes to the link at the joint
-            parts = [wanted[joint - 1], *(np.zeros((4, 4)) for _ in links[1:])]
+            parts = [targets[joint - 1], *(np.zeros((4, 4)) for _ in links[1:])]
         for frame, part in zip(links, parts):
             if part[3, 3] > 0.0:
                 inertia = pin.Inertia.FromDynamicParameters(parameters_of(part))

@@ -152,11 +152,11 @@ def robot_of(urdf: str, joints: Sequence[str]) -> RobotModel:
     Raises:
         RobotDescriptionError: no such file.  UnknownJointError: it has none of these joints.
     """
-    whole = RobotModel.from_urdf(resolve_urdf(urdf), floating_base=False)
-    common = common_joints(joints, whole.joint_names, urdf)
+    described = RobotModel.from_urdf(resolve_urdf(urdf), floating_base=False)
+    common = common_joints(joints, described.joint_names, urdf)
     held = {
         name: float(np.clip(0.0, low, high))
-        for name, low, high in zip(whole.joint_names, whole.lower, whole.upper)
+        for name, low, high in zip(described.joint_names, described.lower, described.upper)
         if name not in common
     }
     return RobotModel.from_urdf(resolve_urdf(urdf), False, common, held)
@@ -185,10 +185,10 @@ def samples_of(robot: RobotModel, log: Log) -> tuple[tuple[Samples, ...], bool]:
         )
     q, torque = log.position[:, columns], torque[:, columns]
     for name, each, low, high in zip(robot.joint_names, q.T, robot.lower, robot.upper):
-        seen = each[np.isfinite(each)]
-        if seen.size and (seen.min() < low - BEYOND_RAD or seen.max() > high + BEYOND_RAD):
+        finite = each[np.isfinite(each)]
+        if finite.size and (finite.min() < low - BEYOND_RAD or finite.max() > high + BEYOND_RAD):
             raise RecordError(
-                f"the position of {name!r} goes from {seen.min():.3g} to {seen.max():.3g} in {log.source!r}, its "
+                f"the position of {name!r} goes from {finite.min():.3g} to {finite.max():.3g} in {log.source!r}, its "
                 f"limits are {low:.3g} and {high:.3g}; name the unit with --map; contact_id diagnose finds it"
             )
     v, a = (None if each is None else each[:, columns] for each in (log.velocity, log.acceleration))
@@ -461,8 +461,8 @@ def ratio_sd(before: Array, after: Array) -> Array:
     parts = [
         np.array([part.sum(axis=0) for part in np.array_split(each, BLOCKS)]) for each in squares
     ]
-    less = [np.maximum(part.sum(axis=0) - part, 0.0) for part in parts]
-    ratios = np.sqrt(less[1] / np.maximum(less[0], 1e-24))
+    remaining = [np.maximum(part.sum(axis=0) - part, 0.0) for part in parts]
+    ratios = np.sqrt(remaining[1] / np.maximum(remaining[0], 1e-24))
     return np.sqrt((BLOCKS - 1) * np.var(ratios, axis=0))
 
 

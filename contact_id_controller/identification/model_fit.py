@@ -423,21 +423,21 @@ def _least_squares(triangles: Sequence[Array], belief: Belief, start: Array) -> 
         return np.concatenate([*parts, prior @ unknown])
 
     unknown = np.maximum(start, low)
-    left = residuals(unknown)
+    residual = residuals(unknown)
     for _ in range(MOST_STEPS):
         jacobian = np.vstack([_data_jacobian(triangles, belief, unknown), prior])
-        step = _bounded_step(jacobian, left, low - unknown)
-        cost, share = left @ left, 1.0
+        step = _bounded_step(jacobian, residual, low - unknown)
+        cost, share = residual @ residual, 1.0
         while share > TOLERANCE:
             new = np.maximum(unknown + share * step, low)
-            left = residuals(new)
-            if left @ left <= cost:
+            residual = residuals(new)
+            if residual @ residual <= cost:
                 break
             share *= 0.5
         else:
             return unknown
         moved, unknown = np.abs(new - unknown).max(), new
-        if cost - left @ left < TOLERANCE * cost or moved < TOLERANCE:
+        if cost - residual @ residual < TOLERANCE * cost or moved < TOLERANCE:
             break
     return unknown
 
@@ -455,10 +455,12 @@ def _bounded_step(jacobian: Array, left: Array, low: Array) -> Array:
     table = np.asarray(np.linalg.qr(columns, mode="r"), dtype=np.float64)[: len(order)]
     first, last = table[:count], table[count:]
     below = np.minimum(low[bounded], -1e-12)
-    some = lsq_linear(last[:, count:-1], -last[:, -1], (below, np.inf), method="bvls").x
-    rest = solve_triangular(first[:, :count], -first[:, -1] - first[:, count:-1] @ some)
+    bounded_part = lsq_linear(last[:, count:-1], -last[:, -1], (below, np.inf), method="bvls").x
+    free_part = solve_triangular(
+        first[:, :count], -first[:, -1] - first[:, count:-1] @ bounded_part
+    )
     step = np.zeros(len(order))
-    step[order] = np.concatenate([rest, some])
+    step[order] = np.concatenate([free_part, bounded_part])
     return step
 
 

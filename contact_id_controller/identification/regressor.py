@@ -39,13 +39,13 @@ def link_regressor(robot: RobotModel, q: Array, v: Array, a: Array) -> Array:
     """
     model, data = robot.model, robot.model.createData()
     found = np.zeros((len(q), robot.na, 10 * (model.njoints - 1)))
-    whole, speed, change = robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv)
+    configuration, velocity, acceleration = robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv)
     for k in range(len(q)):
-        robot.put_joints(whole, q[k])
-        speed[robot.actuated], change[robot.actuated] = v[k], a[k]
-        found[k] = pin.computeJointTorqueRegressor(model, data, whole, speed, change)[
-            robot.actuated
-        ]
+        robot.put_joints(configuration, q[k])
+        velocity[robot.actuated], acceleration[robot.actuated] = v[k], a[k]
+        found[k] = pin.computeJointTorqueRegressor(
+            model, data, configuration, velocity, acceleration
+        )[robot.actuated]
     return found
 
 
@@ -132,11 +132,13 @@ def leaning_torques(robot: RobotModel, q: Array, bodies: Array) -> Array:
     for k, body in enumerate(bodies.reshape(-1, 10)):
         model.inertias[k + 1] = pin.Inertia.FromDynamicParameters(body)
     size = float(np.linalg.norm(robot.model.gravity.linear))
-    found, whole = np.zeros((len(q), robot.na, 2)), robot.neutral()
+    found, configuration = np.zeros((len(q), robot.na, 2)), robot.neutral()
     for k, axis in enumerate(np.eye(3)[:2]):
         model.gravity.linear = size * axis
         data = model.createData()
         for row, position in enumerate(q):
-            robot.put_joints(whole, position)
-            found[row, :, k] = pin.computeGeneralizedGravity(model, data, whole)[robot.actuated]
+            robot.put_joints(configuration, position)
+            found[row, :, k] = pin.computeGeneralizedGravity(model, data, configuration)[
+                robot.actuated
+            ]
     return found

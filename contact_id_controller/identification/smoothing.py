@@ -104,11 +104,13 @@ def pieces(
     Raises:
         RecordError: no part has enough rows.
     """
-    whole = np.isfinite(time) & np.isfinite(q).all(axis=1)
+    complete = np.isfinite(time) & np.isfinite(q).all(axis=1)
     for each in (v, a):
-        whole &= True if each is None else np.isfinite(each).all(axis=1)
-    before = np.concatenate([[-np.inf], np.maximum.accumulate(np.where(whole, time, -np.inf))[:-1]])
-    which = np.flatnonzero(whole & (time > before))
+        complete &= True if each is None else np.isfinite(each).all(axis=1)
+    before = np.concatenate(
+        [[-np.inf], np.maximum.accumulate(np.where(complete, time, -np.inf))[:-1]]
+    )
+    which = np.flatnonzero(complete & (time > before))
     if len(which) < FEWEST_ROWS:
         raise RecordError(
             f"the log has {len(which)} rows with a new stamp and all positions, must have {FEWEST_ROWS} or more"

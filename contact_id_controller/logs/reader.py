@@ -184,8 +184,8 @@ def _as_described(names: tuple[str, ...], joints: tuple[str, ...]) -> tuple[str,
         return names
     known = {re.sub(r"joint|[^a-z0-9]", "", joint.lower()): joint for joint in joints}
     found = [known.get(re.sub(r"joint|[^a-z0-9]", "", name.lower()), "") for name in names]
-    clear = len(known) == len(joints) and all(found) and len(set(found)) == len(found)
-    return tuple(found) if clear else names
+    unique = len(known) == len(joints) and all(found) and len(set(found)) == len(found)
+    return tuple(found) if unique else names
 
 
 def _imu(tables: Tables, columns: ColumnMap, time: Array, start: float) -> Imu | None:

@@ -192,12 +192,12 @@ def _held(model: pin.Model, children: dict[int, list[int]], legs: set[int]) -> t
     masses = np.array([body.mass for body in model.inertias])
     for joint in range(model.njoints - 1, 1, -1):  # of all that a joint moves
         masses[model.parents[joint]] += masses[joint]
-    whole, held, inertias = masses[BASE], [], joint_inertias(model)
+    total_mass, held, inertias = masses[BASE], [], joint_inertias(model)
     fingers: set[int] = set()
     for joint in range(2, model.njoints):
         parent, kind = model.parents[joint], model.joints[joint]
         branch = parent != BASE and len(children[parent]) > 1 and joint not in legs
-        if parent in fingers or (branch and masses[joint] < FINGER_MASS * whole):
+        if parent in fingers or (branch and masses[joint] < FINGER_MASS * total_mass):
             fingers.add(joint)
         undriven = not model.upperEffortLimit[kind.idx_v] > 0.0
         light = not inertias[joint] >= least_inertia(model.inertias[joint].mass)

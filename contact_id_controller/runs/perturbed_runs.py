@@ -287,8 +287,8 @@ def _outcome(
     error = float(np.abs(record.reference_position - record.position).mean())
     speed = 0.0
     if walk.settings.floating_base and len(record.q) > 1:
-        way = np.linalg.norm(np.diff(record.q[:, :2], axis=0), axis=1).sum()
-        speed = float(way / (len(record.q) * walk.settings.period_s))
+        path_m = np.linalg.norm(np.diff(record.q[:, :2], axis=0), axis=1).sum()
+        speed = float(path_m / (len(record.q) * walk.settings.period_s))
     last = slice(None)
     if record.fell_time_s is not None:
         last = slice(-round(BEFORE_FALL_S / walk.settings.period_s), None)
