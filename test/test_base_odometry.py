@@ -476,8 +476,8 @@ def test_an_imu_upside_down_never_starts():
 
 
 def test_level_ground_holds_the_height():
-    """With ground_height_noise_m each touch-down measures the height; without, it drifts away."""
-    held, free = solo(ground_height_noise_m=0.002), solo()
+    """With ground_height_noise_m each foot that has settled measures the height; without, it drifts away."""
+    held, free = solo(ground_height_noise_m=0.002), solo(ground_height_noise_m=0.0)
     for odometry in (held, free):
         standing = Standing(odometry)
         standing.steps(400)
@@ -488,9 +488,45 @@ def test_level_ground_holds_the_height():
         standing.contacts = np.zeros(4, bool)
         standing.steps(2)
         standing.contacts = np.ones(4, bool)
-        standing.steps(20)
+        standing.steps(40)
     assert abs(held.estimate.feet[:, 2].mean() - RADIUS_M) < 2e-3
     assert abs(free.estimate.feet[:, 2].mean() - RADIUS_M) > 0.015
+
+
+def height_error(run, up=(0.0, 0.0, 1.0)):
+    """m, along up in the axes of what was walked on."""
+    walked = run.walk.q[-1, :3] - run.walk.q[0, :3]
+    return run.position[-1, 2] - run.position[0, 2] - walked @ up
+
+
+FREE = {"ground_height_noise_m": 0.0}
+
+
+def test_zeros_of_joints_that_are_off_do_not_sink_a_robot_into_level_ground(short_walk):
+    """Two degrees in each thigh are a slope of 3 %, which nothing else tells; nothing but heights differs."""
+    off = np.radians([0.0, 2.0, 0.0] * 4)
+
+    def change(_, inputs):
+        inputs["q_joints"] = inputs["q_joints"] + off
+
+    held, free = (Run(short_walk, change=change, **level) for level in ({}, FREE))
+    assert abs(height_error(held)) < 0.005 < 0.012 < abs(height_error(free))
+    np.testing.assert_allclose(held.position[:, :2], free.position[:, :2], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(held.rotation, free.rotation, rtol=0, atol=1e-4)
+
+
+def test_a_slope_is_not_taken_for_level_ground(short_walk):
+    """The same walk, uphill: gravity points elsewhere. 4 cm and 3 % of the path are held before it is noticed."""
+    walk = short_walk
+    forward = walk.q[-1] - walk.q[0]
+    forward = np.append(forward[:2] / np.linalg.norm(forward[:2]), 0.0)
+    slope = np.radians(15.0)
+    up = np.cos(slope) * UP / 9.81 + np.sin(slope) * forward
+    felt = walk.accel + np.einsum("kji,j->ki", walk.rotations, 9.81 * up - UP)
+    run, free = (Run(walk._replace(accel=felt), **level) for level in ({}, FREE))
+    assert set(run.states) == {RUNNING} and (walk.q[-1, :3] - walk.q[0, :3]) @ up > 0.12
+    assert abs(height_error(run, up) - height_error(free, up)) < 0.06
+    assert np.isnan(run.odometry.arrays.record[filtering.O_LEVEL])
 
 
 # What goes wrong

@@ -178,7 +178,7 @@ class BaseOdometry:
         """
         self._place, self._yaw, self._doubts = position, yaw, doubts
         self._record[:] = 0.0
-        self._record[filtering.O_SAMPLE : filtering.O_FEET] = np.nan
+        self._record[filtering.O_SAMPLE : filtering.O_HELD] = np.nan
         self._x[:] = 0.0
         self._still: list[np.ndarray] = []
         self._still_s = 0.0
@@ -634,18 +634,23 @@ class BaseOdometry:
         self._turn_about_position()
 
     def _place_base(self) -> None:
-        """At the given place, or above the origin, as high as puts the feet on z = 0."""
-        x, at = self._x, filtering.POSITION
+        """At the given place, or above the origin, as high as puts the feet on z = 0; their height is that of level ground."""
+        x, at, record = self._x, filtering.POSITION, self._record
         lever = self.estimate.rotation @ self._facts[filtering.F_IMU_POSITION :][:3]
         x[at : at + 3] = lever + (np.zeros(3) if self._place is None else self._place)
+        contacts = self._contacts.copy()
+        self._contacts[:] = 0.0  # only places of the feet are needed: no update
+        self._touch_down()
+        self._contacts[:] = contacts
+        down = contacts > filtering.CONTACT
+        bottoms = self.estimate.feet[:, 2] - self._facts[filtering.F_FEET + 3 :: 4]
+        level_m = bottoms[down].mean() if down.any() else bottoms.min()
         if self._place is None:
-            contacts = self._contacts.copy()
-            self._contacts[:] = 0.0  # only places of the feet are needed: no update
-            self._touch_down()
-            self._contacts[:] = contacts
-            down = contacts > filtering.CONTACT
-            bottoms = self.estimate.feet[:, 2] - self._facts[filtering.F_FEET + 3 :: 4]
-            x[at + 2] -= bottoms[down].mean() if down.any() else bottoms.min()
+            x[at + 2] -= level_m
+            level_m = 0.0
+        if self.settings.ground_height_noise_m > 0.0:
+            record[filtering.O_LEVEL] = level_m
+        record[filtering.O_HELD] = record[filtering.O_WALKED] = 0.0
 
     def _touch_down(self) -> None:
         """A step without time: the feet, which touch already, touch down where the legs have them."""

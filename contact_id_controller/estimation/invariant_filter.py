@@ -54,15 +54,9 @@ I_DT, I_GYRO, I_ACCEL, I_NOISE, I_SKEW, I_DISPUTED, INPUTS = 0, 1, 4, 7, 8, 9, 1
 # Places in the record: outputs, the mean acceleration (3,), the last sample of the
 # accelerometer (3,), then what is remembered of each foot.
 O_POSITION, O_ROTATION, O_VELOCITY, O_ANGULAR, O_ACCELERATION = 0, 3, 12, 15, 18
-O_USED, O_SLIPPING, O_WITHOUT_FEET, O_REFUSED_S, O_MEAN, O_SAMPLE, O_FEET = (
-    21,
-    22,
-    23,
-    24,
-    25,
-    28,
-    34,
-)
+O_USED, O_SLIPPING, O_WITHOUT_FEET, O_REFUSED_S, O_MEAN, O_SAMPLE = 21, 22, 23, 24, 25, 28
+# Height of level ground, m, not a number where none is known; by how much it has held the height, m; path along it, m.
+O_LEVEL, O_HELD, O_WALKED, O_FEET = 34, 35, 36, 37
 FOOT_RECORD = 12
 # What is remembered of a foot: what it does, since when, its velocity on the ground, low-passed (3,),
 # its centre in the base's axes from the IMU (3,), the velocity that it keeps while it is refused (3,), and for how long.
@@ -77,6 +71,12 @@ ONE_CHANGE, VIBRATION = 1.0 / 12.0, 1.0 / 2.0
 """Variance of a signal's mean over a period by the square of the change between its two samples: if it changed once, at
 any time between, as forces do where feet land; and if it vibrates faster than it is sampled, as rates of a robot do, so
 that both samples are chance."""
+LEVEL_M, LEVEL_SLOPE = 0.04, 0.03
+"""A foothold that is farther from level ground, or a height that has to be held by more than the first and the second
+for each metre walked, says that the ground is not level. Zeros of joints and the accelerometer, one degree off, make
+.02; steps and ramps make more."""
+TELLS_TILT_M = 0.005
+"""Ground that is level to within this tells the tilt, too: of a robot, half a degree."""
 VERTICAL_SHARE = 1e-4
 """Of the variance by which the gyroscope's bias walks, about the vertical: there only feet tell it, and they slide as they
 turn, while gravity tells the rest."""
@@ -350,25 +350,36 @@ def _update_rows(P, at, of, y, noise, gate, dx, scratch):
 
 
 @bare_kernel
-def _update_height(i, x, P, height, variance, dx, scratch):
-    """The centre of foot i is ``height``, m, above the ground's level, z = 0, with a variance, m^2.
+def _use_level(i, x, P, radius, variance, record, dx, scratch):
+    """The centre of foot i, which touches down, is ``radius``, m, above level ground, with a variance, m^2.
 
-    Kalman update with h = d_z, whose row in the invariant error is e_d - (d x e_R)_z. x: state, P (n, n) covariance,
-    dx (n,): corrections of all feet so far. Source: Hartley et al. (2020), section 7.
+    Kalman update with h = d_z, whose row H in the invariant error is e_d - (d x e_R)_z, after Hartley et al. (2020),
+    section 7; with a variance beyond ``TELLS_TILT_M`` it lifts base and feet alone, for zeros of joints that are off
+    would be a tilt: P <- P - K u^T - u K^T + S K K^T with u = P H^T for any gain K. x: state, P (n, n) covariance, dx
+    (n,): corrections of all feet so far. Ground that turns out not to be level is known no longer.
     """
     n, at, d = P.shape[0], E_FEET + 3 * i + 2, FEET + 3 * i
     lever_x, lever_y = x[d], x[d + 1]
-    u = scratch[:n]
+    u, gain = scratch[:n], scratch[n : 2 * n]
     for k in range(n):  # of the height: xi_d - d x xi_R
         u[k] = P[at, k] + lever_y * P[0, k] - lever_x * P[1, k]
-    S = u[at] + lever_y * u[0] - lever_x * u[1] + variance
-    y = height - x[d + 2] - (dx[at] + lever_y * dx[0] - lever_x * dx[1])
+    known = u[at] + lever_y * u[0] - lever_x * u[1]
+    S = known + variance
+    y = record[O_LEVEL] + radius - x[d + 2] - (dx[at] + lever_y * dx[0] - lever_x * dx[1])
+    held = record[O_HELD] + y * known / S
+    off = abs(y) > LEVEL_M + 3.0 * np.sqrt(max(known, 0.0))
+    if off or abs(held) > LEVEL_M + LEVEL_SLOPE * record[O_WALKED]:
+        record[O_LEVEL] = np.nan
+        return
+    record[O_HELD] = held
     for k in range(n):
-        dx[k] += u[k] * (y / S)
+        gain[k] = u[k] / S if variance <= TELLS_TILT_M**2 else 0.0
+    for foot in range(-1, _feet_in(x, n) if variance > TELLS_TILT_M**2 else -1):
+        gain[E_POSITION + 2 if foot < 0 else E_FEET + 3 * foot + 2] = known / S
     for r in range(n):
-        gain = u[r] / S
+        dx[r] += gain[r] * y
         for k in range(n):
-            P[r, k] -= gain * u[k]
+            P[r, k] += S * gain[r] * gain[k] - gain[r] * u[k] - u[r] * gain[k]
 
 
 @bare_kernel
@@ -545,8 +556,6 @@ def _use_foot(i, x, P, facts, places, noise, turned, dt, foot, out, dx, scratch)
             x[FEET + 3 * i + k] = x[POSITION + k] + out[k]
     if new:
         _touch_down(P, at, of, noise, dx)
-    if did != STANDS and facts[F_GROUND] > 0.0:
-        _update_height(i, x, P, facts[F_FEET + 4 * i + 3], facts[F_GROUND], dx, rest)
     return STANDS
 
 
@@ -583,6 +592,7 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
         foot = record[O_FEET + FOOT_RECORD * i : O_FEET + FOOT_RECORD * (i + 1)]
         _foot_motion(i, x, w, motion, links, facts, foot, out)
         did, does = foot[DOES], AIR
+        stood_s = foot[SINCE] if did == STANDS else 0.0
         if contacts[i] > CONTACT:
             m, link = 3 if places[i, 0] < 0 else 6, links[i]
             noise = noises[: m * m].reshape((m, m))
@@ -602,6 +612,10 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
         if does != GATED:
             foot[SINCE] = foot[KEPT_S] if did == GATED else foot[SINCE]
             foot[KEPT_S] = 0.0
+        settled = does == STANDS and stood_s < SHORT_S <= foot[SINCE]
+        if settled and abs(record[O_LEVEL]) < np.inf:
+            radius = facts[F_FEET + 4 * i + 3]
+            _use_level(i, x, P, radius, facts[F_GROUND], record, dx, rest)
         slipping += does == GATED and foot[SINCE] > SHORT_S
     for k in range(3):
         out[k] = x[VELOCITY + k]
@@ -709,7 +723,7 @@ def step(integers, numbers, links, places, facts, x, P, inputs, record, buffer):
         integers, numbers: a mechanism's.  links (feet,): that carry the feet.
         places (feet, 12): in the error, of the foot's rotation and place, then of what they are measured from; the
             rotation's are -1 of a foot that is a sphere.
-        facts (31 + 4 feet,), x (21 + 3 feet + 9 soles,), P (n, n) with n = 15 + 3 feet + 3 soles, record (34 + 12 feet,),
+        facts (31 + 4 feet,), x (21 + 3 feet + 9 soles,), P (n, n) with n = 15 + 3 feet + 3 soles, record (37 + 12 feet,),
         inputs (10 + nq + nv + feet,): see the places above.
         buffer: work space, see ``buffer_size``.
     """
@@ -737,6 +751,7 @@ def step(integers, numbers, links, places, facts, x, P, inputs, record, buffer):
         accel += _between_samples(a, dt, ONE_CHANGE, record[O_SAMPLE : O_SAMPLE + 3])
         _predict_covariance(x, P, facts, dt, gyro, accel, scratch)
         _predict_state(x, w, a, dt, facts[F_GRAVITY], work)
+        record[O_WALKED] += dt * np.sqrt(x[VELOCITY] ** 2 + x[VELOCITY + 1] ** 2)
     contacts = inputs[contacts_at:]
     kept_s = _use_feet(
         x, P, w, motion, tree, links, places, facts, contacts, inputs, record, scratch

@@ -28,8 +28,8 @@ class BaseOdometrySettings:
         gate: chi-square (3 freedoms) beyond which a foot is not believed.
         slip_speed_m_s, slip_time_s: a foot whose velocity on the ground, low-passed, exceeds this slips.
         compensate_rolling: spherical feet roll; off only to see what that costs.
-        ground_height_noise_m: the ground is level to within this (standard deviation at each
-            touch-down); 0: nothing is known of it.
+        ground_height_noise_m: the ground is level to within this (standard deviation of each foothold), which holds the
+            height until footholds say otherwise; 0: nothing is known of it.
         gravity_m_s2: at the robot's place.
         imu_frame: where the IMU is, on the base; empty: the base itself.
         gyroscope_range, accelerometer_range: rad/s, m/s2; what reaches them is saturated.
@@ -71,7 +71,7 @@ class BaseOdometrySettings:
     slip_speed_m_s: float = 0.1
     slip_time_s: float = 0.01
     compensate_rolling: bool = True
-    ground_height_noise_m: float = 0.0
+    ground_height_noise_m: float = 0.02
     gravity_m_s2: float = 9.81
     imu_frame: str = ""
     gyroscope_range: float = 34.9

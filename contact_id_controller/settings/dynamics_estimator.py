@@ -71,9 +71,9 @@ class DynamicsEstimatorSettings(FeetRows, MotorParameters):
     # The odometry
     ground_height_noise_m: float = parameter(
         _ODOMETRY.ground_height_noise_m,
-        """The ground is level to within this, which holds the height of the base; 0: nothing is
-        known of the ground, and the height drifts.""",
-        when="Raise above 0 on level floors, 0 on stairs and slopes.",
+        """The ground is level to within this, which holds the height of the base until a foothold is 4 cm off, or
+        it had to be held by 4 cm and 3 % of the path; 0: nothing is known of the ground, and the height drifts.""",
+        when="0 on gentle ramps.",
         unit="m",
         minimum=0.0,
     )
