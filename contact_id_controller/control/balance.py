@@ -158,14 +158,14 @@ class Balance:
         closing: np.ndarray,
         out: np.ndarray,
     ) -> None:
-        """Write the acceleration (nv,) into ``out``.
+        """Write the acceleration (nv,), SI, by the module's law into ``out``.
 
         Args:
             time_s: of the state.  q, v: measured.
             reference, base: planned.
             wanted: (nv,) by the feedback of joints and torso.
             standing, landing: (n,) bool, contacts on the ground, and those planned there that approach it.
-            closing: (n,) m/s, speed at which standing contacts shall close their gaps.
+            closing: (n,) m/s, speed at which standing contacts are to close their gaps.
         """
         robot, feet, settings = self._robot, self._feet, self._settings
         model, data = robot.model, self._measured

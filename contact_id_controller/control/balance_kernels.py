@@ -146,7 +146,10 @@ def _com_rows(momentum, wanted, A, rest):
 
 @kernel
 def _swing_rows(tree, swing, wanted, row, A, rest):
-    """Write rows of the swing feet, from ``row`` on: origin, and rotation of a flat foot."""
+    """Write rows of the swing feet into A (rows, nv) and rest (rows,), from ``row`` on: origin, and rotation if flat.
+
+    rest: acceleration by feedback and plan less the drift and A wanted; wanted (nv,).
+    """
     joints, nv = tree.supports.shape
     twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
     link_motion(tree.J, tree.v, tree.supports, tree.coordinate_joint, twist, drift)

@@ -153,7 +153,7 @@ def unexplained(period, elapsed):
 def _take_foreseen_forces(period, near, which):
     """Subtract from ``rest`` the solution's forces on feet near the ground; returns the number of these feet.
 
-    Their Jacobian's rows are written to ``axes``, their links to ``near``, and their indices to ``which``, in order.
+    Their Jacobian's rows are written to ``axes``, their links to near (n,), and their indices to which (n,), in order.
     """
     J, points, forces, gaps = period.jacobian, period.points, period.forces, period.gaps
     supports, links = period.settings.supports, period.settings.links

@@ -134,7 +134,7 @@ def _solve(squares, time_s, floor, known, found):
 
 @kernel
 def _eliminate(A, x):
-    """Solve A y = x into x; A symmetric positive definite, overwritten."""
+    """Solve A y = x into x (n,); A (n, n) symmetric positive definite, overwritten."""
     n = x.shape[0]
     for k in range(n):
         for i in range(k + 1, n):

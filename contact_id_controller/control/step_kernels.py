@@ -75,7 +75,7 @@ def _hide_gaps(contact, gaps):
 
 @kernel
 def _touch(period, settings):
-    """Write planned contacts that touch; one that has landed stays until it parts."""
+    """Write ``touching`` (n,) bool: planned contacts that touch; one that has landed stays until it parts."""
     gaps, planned, landed, touching = period.gaps, period.planned, period.landed, period.touching
     landed_m, foot = settings.landed_m, settings.foot
     for i in range(gaps.shape[0]):
@@ -259,7 +259,7 @@ def _joint_feedback(period, settings):
 
 @kernel
 def _take_base(has_goal, period, settings):
-    """Write the base's feedback and weight; on soles its goal rises with the ground."""
+    """Write the base's feedback (6,) into ``wanted`` and its weights; on soles its goal rises with the ground."""
     wanted, weights = period.wanted, period.weights
     if has_goal and settings.estimates and settings.soles:
         period.base_goal[2] += mean_rise(period.touchdowns)

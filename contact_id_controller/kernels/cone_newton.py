@@ -122,7 +122,7 @@ def _project_cone(mu, force, z):
 
 @bare_kernel
 def _curved_basis(mu, force, basis):
-    """Write rows of ``basis`` whose Gram matrix is the derivative of ``_project_cone`` on the curved side."""
+    """Write rows of ``basis`` (3, 3) whose Gram matrix is the derivative of ``_project_cone`` at ``force`` (3,)."""
     normal, first, second = force[0], force[1], force[2]
     length = math.sqrt(first * first + second * second)
     unit = 1.0 / math.sqrt(1.0 + mu * mu)
@@ -174,7 +174,10 @@ def _motion(W, z, out):
 
 @bare_kernel
 def _gradient(rows, x, z, gradient):
-    """gradient = target + weight x - W^T z; returns its largest entry, infinite if one is not finite."""
+    """gradient (dim,) = target + weight x - W^T z; returns its largest entry, infinite if one is not finite.
+
+    x (dim,), z (3n + q,).
+    """
     W, weight, target = rows.W, rows.weight, rows.target
     for k in range(x.shape[0]):
         gradient[k] = target[k] + weight[k] * x[k]
@@ -449,7 +452,10 @@ def _advance(rows, sets, x, z, pieces, defect, search):
 
 @bare_inlined
 def _begin(rows, sets, warm, x, z, pieces, search):
-    """Initialise forces, pieces and gradient at x, zero unless ``warm``; returns the gradient's largest entry."""
+    """Initialise forces, pieces and gradient at x (dim,), set to zero unless ``warm``.
+
+    Returns the largest gradient entry.
+    """
     forces, shift = search.forces, rows.shift
     if warm:
         _times(rows.W, x, forces)

@@ -66,7 +66,7 @@ def cholesky(matrix, n, tolerance):
 
 @bare_kernel
 def semidefinite_cholesky(matrix, n, tolerance, root):
-    """As ``cholesky`` for a positive semidefinite matrix: columns of dependent rows vanish.
+    """As ``cholesky`` for a positive semidefinite matrix (n, n): columns of dependent rows vanish.
 
     Their pivots, below ``tolerance`` times the diagonal, become ``root``: 0, so that L L^T is the matrix, or a
     number so large that substitution makes their unknowns zero.
@@ -214,7 +214,7 @@ def append_row(Qt, R, m, d):
 
 @bare_kernel
 def drop_row(Qt, R, m, k):
-    """Remove the row at position k of m; later ones move up by one."""
+    """Remove the row at position k of m from Qt (n, n), R (n, n); later ones move up by one."""
     for b in range(k, m - 1):
         for a in range(b + 2):
             R[a, b] = R[a, b + 1]

@@ -170,7 +170,7 @@ def _gain(C, EVE, half, M, P):
 
 @bare_kernel
 def _value(V, VE, P, A, Q, half, Z, out):
-    """out = Q + A' (V - VE P'P E'V) A, both triangles."""
+    """out (9, 9) = Q + A' (V - VE P'P E'V) A, both triangles; VE (9, 6), P (6, 6), half (9, 6), Z (9, 9): workspace."""
     for i in range(STATE):
         for j in range(WRENCH):
             total = 0.0

@@ -146,7 +146,10 @@ def _finite(rows: np.ndarray) -> np.ndarray:
 def _velocities(
     robot: RobotModel, q: np.ndarray, steps: np.ndarray, joined: np.ndarray
 ) -> np.ndarray:
-    """(r, nv), in the tangent space at each row's own configuration."""
+    """Velocities (r, nv) by differences, each in the tangent space at its row's configuration.
+
+    q (r, nq); steps (r - 1,): s, between rows; joined (r - 1,) bool: steps that are used.
+    """
     total, count = np.zeros((len(q), robot.nv)), np.zeros(len(q))
     for k in np.flatnonzero(joined):
         total[k] += pin.difference(robot.model, q[k], q[k + 1]) / steps[k]

@@ -165,7 +165,10 @@ def factor_core(work, edges, slots, open_slot, open_pair, covered):
 
 @kernel
 def _choose_eliminated(basic, slot, s, open_slot, open_pair):
-    """Edge force eliminated by w_l = 0 and row w_e = 0 that gives lambda; -1 for none."""
+    """Edge force eliminated by w_l = 0 and row w_e = 0 that gives lambda, of slot s; -1 for none.
+
+    basic: mask of the basic z by slot and pair.
+    """
     last = basic.shape[1] - 1
     slips = basic[s, last] == 1
     first = -1

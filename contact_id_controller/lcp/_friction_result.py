@@ -163,7 +163,7 @@ def _contact_error(i, problem, u, u_size, floor, most, answer):
 
 @kernel
 def _slide(i, s, t, edges, basis, z):
-    """Without load, friction is zero and lambda is the speed against the worst edge."""
+    """Set contact i without load: no friction, lambda the speed against the worst edge; s, t: tangential speeds."""
     last = z.shape[1] - 1
     against, slip = 1, 0.0
     for e in range(1, last):

@@ -197,7 +197,7 @@ def _apply_inverse(H, m, right, x):
 
 @kernel
 def _values(Mt, H, m, rows, columns, vectors, goal):
-    """Compute all basic variables from the data, refined until rows w = 0 hold to ``goal``."""
+    """Compute all basic variables from the data, refined until rows w = 0 hold to ``goal``; H (m, m)."""
     n = vectors.shape[1] - 1
     right, x, residual, total = vectors[RIGHT], vectors[X], vectors[Y], vectors[SPARE]
     value = vectors[LEVEL + VALUE]
@@ -224,7 +224,7 @@ def _values(Mt, H, m, rows, columns, vectors, goal):
 
 @kernel
 def _direction(Mt, H, m, rows, columns, row, entering, vectors):
-    """Compute the change of all basic variables per unit of the entering z, or of the w at ``row``."""
+    """Compute the change of all basic variables per unit of the entering z, or of the w at ``row``; H (m, m)."""
     n = vectors.shape[1] - 1
     x, right, change = vectors[X], vectors[Y], vectors[LEVEL + CHANGE]
     if row >= 0:

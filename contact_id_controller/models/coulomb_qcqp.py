@@ -217,7 +217,11 @@ def _solve(
     room,
     found,
 ):
-    """Open the arrays for ``_hold_or_lift``; found: those of an ``Optimum`` except the impulses."""
+    """Open the arrays and solve by ``_hold_or_lift``; returns (status, steps, largest contradiction m/s).
+
+    mu (n,); limits (na,) N·m, W (na,), rho: see ``Demand``; guess: memory of the last solution or (0,); room: see
+    ``open_answer``; found: the arrays of an ``Optimum`` except the impulses, out.
+    """
     reduced = open_store(store, actuated, unactuated)
     n, na = mu.shape[0], actuated.shape[0]
     answer = open_answer(room, n, na)
@@ -280,7 +284,7 @@ def _hold_or_lift(reduced, demand, guess, answer, optimum):
 def _closing(reduced, held, gap_speed, answer):
     """Largest speed, m/s, at which an unconstrained contact closes beyond its gap; 0 if none does.
 
-    gap_speed: contacts whose own is larger are skipped.
+    held (n,) bool: constrained contacts; gap_speed: contacts whose own is larger are skipped.
     """
     Y, z, moved, largest = reduced.Y, answer.z, answer.moved, 0.0
     u = np.zeros(Y.shape[1])
@@ -338,7 +342,10 @@ def _attempt(reduced, demand, lift, guess, plan, answer, optimum):
 
 @bare_inlined
 def _size_of_motion(reduced, held, moved):
-    """Largest present or planned velocity of a constrained contact, m/s."""
+    """Largest present or planned velocity, m/s, of the constrained contacts, held (n,) bool.
+
+    moved (3n,) m/s: planned.
+    """
     scale = 0.0
     for i in range(held.shape[0]):
         if held[i]:
@@ -359,7 +366,7 @@ def _judge_torques(demand, torques, figures):
 
 @inlined_kernel
 def _task(reduced, demand, plan, joints, K, rank, unit):
-    """The program with the constraints K; joints: na if the plan may change by d, else 0."""
+    """Make the program with the constraints K, k of this rank; joints: na if the plan may change by d, else 0."""
     return Task(
         Y=reduced.Y,
         T=reduced.T,

@@ -209,9 +209,10 @@ def _distribute_lawfully(reduced, cones, distribution, grip, parting, tolerance,
 
 @kernel
 def _distribute_unbounded(reduced, cones, distribution, grip, parting, tolerance, delta, u, z):
-    """Distribute the paper's forces, tangential ones at unloaded contacts included.
+    """Distribute the paper's forces, tangential ones at unloaded contacts included, into z (3n,), N s.
 
-    Returns steps, negative on failure.
+    grip, parting (n,): see ``_find_grip``, ``_normal_velocities``; delta (na,), u (nu,). Returns steps, negative on
+    failure.
     """
     n = grip.shape[0]
     mode, nothing = np.empty(n, np.int64), np.zeros(n)

@@ -84,7 +84,10 @@ class Room(NamedTuple):
 
 @bare_kernel
 def _scales(Y, c, gap_speed):
-    """Mean square norm of Y's rows, and the largest velocity that the contacts must remove."""
+    """Mean square norm of the rows of Y (3n, nu), and the largest velocity, m/s, that the contacts must remove.
+
+    c (3n,), gap_speed (n,): m/s.
+    """
     inertia, speed = 0.0, 0.0
     for r in range(c.shape[0]):
         speed = max(speed, abs(c[r]))

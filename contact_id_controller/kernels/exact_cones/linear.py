@@ -46,7 +46,7 @@ class Law(NamedTuple):
 
 @kernel
 def law_of(Y, c, mu):
-    """The law with the nonzero blocks of Y, if these are few."""
+    """Make the law from Y (nu, 3n), c (3n,), mu (n,), with the nonzero blocks of Y if these are few."""
     nu, n = Y.shape[0], mu.shape[0]
     starts = np.zeros(n + 1, np.int64)
     if nu >= MANY:

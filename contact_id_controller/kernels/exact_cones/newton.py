@@ -108,9 +108,10 @@ def _balance(law, z, rho, u, y, image, F):
 
 @bare_kernel
 def stage(law, z, rho, tolerance, limit, work):
-    """Solve one stage from work.u, which becomes its motion; work.image are its impulses.
+    """Solve one stage from work.u, which becomes its motion; work.image (3n,) are its impulses.
 
-    Returns Newton steps, negative (and one more) on failure.
+    z (3n,): impulses of the stage before; tolerance: of F; limit: Newton steps. Returns Newton steps, negative (and one
+    more) on failure.
     """
     u, y, image, F = work.u, work.y, work.image, work.F
     square = _balance(law, z, rho, u, y, image, F)

@@ -113,7 +113,10 @@ def residuals(program, point, work):
 
 @bare_kernel
 def excludes(program, point, rd, proof, force):
-    """Whether y certifies that every point of the constraints is larger than ``proof``."""
+    """Whether y certifies that every feasible point is larger than ``proof``.
+
+    rd (N,): dual defect, see ``residuals``; force (3,): workspace.
+    """
     weight, linear, b, soft = program.weight, program.linear, program.b, program.soft
     lower, upper = program.lower, program.upper
     x, y, s, r = point

@@ -65,7 +65,7 @@ def scale_cone(x, s, normal_weight, tangent_weight, block):
 
 @bare_kernel
 def apply_inverse(inverse, blocks, v, out):
-    """out = (D + W^-2)^-1 v, block by block."""
+    """out (N,) = (D + W^-2)^-1 v, block by block; v (N,), inverse (m,), blocks: see ``Work``."""
     boxes = inverse.shape[0]
     for j in range(boxes):
         out[j] = inverse[j] * v[j]
@@ -123,7 +123,10 @@ def factor_newton(program, point, work):
 
 @bare_kernel
 def _add_cone(row0, row1, row2, block, rows, S):
-    """S += A_i B A_i^T of one cone, by the vectors in which its block B is nearly diagonal."""
+    """S (p, p) += A_i B A_i^T of one cone, by the vectors in which its block B is nearly diagonal.
+
+    row0, row1, row2 (p,): its rows of At; rows (3, p): workspace.
+    """
     p = row0.shape[0]
     one_row, two_row, three_row = rows[0], rows[1], rows[2]
     outer, middle, across, cross = 0.5 * block[7], 0.5 * block[8], block[9], 0.5 * block[12]

@@ -83,7 +83,10 @@ def lift_prices(weight, first, boxes, least):
 
 @kernel
 def into_units(point, column, row, beta, kappa):
-    """Convert a point in SI units to the scaled ones, in place."""
+    """Convert a ``Point`` in SI units to the scaled ones, in place.
+
+    column (N,), row (p,), beta, kappa: of ``equilibrate``.
+    """
     x, y, s, r = point
     for j in range(x.shape[0]):
         x[j] /= beta * column[j]

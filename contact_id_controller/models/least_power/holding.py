@@ -17,7 +17,10 @@ def held_rows(mu):
 
 @bare_kernel
 def unit_of_disturbance(Y, T, dt, joints):
-    """Unit of d that makes its columns of K as large as those of y, so that the numerical rank is meaningful."""
+    """Unit of d that makes its columns of K as large as those of y, so that the numerical rank is meaningful.
+
+    Y (3n, nu); T (3n, joints); dt, s.
+    """
     first, second = 0.0, 0.0
     for r in range(Y.shape[0]):
         for a in range(Y.shape[1]):
@@ -58,7 +61,10 @@ def hold(Y, T, dt, mu, held, moved, K, k, residual):
 
 @bare_kernel
 def _left_over(Y, mu, held, moved, K, k, order, y, residual):
-    """residual = Y y + moved at the constrained contacts, for the y that solves K y = k."""
+    """Write residual (3n,) = Y y + moved at the contacts held (n,) bool, for the y (nu,) that solves K y = k; else 0.
+
+    order (rank,): pivot columns of K; y is workspace.
+    """
     rank = order.shape[0]
     fill(residual, 0.0)
     fill(y, 0.0)

@@ -185,7 +185,7 @@ def _condense(task, condensed, double):
 
 @bare_inlined
 def _start(task, condensed, guess, active):
-    """Initialise active set and forces from the guess, whose length may be shorter."""
+    """Initialise active set and forces from the guess (na,) or (na + 4n,), see ``Optimum.memory``, or (0,) for none."""
     x, w, _, sign, pressing, cones = active
     n, na = task.mu.shape[0], sign.shape[0]
     fill(x, 0.0)
@@ -252,7 +252,10 @@ def _newton(task, condensed, active, kkt, figures):
 
 @bare_inlined
 def _exchange(mu, limits, place, active):
-    """Add violated constraints to the active set, remove those of wrong sign; returns whether any changed."""
+    """Add violated constraints to the active set, remove those of wrong sign; returns whether any changed.
+
+    mu, place (n,): see ``Condensed``; limits (na,) N·m.
+    """
     x, _, u, sign, pressing, cones = active
     changed = False
     for j in range(u.shape[0]):
@@ -364,7 +367,10 @@ def _optimality(q, offset, W, price, condensed, active, kkt, figures):
 
 @bare_inlined
 def _factor_hessian(H, mu, place, x, cones, F):
-    """F: factor of H and the curvature of the active cones, (|x_T| I - x_T x_T^T / |x_T|) w / |x_T|^2."""
+    """Factor F (m, m) of H plus the curvature of the active cones, (|x_T| I - x_T x_T^T / |x_T|) w / |x_T|^2.
+
+    mu, place (n,), cones (n, 2): see ``Condensed`` and ``Active``; x (m,).
+    """
     m = F.shape[0]
     for i in range(m):
         row, source = F[i], H[i]
@@ -387,7 +393,10 @@ def _factor_hessian(H, mu, place, x, cones, F):
 
 @bare_inlined
 def _factor_rows(q, rank, R, F, V, S):
-    """V = R F^-T and S, the factor of V V^T, with a tiny regularisation of the active limits and cones."""
+    """Compute V = R F^-T (rows, m) and S (rows, rows), the factor of V V^T.
+
+    Active limits and cones are regularised a little.
+    """
     m = F.shape[0]
     for a in range(q):
         assign(V[a], R[a])
@@ -407,7 +416,7 @@ def _factor_rows(q, rank, R, F, V, S):
 
 @bare_inlined
 def _step(q, kkt, x, w):
-    """Solve H dx + R^T dw = -gradient,  R dx = -defect."""
+    """Solve H dx + R^T dw = -gradient,  R dx = -defect by the factors in ``kkt``, and add to x (m,), w (rows,)."""
     F, V, S, dw, dx = kkt.F, kkt.V, kkt.S, kkt.dw, kkt.dx
     m = x.shape[0]
     assign(dx, kkt.gradient)

@@ -64,7 +64,7 @@ def solve_compliant(
         solution: the failed one; its plan is kept.
         mu (n,): finite coefficients.  edges: of the polygon.
         distribution: index into ``options.DISTRIBUTIONS``.
-        start (3n,): contact velocities at z = 0, m/s; None: those of the solution's plan.
+        start (3n,): contact velocities at z = 0, m/s; None: ``problem.c``, those of the plan without changes.
         compliances, tolerated: to try, and the share of the largest contact velocity that may yield.
 
     Source: Tikhonov regularisation as in Cottle, Pang and Stone (1992), section 5.6.

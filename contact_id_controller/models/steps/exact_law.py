@@ -341,10 +341,10 @@ def redistribute(reduced, moved, delta, cones, torque_weight, z):
 
 @kernel
 def widen(store, actuated, unactuated, mu, edges, load_share, parts, room):
-    """Redistribute the impulses of a solution of coulomb/qp, with exact cones where contacts stick. Returns steps.
+    """Redistribute the impulses of a solution of coulomb/qp in ``room``, with exact cones at sticking contacts; steps.
 
     Sliding contacts keep the direction of their friction. If unloaded contacts have tangential constraints, or the
-    method fails, the pyramids' impulses are kept. parts: see ``motion.classify``.
+    method fails, the pyramids' impulses are kept. mu, load_share (n,).  parts: see ``motion.classify``.
     """
     reduced = open_store(store, actuated, unactuated)
     n, nu = mu.shape[0], reduced.Y.shape[1]

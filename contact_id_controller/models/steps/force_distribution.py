@@ -270,10 +270,7 @@ def _nearest_admissible(L, equations, b, facets, facet_contact, rows, w):
 
 @kernel
 def _into_cones(face, cones, z):
-    """Remove from z (3n,) rounding errors outside the cones.
-
-    They would pull or slip; smaller forces do not exist.
-    """
+    """Project impulses z (3n,) in place onto the admissible set of each contact, which removes rounding errors."""
     mode, angle, span = face
     mu, edges, _ = cones
     basis, force, first, second = np.empty((3, 3)), np.empty(3), np.empty(3), np.empty(3)
@@ -298,7 +295,7 @@ def _into_cones(face, cones, z):
 
 @kernel
 def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
-    """Dual active-set method on the free components; cost cubic in their number."""
+    """``distribute`` by a dual active-set method on the free force components; cost cubic in their number."""
     mode, angle, span = face
     mu, edges, load_share = cones
     n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]

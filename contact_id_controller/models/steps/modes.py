@@ -83,7 +83,7 @@ def violation(mode, mu, edges, z, w, force_scale, speed_scale, work):
 
 @kernel
 def fitting_mode(mu, edges, z, w, force_scale, speed_scale, work):
-    """The mode whose cell is nearest to z, w, and the distance."""
+    """Mode whose cell is nearest to force z (3,) and velocity w (3,), and its ``violation``; work (6, 3)."""
     best, least = 0, np.inf
     for mode in range(count_modes(mu, edges)):
         size = violation(mode, mu, edges, z, w, force_scale, speed_scale, work)

@@ -76,7 +76,7 @@ def answer_room(problem: Problem) -> np.ndarray:
 
 @inlined_kernel
 def open_answer(room, n, na):
-    """The arrays of an answer, as views of its room."""
+    """Open an answer for n contacts and na joints as views of its array ``room``."""
     at_delta = 6 * n
     at_torques = at_delta + na
     at_velocity = at_torques + na

@@ -114,7 +114,7 @@ def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
 
 @kernel
 def _soften(grip, Y, c, speed, moved, gap_speed, mu, edges, u, z):
-    """``ease`` with another compliance, ``grip``, for the tangents of unbounded friction.
+    """``ease`` with another compliance, ``grip``, for tangents of unbounded friction; arguments and result as there.
 
     If these nearly depend on other contacts, their forces would be out of all proportion.
     """

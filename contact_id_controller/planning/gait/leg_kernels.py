@@ -69,7 +69,7 @@ def invert(matrix, out):
 
 @kernel
 def damped_inverse(jacobian, damping, out):
-    """out <- J^T (J J^T + damping I)^-1 for damping > 0."""
+    """out (3, 3) <- J^T (J J^T + damping I)^-1 for damping > 0; jacobian J (3, 3)."""
     square, inverse = np.empty((3, 3)), np.zeros((3, 3))
     for i in range(3):
         for j in range(3):
@@ -88,7 +88,7 @@ def damped_inverse(jacobian, damping, out):
 
 @kernel
 def safe_inverse(jacobian, out):
-    """out <- J^-1, damped near singular postures only."""
+    """out (3, 3) <- J^-1, damped near singular postures only; jacobian J (3, 3)."""
     mean = 1e-12
     for i in range(3):
         for k in range(3):
@@ -194,10 +194,11 @@ def reach(
 
 @kernel
 def bias(axes, center, rates, linear, angular):
-    """Acceleration of a foot's centre and spin acceleration of its link while rates are constant.
+    """Acceleration (3,) of a foot's centre and angular acceleration (3,) of its link at constant joint rates (3,).
 
     The axes turn with their joints: d/dt axis_j = twist_j x axis_j, twist_j = sum of axis_i rate_i
-    up to j. The centre's is the classical acceleration, a + alpha x r + w x (v + w x r).
+    up to j. The centre's is the classical acceleration, a + alpha x r + w x (v + w x r).  axes (2, 3, 3), center (3,):
+    of ``pose_leg``; linear, angular (3,): out, base axes.
     """
     velocity, spin, work = np.zeros(3), np.zeros(3), np.empty(3)
     for i in range(3):

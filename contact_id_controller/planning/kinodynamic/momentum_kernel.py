@@ -131,7 +131,7 @@ def _spin_errors(x, reference, weight, out):
 
 @bare_kernel
 def _knot_cost(x, reference, weight, q, Q):
-    """Cost of a knot, its gradient q (9,) and Gauss-Newton Hessian Q (9, 9), lower triangle."""
+    """Return the cost of a knot and write its gradient q (9,) and Gauss-Newton Hessian Q (9, 9), lower triangle."""
     cost = _spin_errors(x, reference, weight, q)
     w0, w1, w2 = weight[6], weight[7], weight[8]
     r0, r1, r2, v0, v1, v2 = x[0], x[1], x[2], x[3], x[4], x[5]
