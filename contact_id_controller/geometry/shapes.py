@@ -164,7 +164,10 @@ def _outward(
 def _merge(
     vertices: np.ndarray, triangles: Any, planes: np.ndarray
 ) -> tuple[list[list[int]], list[np.ndarray]]:
-    """Merge coplanar hull triangles into polygons; returns (faces, normals)."""
+    """Merge coplanar hull triangles into polygons; returns (faces, normals).
+
+    vertices (m, 3); triangles (t, 3) vertex indices; planes (t, 4): unit normal and offset of each.
+    """
     size = np.abs(vertices).max()
     faces, normals, offsets = [], [], []
     for triangle, plane in zip(triangles, planes):

@@ -141,7 +141,7 @@ def _stands_out(
 
 
 def _different(points: list[ContactPoint]) -> list[ContactPoint]:
-    """Remove points that name the same feature or coincide with another."""
+    """Remove points that name the same feature as, or lie within CLOSER, m, of an earlier one."""
     kept: list[ContactPoint] = []
     for point in points:
         if all(

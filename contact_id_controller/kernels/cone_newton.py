@@ -278,7 +278,7 @@ def _update_hessian(rows, sets, pieces, search):
 
 @bare_kernel
 def _assume_inside(sets, pieces, z, force):
-    """Set the pieces for a first step that takes every force to lie inside its set; z (3n,), force (3,): workspace."""
+    """Set ``pieces`` for the first step as if every force lay inside its set; z (3n,), force (3,): workspace."""
     mode, angle, span, mu, directions = sets.mode, sets.angle, sets.span, sets.mu, sets.directions
     number, basis, first, second = pieces.number, pieces.basis, pieces.first, pieces.second
     n = mode.shape[0]

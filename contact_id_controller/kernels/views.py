@@ -47,7 +47,7 @@ def columns(matrix: np.ndarray, first: int, count: int) -> np.ndarray:
 
 @intrinsic
 def _address(typing, store, at):
-    """Intrinsic: the pointer to element ``at`` of a one-dimensional array, at which a view begins."""
+    """numba intrinsic: pointer to element ``at`` of a one-dimensional array, at which a view begins."""
     signature = types.CPointer(store.dtype)(store, types.intp)
 
     def generate(context, builder, signature, arguments):

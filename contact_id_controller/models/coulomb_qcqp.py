@@ -304,7 +304,8 @@ def _closing(reduced, held, gap_speed, answer):
 def _attempt(reduced, demand, lift, guess, plan, answer, optimum):
     """Solve with the touching contacts constrained, except, with ``lift``, those that the plan lifts.
 
-    Returns (status, steps, largest contradiction m/s).
+    guess: see ``least_power``.  plan: workspace, its ``held`` (n,) out: the constrained contacts.  answer, optimum:
+    out. Returns (status, steps, largest contradiction m/s).
     """
     mu, project, held = demand.mu, demand.project, plan.held
     moved, delta, T, dt = answer.moved, answer.delta, reduced.T, reduced.dt

@@ -287,7 +287,10 @@ def _refused(urdf: Path, reason: Any) -> RobotDescriptionError:
 
 
 def _set_inertia(body: Any, inertia: Any) -> None:
-    """Give a body the inertia of itself and all links fixed to it, as summed by Pinocchio."""
+    """Give a body the inertia (``pin.Inertia``) of itself and all links fixed to it.
+
+    That of a point is raised a little.
+    """
     moments, least = inertia.inertia, POINT_M2 * inertia.mass
     if not np.linalg.eigvalsh(moments)[0] >= least:
         moments = moments + least * np.eye(3)

@@ -416,7 +416,7 @@ def _factor_rows(q, rank, R, F, V, S):
 
 @bare_inlined
 def _step(q, kkt, x, w):
-    """Solve H dx + R^T dw = -gradient,  R dx = -defect by the factors in ``kkt``, and add to x (m,), w (rows,)."""
+    """Solve H dx + R^T dw = -gradient,  R dx = -defect by the factors in ``kkt``; updates x (m,), w (rows,)."""
     F, V, S, dw, dx = kkt.F, kkt.V, kkt.S, kkt.dw, kkt.dx
     m = x.shape[0]
     assign(dx, kkt.gradient)

@@ -142,8 +142,8 @@ class _Search:
     def solve(self, shift: np.ndarray) -> MomentumPlan:
         """Solve with footholds shifted by ``shift`` from those of ``self.problem``, warm started from the last solve.
 
-        shift (E, 2): m, along x and y of each foothold's ground. Convergence is checked, feasibility of the plan is
-        not.
+        shift (E, 2): m, along x and y of each foothold's ground. MomentumError if not converged; feasibility is not
+        checked.
         """
         contact_plan = moved_plan(self.problem.contact_plan, self.places, shift)
         problem = dataclasses.replace(
