@@ -206,6 +206,22 @@ def judge(name: str, log: Log, imu: str) -> None:
         )
 
 
+def sources(paper: Path | None, kindyn: Path | None, iros: Path | None) -> list[tuple]:
+    """Name, folder (None: no copy), paths in it of log and URDF, and the IMU's frame, of each log."""
+    gazebo = iros and iros / "src/resources/iCubGazeboV3"
+    return [
+        ("walking", paper, PAPER, IMU),
+        ("swaying", paper, SWAYING, IMU),
+        ("front and back", kindyn, KINDYN, IMU),
+        ("iCub 3 in Gazebo", gazebo, GAZEBO, CHEST_IMU),
+    ]
+
+
+def robot_of(urdf: Path, imu: str) -> RobotModel:
+    """The robot of a log, whose base is where its IMU is."""
+    return RobotModel.from_urdf(str(urdf), True, JOINTS) if imu == IMU else hung_by_chest(urdf)
+
+
 def main() -> None:
     """One table for the logs of which a copy is given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -219,24 +235,9 @@ def main() -> None:
     given = parser.parse_args()
     print("| log | | path, m | drift, % | in the last .5 s | height at the end, mm | rms, mm | velocity, cm/s | tilt, degrees | "
           "lost | us a step |\n|" + "---|" * 11)  # fmt: skip
-    for name, copy, (matlab, urdf), imu in (
-        ("walking", given.paper, PAPER, IMU),
-        ("swaying", given.paper, SWAYING, IMU),
-        ("front and back", given.kindyn, KINDYN, IMU),
-        (
-            "iCub 3 in Gazebo",
-            given.iros and given.iros / "src/resources/iCubGazeboV3",
-            GAZEBO,
-            CHEST_IMU,
-        ),
-    ):
+    for name, copy, (matlab, urdf), imu in sources(given.paper, given.kindyn, given.iros):
         if copy is not None:
-            robot = (
-                RobotModel.from_urdf(str(copy / urdf), True, JOINTS)
-                if imu == IMU
-                else hung_by_chest(copy / urdf)
-            )
-            log = read(copy / matlab, robot)
+            log = read(copy / matlab, robot_of(copy / urdf, imu))
             judge(name, thinned(log, given.every, given.begin, given.dropped, given.seed), imu)
 
 

@@ -12,8 +12,11 @@ from contact_id_controller import RobotModel
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.finding import FINE, UNKNOWN, WRONG
 from contact_id_controller.diagnosis.odometry_check import odometry
+from contact_id_controller.diagnosis.odometry_run import Samples, by_heights, run
 from contact_id_controller.diagnosis.robot_of_log import robot_of
+from contact_id_controller.estimation.base_odometry import BaseOdometry
 from contact_id_controller.logs.log import BasePose, Imu, Log
+from experiments.benchmark.sensed_walk import readings, sensed_walk
 
 SOLO = "example-robot-data://solo_description/robots/solo12.urdf"
 STILL, ROWS, DT = 400, 2000, 1e-3
@@ -71,10 +74,32 @@ def test_a_base_that_sways_on_its_feet_is_found_again(log):
     assert set(finding.picture.lines) == {"x", "y", "z"}
 
 
-@pytest.mark.parametrize("unit", [1.0, 37.0])
+@pytest.mark.parametrize("unit", [1.0, 37.0, 0.01, -1.0, -20.0])
 def test_loads_may_have_any_unit(log, unit):
     feet = {name: unit * values for name, values in log.feet.items()}
     assert found(dataclasses.replace(log, feet=feet)).verdict == FINE
+
+
+def test_the_lowest_feet_stand_where_nothing_tells_of_contact(log):
+    """All four in the log; and a walk, of which two at a time are known to stand."""
+    finding = found(dataclasses.replace(log, feet={}))
+    assert finding.verdict == FINE and finding.text.startswith("never lost"), str(finding)
+    walk = sensed_walk("solo12", 3.0)
+    rows = [reading for _, reading in readings(walk, "good")]
+    before = len(rows) - len(walk.q)
+    samples = Samples(
+        DT * np.arange(len(rows)),
+        np.array([row.position for row in rows]),
+        np.array([row.velocity for row in rows]),
+        np.array([row.angular_velocity for row in rows]),
+        np.array([row.linear_acceleration for row in rows]),
+        DT,
+    )
+    base = BaseOdometry(walk.robot, walk.feet, walk.radius_m)
+    result = run(by_heights(base, samples), samples.time, 4)
+    off = result.position[before:] - walk.q[:, :3]
+    assert not result.lost and result.ready[before:].all()
+    assert np.linalg.norm(off[-1] - off[0]) < 0.025 * walk.distance_m
 
 
 def test_a_measured_base_elsewhere_is_told(log):

@@ -10,13 +10,13 @@ from scipy.integrate import trapezoid
 from scipy.spatial.transform import Rotation
 
 from contact_id_controller.diagnosis.case import Case
-from contact_id_controller.diagnosis.contact_checks import carried_kg, in_newtons
 from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
 from contact_id_controller.diagnosis.odometry_run import (
     Run,
     Samples,
     Steps,
     by_efforts,
+    by_heights,
     by_loads,
     errors,
     run,
@@ -34,7 +34,7 @@ from contact_id_controller.new_robot.feet_from_shapes import round_foot, shapes
 from contact_id_controller.robot import RobotModel, resolve_urdf
 
 NAME = "base odometry"
-NEEDS = "--urdf or --config of a robot with legs, an IMU on its base, forces of its feet or efforts"
+NEEDS = "--urdf or --config of a robot with legs, an IMU on its base"
 
 SILENT_PERIODS = 2.5
 """Largest distance to an IMU sample, in its periods; beyond it there is none."""
@@ -69,8 +69,6 @@ def odometry(case: Case) -> Finding:
         ContactIdError
     ) as error:  # an IMU that is not on the base, a foot that an unmeasured joint moves
         return unknown(NAME, str(error), NEEDS)
-    if steps is None:
-        return unknown(NAME, "no measurement of which feet stand", NEEDS)
     found = run(steps, samples.time, len(of.feet))
     if not found.ready.any():
         needs = "a log of more than 1.5 s, or what the reason names"
@@ -93,19 +91,16 @@ def odometry(case: Case) -> Finding:
     return fine(NAME, f"never lost; {'; '.join(facts)}", picture)
 
 
-def _steps(case: Case, of: RobotOfLog, samples: Samples, rows: NDArray[np.bool_]) -> Steps | None:
-    """Steps of the odometry with the feet's sensors, or else with the efforts of the legs."""
+def _steps(case: Case, of: RobotOfLog, samples: Samples, rows: NDArray[np.bool_]) -> Steps:
+    """Steps of the odometry with the feet's sensors, the efforts of the legs, or else by which feet are lowest."""
     log, settings = case.log, BaseOdometrySettings(imu_frame=of.imu_frame)
     soles, radius_m = of.feet if of.soles else (), _radius(of)
     if len(log.feet) == len(of.feet):
-        weight = of.robot.weight
-        if not in_newtons(ratio := carried_kg(case) / of.robot.mass):
-            weight *= ratio
         loads = _at(samples.time, case.samples.time, case.samples.loads)
         base = BaseOdometry(of.robot, of.feet, radius_m, settings, soles)
-        return by_loads(base, samples, loads, weight)
+        return by_loads(base, samples, loads, of.robot.weight)
     if log.effort is None:
-        return None
+        return by_heights(BaseOdometry(of.robot, of.feet, radius_m, settings, soles), samples)
     pipeline_settings = PipelineSettings(period_s=log.period, soles=soles, odometry=settings)
     pipeline = EstimationPipeline(of.robot, of.feet, radius_m, pipeline_settings)
     return by_efforts(pipeline, samples, log.effort[rows])

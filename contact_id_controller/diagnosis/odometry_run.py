@@ -7,9 +7,11 @@ import time
 from typing import Protocol
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from contact_id_controller.diagnosis.contact_checks import in_newtons
 from contact_id_controller.estimation.base_estimate import LOST, BaseEstimate
 from contact_id_controller.estimation.base_odometry import BaseOdometry
 from contact_id_controller.estimation.contact_detector import BearingFeet, ContactDetector
@@ -19,6 +21,10 @@ from contact_id_controller.logs.log import Array
 
 HALF_WINDOW_S = 0.1
 """Half width of the differences that give velocities: motion capture arrives in bursts."""
+
+LOWEST_M = 0.002
+"""Above the lowest foot, up to which others touch, too: two that stand differ by what zeros of joints are off, one that
+is lifted soon by more."""
 
 LAST_S = 0.5
 """Duration at the end over which the median drift is taken: a log may end in the middle of a step."""
@@ -52,9 +58,12 @@ def by_loads(odometry: BaseOdometry, samples: Samples, loads: Array, weight: flo
     """Steps of an odometry whose feet touch by their loads, with the thresholds that the pipeline has by default.
 
     Args:
-        loads: (n, feet), normal forces in any unit, in the order of the odometry's feet.
-        weight: of the robot in this unit.
+        loads: (n, feet), normal forces in any unit and with any sign, in the order of the odometry's feet.
+        weight: of the robot, N; it is what the feet carry on average where that is something else than newtons.
     """
+    carried = float(loads.sum(axis=1).mean())
+    loads = loads if carried >= 0.0 else -loads
+    weight = weight if in_newtons(abs(carried) / weight) else abs(carried)
     count = len(odometry.feet)
     defaults, contact, bearing = PipelineSettings(), ContactDetector(count), BearingFeet(count)
     contact.on_n = defaults.contact_on_share * weight
@@ -65,6 +74,29 @@ def by_loads(odometry: BaseOdometry, samples: Samples, loads: Array, weight: flo
         t = float(samples.time[k])
         contact.take_forces(loads[k], t)
         touches = contact.at(t) & bearing.among(loads[k])
+        rows = (samples.gyro[k], samples.accel[k], samples.position[k], samples.velocity[k])
+        return odometry.step(float(steps[k]), *rows, touches), touches
+
+    return step
+
+
+def by_heights(odometry: BaseOdometry, samples: Samples) -> Steps:
+    """Steps of an odometry whose feet touch where they are lowest, for logs that tell nothing of contact.
+
+    Along up as the odometry has it; before it begins all feet touch. Feet have one radius.
+    """
+    robot, count = odometry.robot, len(odometry.feet)
+    data, frames = robot.model.createData(), [robot.frame_id(name) for name in odometry.feet]
+    steps = np.diff(samples.time, prepend=samples.time[0] - samples.before)
+
+    def step(k: int) -> tuple[BaseEstimate, NDArray[np.bool_]]:
+        touches, estimate = np.ones(count, dtype=bool), odometry.estimate
+        if estimate.ready:
+            q = robot.configuration([0, 0, 0, 0, 0, 0, 1], samples.position[k])
+            pin.framesForwardKinematics(robot.model, data, q)
+            up = estimate.rotation[2]
+            heights = np.array([up @ data.oMf[frame].translation for frame in frames])
+            touches = heights < heights.min() + LOWEST_M
         rows = (samples.gyro[k], samples.accel[k], samples.position[k], samples.velocity[k])
         return odometry.step(float(steps[k]), *rows, touches), touches
 
