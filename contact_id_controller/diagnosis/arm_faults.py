@@ -247,7 +247,7 @@ def masses(trials: Trials, gains: Array) -> Iterator[Hypothesis]:
     """All masses too large or small, or a load at the flange that the URDF lacks.
 
     Args:
-        gains: of the joints with a known gain. Their median must confirm it: a single joint says nothing about a mass.
+        gains: of the joints with a known gain. Their median must confirm it: one joint is no evidence on a mass.
     """
     motion, fit = trials.motion, trials.fit
     total = float(sum(body.mass for body in motion.model.inertias))

@@ -163,7 +163,7 @@ def velocity_order(case: Case) -> Finding:
 
 
 def _swapped(case: Case, name: str, i: int, j: int, crossed: float) -> Finding:
-    """Finding on joints i and j with exchanged columns; the model tells in which channel."""
+    """Finding on joints i and j with exchanged columns; the model decides in which channel."""
     a, b = case.log.joints[j], case.log.joints[i]
     which, order = "position or velocity", list(range(len(case.log.joints)))
     order[i], order[j] = j, i
@@ -248,7 +248,7 @@ def _turned(case: Case, name: str, k: int, c: Array, x: Array, y: Array) -> Find
 def _better(
     case: Case, position: dict[str, object], velocity: dict[str, object]
 ) -> dict[str, object]:
-    """The correction with which the model agrees better; that of the velocity if it cannot tell."""
+    """The correction with which the model agrees better; that of the velocity without a model."""
     if case.cost is None:
         return velocity
     changed = case.with_correction(position).cost

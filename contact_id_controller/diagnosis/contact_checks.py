@@ -79,7 +79,7 @@ def carried_kg(case: Case) -> float:
 
 
 def sensors(case: Case) -> Finding:
-    """Check the sensors' readings in the air, and which foot each belongs to."""
+    """Check that each foot's sensor reads a load on the ground, and nearly none in the air."""
     name, samples = "contact sensors", case.samples
     if not samples.loads.shape[1]:
         return unknown(name, "no forces of the feet", "forces of the feet in the log")

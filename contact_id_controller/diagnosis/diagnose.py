@@ -76,8 +76,8 @@ class Diagnosis:
     """The result of a diagnosis.
 
     Attributes:
-        findings: the likeliest fault first, then what is fine, then what the log cannot tell.
-        fragment: of a map of columns, with the corrections that a map can make.
+        findings: the likeliest fault first, then what is fine, then what the log does not determine.
+        fragment: part of a map of columns, with the corrections that a map can make.
     """
 
     findings: tuple[Finding, ...]
@@ -142,7 +142,7 @@ def diagnose(
 
 
 def _ranked(found: list[tuple[int, Finding]]) -> tuple[Finding, ...]:
-    """Faults by floor and gain, then what is fine, then what cannot be told; of each check its worst finding."""
+    """Faults by floor and gain, then fine findings, then unknown ones; of each check its worst finding."""
     order = {WRONG: 0, FINE: 1, UNKNOWN: 2}
     ranked = sorted(found, key=lambda each: (order[each[1].verdict], each[0], -each[1].gain))
     kept: dict[str, Finding] = {}

@@ -30,7 +30,7 @@ class Finding:
         check: its name.
         verdict: ``FINE``, ``WRONG`` or ``UNKNOWN``.
         text: the figures; of a fault one value with its certainty.
-        change: what to change; of an unknown what would tell.
+        change: what to change; of an unknown finding which data would decide it.
         fragment: the same as a part of a map of columns; empty if a map cannot correct it.
         gain: reduction of the logarithmic misfit by the change.
         picture: a plot of it.
@@ -58,5 +58,5 @@ def fine(check: str, text: str, picture: Picture | None = None) -> Finding:
 
 
 def unknown(check: str, text: str, would_tell: str) -> Finding:
-    """A finding that the log cannot tell; would_tell: what would."""
+    """A finding on which the log has too little information; would_tell: data that would decide it."""
     return Finding(check, UNKNOWN, text, would_tell)

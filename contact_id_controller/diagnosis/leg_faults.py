@@ -112,7 +112,7 @@ def mounting(
         yield Hypothesis(
             "gyroscope",
             cost_of(stance.rotation, factor * stance.gyro),
-            value=1.0,  # it is so or not: there is nothing to tolerate
+            value=1.0,  # yes or no: without a tolerance
             tolerance=0.0,
             text=f"the gyroscope measures in {what}",
             change="set the unit of imu.angular_velocity in --map",

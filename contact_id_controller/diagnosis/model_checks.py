@@ -50,7 +50,7 @@ FLAT = 0.1
 
 
 def faults(case: Case) -> tuple[list[Finding], Case]:
-    """A finding for each fault that the model can tell, and the case with the faults corrected."""
+    """A finding for each fault that the model determines, and the case with the faults corrected."""
     found: list[Finding] = []
     by_check: dict[str, list[Hypothesis]] = {}
     before = 0.0

@@ -1,17 +1,17 @@
-"""What touched an arm, found from efforts or motor currents by a model of the same arm in free motion.
+"""Contacts of an arm, found from efforts or motor currents with a model of the same arm in free motion.
 
-What efforts leave unexplained is the residual of the momentum observer, here with a filter that runs forwards and
-backwards, for a log is known whole; what touches the robot exerts the opposite on its joints:
+The residual of the momentum observer is what the model does not explain of the efforts, here with a zero-phase filter,
+as the whole log is known; a contact force f causes
 
     r = M a + C v + g + rotors and friction - tau = J^T f
 
-Model, friction and torque constants are those that `identification` finds in the free log. A joint that stands holds
-any torque within its dry friction: only what is beyond counts, and sizes are known to this friction. Whether a joint
-is touched is judged by the same residual of the free log, of joints that stand and that move.
+Model, friction and torque constants are those that `identification` finds in the free log. A joint at rest holds any
+torque within its dry friction: only the excess counts, and forces are known to within this friction. The threshold of
+a joint comes from its residual in the free log, separately at rest and in motion.
 
 Source: De Luca and Mattone, "Sensorless robot collision detection and hybrid force/motion control", ICRA 2005: the
-residual, and that a contact is felt by no joint behind its link. One whose line of action meets an axis, or is parallel
-to it, is not felt by that joint either: the link that is named is the first that it can be on.
+residual, and that no joint behind the touched link feels a contact. A joint whose axis the line of action meets, or is
+parallel to, does not feel it either: the named link is the first that the contact can be on.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def joints_of(urdf: str | Path | None, config: Path | None) -> tuple[str, ...]:
 
 
 def _legged(urdf: str | Path, settings: ControllerSettings | None) -> bool:
-    """Whether the parameter file says that its base floats, or else whether it has legs."""
+    """Whether the base floats by the parameter file, or else whether the robot has legs."""
     if settings is not None:
         return settings.floating_base
     return bool(anatomy(RobotModel.from_urdf(urdf, True).model).legs)

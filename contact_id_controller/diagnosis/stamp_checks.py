@@ -96,7 +96,7 @@ def missing(case: Case) -> Finding:
 
 
 def _repeated(position: Array | None) -> tuple[bool, float]:
-    """Whether enough joints move to tell, and the share of rows in which all of them repeat."""
+    """Whether enough joints move for this check, and the share of rows in which all of them repeat."""
     if position is None:
         return False, 0.0
     moving = np.ptp(position, axis=0) > 0.0

@@ -106,7 +106,7 @@ class Judged:
 
     @property
     def worse(self) -> NDArray[np.bool_]:
-        """Joints (na,) bool whose residual has increased significantly, and by more than fitting costs."""
+        """Joints (na,) bool whose residual has grown significantly, and by more than ``MATTERS``."""
         return np.asarray(self.ratio - SURE * self.ratio_sd > 1.0 + MATTERS)
 
     @property

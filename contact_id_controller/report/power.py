@@ -198,7 +198,7 @@ def _excess(value: float | None) -> str:
 
 
 def plot(runs: list[Run], path: Path) -> None:
-    """Plot each allocation's power over time, with gaps where it gives up the plan.
+    """Plot each allocation's power over time, with gaps where it cannot follow the plan.
 
     A dot marks a period in which it violates a cone or a limit.
     """

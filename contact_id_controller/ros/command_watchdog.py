@@ -276,7 +276,7 @@ class CommandWatchdogNode(Node):
             if age_s(pressed[1]) < _PRESSED_S:
                 self._on_stop(pressed[0])
         self._lower_limits_to_description()
-        self.tick()  # what follows takes as long as some commands
+        self.tick()  # the next lines take as long as several command periods
         self.direct_services = [
             self.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop)
         ]

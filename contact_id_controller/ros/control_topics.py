@@ -110,7 +110,7 @@ class ControlTopics:
         self._commands = self._sends(messages.kind, interface.topic, reliable)
         # Simulated time may stand still; these must not.
         timer = partial(node.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        # Not set anew by each state: when it is due it looks when the last good one came.
+        # Not restarted by each state: when it fires it compares the time of the last good one.
         self._watchdog = timer(settings.state_timeout_s, self._on_silence)
         self._watchdog.cancel()
         self._timers = [

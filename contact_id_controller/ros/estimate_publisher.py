@@ -166,7 +166,7 @@ class EstimatePublisher:
         publisher, message, numbers = self._odometry
         numbers[EVERYTHING] = found.report()
         message.send(publisher.handle, self._stamp_ns)
-        # Backwards too: time has begun anew.
+        # Also after a jump of time backwards.
         if self._tf is not None and not 0 < self._next_tf_ns - self._stamp_ns <= TF_PERIOD_NS:
             self._next_tf_ns = self._stamp_ns + TF_PERIOD_NS
             self._publish_transform(numbers[:POSE].tolist())

@@ -111,7 +111,7 @@ class GuardedExecutor(SingleThreadedExecutor):
                 )
         return waiting, others
 
-    # Names of rclpy: called with a ready entity; None means that there is nothing to do.
+    # Overrides of rclpy: called with a ready entity; return None if there is nothing to do.
 
     def _take_subscription(self, sub: Any) -> Any:
         return self._taken(sub.topic_name, super()._take_subscription, sub)

@@ -195,7 +195,7 @@ class _Keeper:
             os.kill(self._active.pid, signal.SIGTERM)
         while True:
             code = self._wait()
-            # A worker that was ready ends by itself only on request: else it broke.
+            # A worker that was ready ends with an error code only if it failed.
             done = code == 0 or (code > 0 and not self._page[_READY])
             if done or self._asked_to_end or not self._replace(code):
                 if self._reserve is not None:

@@ -68,7 +68,7 @@ class Interrupt:
             self._leave()
 
     def _leave(self) -> None:
-        # Else its peers would take the node for alive for another 20 s.
+        # Otherwise other nodes would see this one for another 20 s.
         self._node.destroy_node()
         rclpy.try_shutdown()
         output.finish()

@@ -205,7 +205,7 @@ def _run(case: Case) -> Outcome:
         friction = simulated.get("friction_coefficient", settings.friction_coefficient[0])
     floats = settings.floating_base
     options: dict[str, Any] = {"imu_frame": ""} if floats else {}
-    options["motors"] = by_file.motor_rows  # whatever the controller is told
+    options["motors"] = by_file.motor_rows  # also where the controller's motors are changed
     made = mujoco_robot(settings, friction, terrain=ground, floating_base=floats, **options)
     world, estimator = changes.applied(made), None
     if case.sensors:

@@ -2,7 +2,7 @@
 
 From Kilted on its controller_manager enforces the URDF's limits on each command: efforts are clipped, and are zero in
 the direction of motion beyond a joint's speed or range (`compute_effort_limits` in ros2_control's joint_limits).
-Applying them first tells the controller the torques that act.
+With them applied first, the controller knows the torques that act.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class EffortMonitor:
             self.ring, self.count, reach, efforts, self.held, self.lost, self._largest
         )
         if not (since_s <= self._longest_s and missing < np.inf):
-            return False  # what came meanwhile was not seen
+            return False  # a gap: states between were not compared
         if not self.lost:
             self._count_late(late, missing <= AGREES * whole)
             self._follow(missing, whole, efforts)

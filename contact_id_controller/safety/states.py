@@ -226,7 +226,7 @@ def _read_joints(position, velocity, low, high, row):
     for j in range(count):
         row[j], row[count + j] = position[j], velocity[j]
         total += position[j] * position[j] + velocity[j] * velocity[j]
-    if not abs(total) < np.inf:  # compared: a sum that is reassociated is no test by itself
+    if not abs(total) < np.inf:  # explicit: the compiler may reassociate the sum
         return NOT_FINITE
     for k in range(2 * count):
         if not low[k] <= row[k] <= high[k]:
@@ -490,7 +490,7 @@ class StateChecks:
         self.velocity_is_true = self.moved_elsewhere = self.predicts = False
         time_ns, seen = joints.time_ns, self._seen
         untimely, unfit = self._check_time(time_ns, now_ns), None
-        # A good base of the state's own time needs no closer look.
+        # A good base with the joints' stamp has been checked already.
         if seen.floats and (self._base_refusal is not None or self.base_ns != time_ns):
             unfit = self._check_base_now(time_ns)
         in_time, judges_base = untimely is None, seen.floats and unfit is None
@@ -630,7 +630,7 @@ class StateChecks:
         self.predicts, prediction = True, self.prediction
         here = prediction.carry(seen.base, self.base_ns, time_ns, self._variances)
         position_m, attitude_rad = prediction.position_m, prediction.attitude_rad
-        # Compared so that what is no number is refused.
+        # Written so that NaN is refused.
         if not (position_m <= self._jump.limits[0] and attitude_rad <= self._jump.limits[1]):
             return Refusal(
                 "odometry_unsure",

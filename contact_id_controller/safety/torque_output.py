@@ -63,7 +63,7 @@ class TorqueOutput:
         self.hold(self.sent, 1.0)
 
     def hold(self, torques: np.ndarray, share: float) -> None:
-        """Start the ramp at torques (na,), N·m, and stay at ``share`` of it until ``go_on``."""
+        """Start the ramp at torques (na,), N·m, and keep it at ``share`` until ``go_on``."""
         self._start[:] = torques
         self._ramped, self._ramp_periods = 0, self._length
         self._share_allowed = share
@@ -81,15 +81,15 @@ class TorqueOutput:
         self._changed, self._continues = True, False
 
     def blend_from(self, torques: np.ndarray) -> None:
-        """Blend as ``blend``, from torques (na,) that the source before the change wants in this period.
+        """Blend as ``blend``, from torques (na,) of the previous source for this period.
 
-        A change of torque that belongs to the motion, as a foot that lands in this period, is then not blended.
+        A change of torque that is part of the motion, as at a touchdown in this period, is then not blended.
         """
         self._changed, self._continues = True, self._ramped >= self._ramp_periods
         np.add(torques, self._offset, out=self._from)
 
     def settle(self) -> None:
-        """End the blending at once; the start ramp goes on."""
+        """End the blending at once; the start ramp continues."""
         self._offset[:] = 0.0
         self._changed = self._continues = False
 

@@ -14,7 +14,7 @@ from contact_id_controller.parameter_spec import named_settings
 from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.specification import parameter
 
-if TYPE_CHECKING:  # imported where they are made: who reads the tables needs no dynamics
+if TYPE_CHECKING:  # imported in the functions that need them: the tables alone need no dynamics
     from contact_id_controller.geometry import FlatFoot, HeightField, SphereFoot
     from contact_id_controller.robot import MotorRows, RobotModel
 

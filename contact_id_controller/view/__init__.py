@@ -1,1 +1,1 @@
-"""Runs looked at: bags recorded and replayed, a live view in a browser, tele-operation."""
+"""Live and recorded runs: bags recorded and replayed, a live view in a browser, tele-operation."""
