@@ -122,10 +122,10 @@ def _delay(
 
 
 def drive_scale(case: Case) -> Finding:
-    """Compare efforts or currents with the commanded ones: torque constants that drive and log do not share.
+    """Find wrong torque constants: the ratio of measured to commanded efforts or currents of each joint.
 
-    A single joint is wrong if it differs from its command and from the median joint: a load that the commands do not
-    include is felt by several joints. All are wrong if they differ alike.
+    One joint's constant is wrong if its ratio differs from 1 and from the median joint's: a load that the commands do
+    not include changes several ratios. The common constant is wrong if all ratios differ from 1 alike.
     """
     name, driven = "torque constants", _driven(case)
     if driven is None:
@@ -147,7 +147,7 @@ def drive_scale(case: Case) -> Finding:
         return unknown(name, f"{what}s do not follow the commands", "drives that do")
     ratios = np.linalg.norm(y[:, following], axis=0) / np.linalg.norm(x[:, following], axis=0)
     median = float(np.median(ratios)) if len(following) >= FEWEST else 1.0
-    # The unexplained part may change the ratio by as much.
+    # Bound on the error of the ratio's logarithm: the part of the measurement that does not follow the command.
     uncertainty = np.sqrt(1.0 / np.minimum(correlation[following], 1.0) ** 2 - 1.0)
     log_ratios = np.log(ratios), np.log(ratios / median)
     excess = np.where(log_ratios[0] * log_ratios[1] > 0.0, np.minimum(*np.abs(log_ratios)), 0.0)

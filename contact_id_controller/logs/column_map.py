@@ -295,7 +295,13 @@ def _leave_out_others(
     shapes: Mapping[str, tuple[int, ...]],
     first: tuple[str, ...],
 ) -> None:
-    """Remove arrays whose shape differs from the joints', such as a base's velocity, and forces given twice."""
+    """Remove from ``wide`` arrays with another shape than the joints', as a base's velocity, and forces given twice.
+
+    Args:
+        wide: channel -> names of arrays; changed in place.
+        shapes: of each array, by its name.
+        first: arrays of the joints to compare with.
+    """
     for channel in (*JOINT_CHANNELS, *(f"commands.{name}" for name in COMMANDED)):
         if first and len(wide.get(channel, ())) == 1 and len(first) == 1:
             if shapes[wide[channel][0]] != shapes[first[0]]:

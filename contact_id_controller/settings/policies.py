@@ -87,16 +87,19 @@ def _enclave(node: str, found: Endpoints, wiring: Wiring) -> str:
 
 
 def _remapped(node: str, wiring: Wiring) -> Mapping[str, str | None]:
-    """Topic of commands as the node names it -> its name in this wiring; None where it is not used."""
+    """Topic of commands as a node names it -> its name in this wiring; None if the wiring does not use it.
+
+    With the watchdog the controller publishes to ``<topic>_in``, from which the watchdog forwards.
+    """
     row, group = INTERFACES[wiring.interface], wiring.group.strip("/")
     topic = row.topic
     to_robot = row.taker.topic_of(group) if group else topic
     names: dict[str, str | None] = {}
-    for other in TOPICS:
-        used = other == topic
+    for candidate in TOPICS:
+        used = candidate == topic
         first = f"{topic}_in" if node == "controller" and wiring.watchdog else to_robot
-        names[other] = first if used else None
-        names[f"{other}_in"] = f"{topic}_in" if used and wiring.watchdog else None
+        names[candidate] = first if used else None
+        names[f"{candidate}_in"] = f"{topic}_in" if used and wiring.watchdog else None
     return names
 
 

@@ -104,7 +104,7 @@ class Panel:
         colour: Any,
         icon: Any,
     ) -> None:
-        """Add a button that requests ``act`` as a request of this kind, in the thread that reads the page."""
+        """Add a button that requests ``act`` with this kind, in the thread that receives the page's messages."""
 
         # In the reading thread: excess messages of a page wait in its own connection.
         async def pressed(_: object) -> None:
