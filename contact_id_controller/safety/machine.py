@@ -46,87 +46,87 @@ _BY_ITSELF = "by itself with the next good state"
 _EXPLICIT = "~/resume, or deactivate and activate"
 
 REACTIONS = {
-    "bad state": Reaction("torque moves to the safe output at blend_rate_nm_s", _BY_ITSELF),
+    "bad state": Reaction("torque is blended to the safe output at blend_rate_nm_s", _BY_ITSELF),
     "no state": Reaction(
-        "after state_timeout_s the safe output at once: damping while a velocity is fresh, "
-        "then zero",
+        "after state_timeout_s the safe output at once: damping while the last velocity is fresh, "
+        "then zero torque",
         f"{_BY_ITSELF} within recovery_window_s, then {_EXPLICIT}",
     ),
     "gap": Reaction(
-        "good states further apart than recovery_window_s, while the controller listened: stopped, "
+        "more than recovery_window_s between two good states, while the controller's process ran: stopped, "
         "safe output",
         _EXPLICIT,
     ),
     "late computer": Reaction(
-        "time in which the controller's process was suspended or busy counts neither for the timeout nor as a "
-        "gap; after more than recovery_window_s of it plans are dropped, present posture held",
+        "time in which the controller's process was suspended or busy counts neither as time-out nor as gap; "
+        "after more than recovery_window_s of it plans are dropped and the measured posture is held",
         "by itself with the next state, and the next plan",
     ),
     "no measured contact": Reaction(
-        "where contact_sources or the solver need it and no foot was measured for "
-        "0.05 s: a bad state",
+        "contact_sources or the solver require measured forces, and none arrived for 0.05 s: a bad state",
         _BY_ITSELF,
     ),
     "efforts differ": Reaction(
-        "effort states that followed the commands and have not for 0.1 s: a tenth of the torque, "
-        "on top of what acts",
-        "by itself once they follow again: through start_ramp_s, or within 0.05 s where what acts "
-        "is 15 % of the torque or more, for that carries a load",
+        "measured efforts followed the commands, and differ from them for 0.1 s: the command stays a tenth of the "
+        "way from these to the wanted torques",
+        "by itself once they follow again: over start_ramp_s, or within 0.05 s if the measured efforts are 15 % of the "
+        "torque or more, which carries a load",
     ),
     "time back": Reaction(
-        "stamps that do not increase are bad states, then missing ones; in process, where states "
-        "have none: plans dropped, present posture held",
-        "deactivate and activate: time may begin anywhere; in process by itself",
+        "states whose stamps do not increase are bad states, then missing ones; in the process of ros2_control: plans "
+        "are dropped and the measured posture is held",
+        "deactivate and activate, after which stamps may begin anywhere; in process by itself",
     ),
     "lost plan": Reaction(
-        "the last posture of the plan is held, all feet stand; goals: feet aloft come down at "
+        "the last posture of the plan is held with all feet in contact; with task goals, swinging feet come down at "
         "touchdown_speed_m_s",
         "by itself with the next plan",
     ),
     "bad plan": Reaction(
-        "malformed, in the past, beginning too far away, or beyond a limit of position, speed or "
-        "acceleration, goals with a foot .5 m or a heading 1 rad from the robot's included: refused as a whole, base and schedule with its joints; the plan before is "
-        "followed",
+        "malformed, in the past, starting too far from the robot (goals: a foot .5 m or the heading 1 rad away), or beyond "
+        "a limit of position, speed or acceleration: joints, base and contacts of that plan are refused, the plan "
+        "before is followed",
         "by itself with the next plan",
     ),
     "impossible state": Reaction(
-        "a joint or a base farther or faster than possible: a bad state",
+        "a joint or the base outside its believable range of position or speed: a bad state",
         "by itself with the next good state",
     ),
     "joint jump": Reaction(
-        "a bad state; if three states agree with the new place: plans dropped, present posture held",
+        "a bad state; if three states agree with the new position: plans are dropped and the measured posture is held",
         "by itself with the next plan",
     ),
     "odometry jump": Reaction(
-        "a bad state; if three agree with the new place: plans dropped, present posture held",
+        "a bad state; if three agree with the new pose: plans are dropped and the measured posture is held",
         "by itself with the next plan",
     ),
     "late odometry": Reaction(
-        "the base is predicted to the joints' time; too old or too uncertain by then: a bad state",
+        "the base is predicted to the stamp of the joints; if the odometry is too old or the prediction too uncertain: a bad "
+        "state",
         _BY_ITSELF,
     ),
     "solver failure": Reaction(
-        "no convergence: fallback force of the solver; a relaxed solution in which contacts give way by "
-        "more than .05 m/s, where they no longer touch; after failures_in_a_row stopped, safe output",
+        "no convergence (the solver's fallback forces are used), or a relaxed solution with contact velocities off by more than "
+        ".05 m/s (its torques are used): after failures_in_a_row of them stopped, safe output",
         _EXPLICIT,
     ),
     "error": Reaction(
-        "torque moves to the safe output at blend_rate_nm_s; after failures_in_a_row stopped",
+        "torque is blended to the safe output at blend_rate_nm_s; after failures_in_a_row stopped",
         f"by itself with the next good step; stopped: {_EXPLICIT}",
     ),
     "overrun": Reaction(
-        "steps that lose states, by their stamps, are counted; overruns_in_a_row of them, where that "
-        "is not 0: stopped, safe output",
+        "steps during which states were lost, by their stamps, are counted; after overruns_in_a_row of them (0: never) "
+        "stopped, safe output",
         _EXPLICIT,
     ),
     "second commander": Reaction(
-        "another node sends on the topic of the commands: stopped, safe output; or a line and a count, by "
-        "second_commander",
+        "another node publishes on the command topic: stopped, safe output; with second_commander report only logged and "
+        "counted",
         f"{_EXPLICIT}, once it is silent",
     ),
     "not following": Reaction(
-        "joints, base or feet are elsewhere than planned, or forces other than predicted, for the time of a "
-        "fall: reported, torques stay the controller's",
+        "joints, base or feet are away from the plan, or forces differ from the predicted ones, for as long as a fall "
+        "takes: reported only, the controller's torques go on",
         "by itself, once the robot follows again",
     ),
     "tilt": Reaction("beyond tilt_limit_rad: stopped, safe output", _EXPLICIT),
