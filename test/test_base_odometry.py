@@ -272,12 +272,27 @@ def test_a_force_that_changed_between_two_samples_makes_the_velocity_doubtful():
     grown = []
     for change in (0.0, 30.0):
         odometry = solo()
-        Standing(odometry, noise=0.0).steps(400)
+        Standing(odometry, noise=1e-9).steps(400)
         odometry.take(1.5 * DT, np.zeros(3), UP + [change, 0.0, 0.0], SOLO_POSTURE, np.zeros(12))
         odometry._contacts[:] = 0.0
         advance(odometry.arrays)
         grown.append(np.diag(odometry._P)[3:6].copy())
     np.testing.assert_allclose(grown[1] - grown[0], (1.5 * DT) ** 2 * 30.0**2 / 36.0, rtol=1e-6)
+
+
+def test_samples_that_repeat_tell_nothing_of_their_time():
+    """A log that is faster than its IMU: after two periods without a new sample the change is one of all three."""
+    grown = []
+    for change in (0.0, 30.0):
+        odometry = solo()
+        Standing(odometry, noise=1e-9).steps(400)
+        for felt in (1e-9, 1e-9, 1e-9, change):
+            accel = UP + [felt, 0.0, 0.0]
+            odometry.take(DT, np.zeros(3), accel, SOLO_POSTURE, np.zeros(12))
+            odometry._contacts[:] = 0.0
+            advance(odometry.arrays)
+        grown.append(np.diag(odometry._P)[3:6].copy())
+    np.testing.assert_allclose(grown[1] - grown[0], (3.0 * DT) ** 2 * 30.0**2 / 36.0, rtol=1e-6)
 
 
 def test_pose_and_twist_covariances_are_those_of_samples():

@@ -55,8 +55,9 @@ I_DT, I_GYRO, I_ACCEL, I_NOISE, I_SKEW, I_DISPUTED, INPUTS = 0, 1, 4, 7, 8, 9, 1
 # accelerometer (3,), then what is remembered of each foot.
 O_POSITION, O_ROTATION, O_VELOCITY, O_ANGULAR, O_ACCELERATION = 0, 3, 12, 15, 18
 O_USED, O_SLIPPING, O_WITHOUT_FEET, O_REFUSED_S, O_MEAN, O_SAMPLE = 21, 22, 23, 24, 25, 28
-# Height of level ground, m, not a number where none is known; by how much it has held the height, m; path along it, m.
-O_LEVEL, O_HELD, O_WALKED, O_FEET = 34, 35, 36, 37
+# Height of level ground, m, not a number where none is known; by how much it has held the height, m; path along it, m;
+# for how long gyroscope and accelerometer have repeated their samples, s.
+O_LEVEL, O_HELD, O_WALKED, O_REPEATS, O_FEET = 34, 35, 36, 37, 39
 FOOT_RECORD = 12
 # What is remembered of a foot: what it does, since when, its velocity on the ground, low-passed (3,),
 # its centre in the base's axes from the IMU (3,), the velocity that it keeps while it is refused (3,), and for how long.
@@ -77,6 +78,8 @@ for each metre walked, says that the ground is not level. Zeros of joints and th
 .02; steps and ramps make more."""
 TELLS_TILT_M = 0.005
 """Ground that is level to within this tells the tilt, too: of a robot, half a degree."""
+REPEATS_S = 0.02
+"""For so long an IMU that is slower than its log repeats a sample; for longer one without noise, of a robot at rest."""
 VERTICAL_SHARE = 1e-4
 """Of the variance by which the gyroscope's bias walks, about the vertical: there only feet tell it, and they slide as they
 turn, while gravity tells the rest."""
@@ -135,17 +138,20 @@ def _carry(y, x, dt, gravity):
 
 
 @bare_kernel
-def _between_samples(a, dt, share, before):
+def _between_samples(a, dt, share, before, repeats):
     """Variance an axis of what a signal (3,), m/s^2 or rad/s, adds up to that changed within dt, nobody knows how.
 
-    share: of the square of its change.  before (3,): the sample before, NaN if there was none; becomes a. At 1 kHz it is
-    next to nothing, at 100 Hz most of what the doubt grows by while feet land.
+    share: of the square of its change.  before (3,): the sample before, NaN if there was none; becomes a.  repeats (1,):
+    for how long, s, samples have been the same, which tell nothing of that time. At 1 kHz it is next to nothing, at
+    100 Hz most of what the doubt grows by while feet land.
     """
     total, none = 0.0, math.isnan(before[0])
     for k in range(3):
         total += (a[k] - before[k]) ** 2
         before[k] = a[k]
-    return 0.0 if none else share * dt * dt * total / 3.0
+    span = repeats[0] + dt
+    repeats[0] = min(span, REPEATS_S) if total == 0.0 else 0.0
+    return 0.0 if none else share * span * span * total / 3.0
 
 
 @bare_kernel
@@ -723,7 +729,7 @@ def step(integers, numbers, links, places, facts, x, P, inputs, record, buffer):
         integers, numbers: a mechanism's.  links (feet,): that carry the feet.
         places (feet, 12): in the error, of the foot's rotation and place, then of what they are measured from; the
             rotation's are -1 of a foot that is a sphere.
-        facts (31 + 4 feet,), x (21 + 3 feet + 9 soles,), P (n, n) with n = 15 + 3 feet + 3 soles, record (37 + 12 feet,),
+        facts (31 + 4 feet,), x (21 + 3 feet + 9 soles,), P (n, n) with n = 15 + 3 feet + 3 soles, record (39 + 12 feet,),
         inputs (10 + nq + nv + feet,): see the places above.
         buffer: work space, see ``buffer_size``.
     """
@@ -745,10 +751,23 @@ def step(integers, numbers, links, places, facts, x, P, inputs, record, buffer):
     v = inputs[contacts_at - nv : contacts_at]
     propagate(tree, q, v, w, zeros[:6], zeros, motion, work)
     if dt > 0.0:
+        felt = inputs[I_GYRO : I_GYRO + 6]
         gyro = noise * facts[F_GYRO] * dt
-        gyro += _between_samples(w, dt, VIBRATION, record[O_SAMPLE + 3 : O_FEET])
+        gyro += _between_samples(
+            felt[:3],
+            dt,
+            VIBRATION,
+            record[O_SAMPLE + 3 : O_LEVEL],
+            record[O_REPEATS : O_REPEATS + 1],
+        )
         accel = noise * facts[F_ACCEL] * dt
-        accel += _between_samples(a, dt, ONE_CHANGE, record[O_SAMPLE : O_SAMPLE + 3])
+        accel += _between_samples(
+            felt[3:],
+            dt,
+            ONE_CHANGE,
+            record[O_SAMPLE : O_SAMPLE + 3],
+            record[O_REPEATS + 1 : O_REPEATS + 2],
+        )
         _predict_covariance(x, P, facts, dt, gyro, accel, scratch)
         _predict_state(x, w, a, dt, facts[F_GRAVITY], work)
         record[O_WALKED] += dt * np.sqrt(x[VELOCITY] ** 2 + x[VELOCITY + 1] ** 2)
