@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 from paths import ROOT
 
-pytest.importorskip("mujoco")
+pytest.importorskip("mujoco", reason="the simulated robots whose forces are judged by")
 
 from test_torques_ahead import STANDING, quadruped_guard
 
@@ -16,6 +16,7 @@ from contact_id_controller.planning.gait.ground import LevelGround
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     controller_settings,
+    estimated_state,
     mujoco_robot,
     section,
 )
@@ -147,6 +148,46 @@ def test_another_controller_goes_on_with_what_is_known(walk):
     other.take_over(controller)
     np.testing.assert_array_equal(other.period.touchdowns, controller.period.touchdowns)
     np.testing.assert_array_equal(other.period.stands, controller.period.stands)
+
+
+@lru_cache
+def estimated_walk(sensors, seconds):
+    """Solo12 on the estimate from these sensors: weights of joints (t,); touching, force, N, height, m (t, n).
+
+    By the controller, by MuJoCo and by its true state, after the first second.
+    """
+    settings = controller_settings("solo12", friction_coefficient=[0.6])
+    world = mujoco_robot(settings, 0.6, imu_frame="")
+    estimate = estimated_state("solo12", world, sensors)
+    going, rows = InProcessRun("solo12", settings, world, estimator=estimate), []
+    robot, feet = world.robot, going.controller.feet.feet
+    for _ in range(round(1000 * seconds)):
+        done = going.advance()
+        period = going.controller.period
+        pin.framesForwardKinematics(robot.model, robot.data, done.before.q)
+        places = [robot.data.oMf[robot.frame_id(foot.frame)].translation[2] for foot in feet]
+        heights = np.array(places) - [foot.radius_m for foot in feet]
+        rows.append((period.weights[6], period.touching.copy(), done.forces[:, 2].copy(), heights))
+    return [np.array(column)[1000:] for column in zip(*rows)]
+
+
+def test_noise_of_the_state_is_not_taken_for_other_ground():
+    """Touchdowns .05 to .1 mm above the modelled ground made joints weigh .1, and the torque rate a fifth larger."""
+    weights, *_ = estimated_walk("good", 10.0)
+    assert weights.mean() < 5.0 * controller_settings("solo12").joint_weight
+
+
+def test_where_heights_are_noisier_the_base_is_not_trusted_as_much():
+    """With motor currents the same weight as on sure ground makes legs slip on ice."""
+    weights, *_ = estimated_walk("motor_currents", 3.0)
+    assert weights.mean() > 50.0 * controller_settings("solo12").joint_weight
+
+
+def test_a_foot_that_has_bounced_is_not_held_in_the_air():
+    """Feet stayed in contact for up to 40 ms .2 to .8 mm above the ground, and fell when they were loaded."""
+    _, touches, forces, heights = estimated_walk("good", 10.0)
+    held = touches & (forces == 0.0) & (heights > 2e-4)
+    assert held.mean() < 2e-3
 
 
 def stands_at(guard, first, heights, step_ns=1_000_000):

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from contact_id_controller.control.disturbance import (
     LEVERLESS,
     LONGEST_S,
+    SETTLED_S,
     unexplained,
 )
 from contact_id_controller.control.period import Period
@@ -70,6 +71,12 @@ MISSED_S = 0.02
 """A foot that lacks the force foreseen for so long, at an even share of the weight, does not stand."""
 LOADED = 0.3
 """Share of an even share of the weight that a foot carries at least where it shows how high the ground is."""
+PARTED_M = 1e-4
+"""A foot that has landed stands until it is farther away: a bounce is farther."""
+NOISES = 3.0
+"""A height is measured if it exceeds so many standard deviations of its noise."""
+NOISE_S = 1.0
+"""Time constant of the noise of heights, over some strides."""
 LEAST_ARM_M = 0.02
 """Smallest standard deviation of the places of touchdowns in a direction for which a slope is learnt."""
 
@@ -260,6 +267,7 @@ def estimate_contacts(time_s, lands, period):
         for i in range(first, last):
             lowest = i if gaps[i] < gaps[lowest] else lowest
         _weigh(period, foot, gaps[lowest], lands, first_state, others, lasted)
+        _learn_noise(period, first, believed[lowest], time_s, elapsed, lasted)
         moved = period.foot_speed[first, 0] * elapsed if lasted else 0.0
         height, stands = believed[lowest] / normals[lowest, 2], period.stands[first]
         loaded = period.pressure[first] > LOADED * settings.share_n or period.began[first]
@@ -288,6 +296,21 @@ def _follow(period, i, first):
 
 
 @kernel
+def _learn_noise(period, i, gap, time_s, elapsed, lasted):
+    """Variance of the noise of heights, ``height_noise`` (1,) m^2: how far those of a foot at rest are apart.
+
+    gap: of the lowest contact of the foot whose first one is i, from the believed ground, m.
+    """
+    settled = time_s - period.changed_s[i, 0] > SETTLED_S
+    loaded = period.pressure[i] > LOADED * period.settings.share_n
+    if lasted and period.stands[i] and settled and loaded:
+        apart = gap - period.height[i]
+        noise = period.height_noise
+        noise[0] += (0.5 * apart * apart - noise[0]) * elapsed / NOISE_S
+    period.height[i] = gap
+
+
+@kernel
 def _learn_round(period, i, height, moved, tells, place):
     """Rise of the ground under round foot i, which is ``height`` m above the believed one at a place (3,), m.
 
@@ -301,7 +324,10 @@ def _learn_round(period, i, height, moved, tells, place):
         period.touchdowns[i, 0], period.touchdowns[i, 1] = place[0], place[1]
         period.touchdowns[i, 2] = 0.0 if known else rise
         period.rise[i] = rise
-    if stands and (period.rise[i] != 0.0 or period.gaps[i] > 0.0):
+    # Where the ground is as modelled, one that bears little and is farther away than noise has bounced.
+    bears = period.began[i] or period.pressure[i] > LOADED * period.settings.share_n
+    near = period.gaps[i] <= max(PARTED_M, NOISES * np.sqrt(period.height_noise[0]))
+    if stands and (period.rise[i] != 0.0 or (period.gaps[i] > 0.0 and (bears or near))):
         period.gaps[i] = 0.0
 
 
@@ -384,10 +410,11 @@ def mean_rise(touchdowns):
 
 def forget_contacts(period: Period) -> None:
     """Nothing was felt, and the ground is as believed."""
-    for numbers in (period.pressure, period.odds, period.rise, period.lack):
+    for numbers in (period.pressure, period.odds, period.rise, period.lack, period.height):
         numbers[:] = 0.0
     for flags in (period.stands, period.caught, period.missed, period.left):
         flags[:] = False
+    period.height_noise[:] = 0.0
     period.touchdowns[:] = np.nan
     period.changed_s[:] = -np.inf
 
@@ -395,9 +422,11 @@ def forget_contacts(period: Period) -> None:
 def contact_room(contacts: int) -> dict[str, NDArray[np.generic]]:
     """The arrays of a ``Period`` that the estimate works on, by name."""
     flags = ("stands", "caught", "missed", "left")
+    numbers = ("pressure", "odds", "rise", "lack", "height")
     return {
-        **{name: np.zeros(contacts) for name in ("pressure", "odds", "rise", "lack")},
+        **{name: np.zeros(contacts) for name in numbers},
         **{name: np.zeros(contacts, dtype=bool) for name in flags},
+        "height_noise": np.zeros(1),
         "touchdowns": np.full((contacts, 3), np.nan),
         "changed_s": np.full((contacts, 2), -np.inf),
         "began": np.zeros(contacts, dtype=bool),

@@ -26,6 +26,8 @@ ESTIMATED = (
     "odds",
     "rise",
     "touchdowns",
+    "height",
+    "height_noise",
     "stands",
     "caught",
     "missed",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_id_controller.control.contact_estimate import estimate_contacts, mean_rise
+from contact_id_controller.control.contact_estimate import PARTED_M, estimate_contacts, mean_rise
 from contact_id_controller.control.disturbance import observe
 from contact_id_controller.control.feedback import (
     BASE_WEIGHT,
@@ -28,14 +28,15 @@ from contact_id_controller.kernels.turns import whole_turns
 
 UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
-PARTED_M = 1e-4  # a foot that has landed stands until it is farther away: a bounce is farther
 WEIGHT_ELSEWHERE = 0.1
-"""Least ``joint_weight`` if ground, masses, motors or delay differ from the model: the base's plan is then less
+"""Least ``joint_weight`` if state, ground, masses, motors or delay differ from the model: the base's plan is then less
 reliable than the legs'. With .001 the errors on slopes are up to three times as large, and those under a payload five
 times."""
-LATE_PERIODS, BORNE, MOTORS = 1.0, 0.06, 0.05
-"""Evidence at which the robot certainly differs from the model: torque delay in periods; load as a share of the
-largest one that is fed forward; motors' torque as a share of the usual torques. Half of it is no evidence."""
+ELSEWHERE_M, NOISY_M, LATE_PERIODS, BORNE, MOTORS = 3e-4, 3e-5, 1.0, 0.06, 0.05
+"""Evidence at which the robot certainly differs from the model: ground that is so far off; standard deviation of the
+heights of standing feet, from state to state, at which the base is not known well either; torque delay in periods; load
+as a share of the largest one that is fed forward; motors' torque as a share of the usual torques. Half of it is no
+evidence."""
 FOLLOWS_RAD = 0.1
 """Joint error from which the weight decreases again; at twice the error it is the usual one. Torques of another
 controller meanwhile look like a load, and legs that were pulled back to their plan with full weight fell."""
@@ -95,11 +96,11 @@ def _touch(period, settings):
 
 @kernel
 def _doubt(period):
-    """Confidence, 0 to 1, that the robot or its ground differs from the model."""
+    """Confidence, 0 to 1, that the robot, its state or its ground differs from the model."""
     settings, load, motors = period.settings, period.load, period.motors
+    ground = np.sqrt(period.height_noise[0]) / NOISY_M
     for i in range(period.rise.shape[0]):
-        if period.rise[i] != 0.0:
-            return 1.0
+        ground = max(ground, abs(period.rise[i]) / ELSEWHERE_M)
     most = period.delay[0] / (LATE_PERIODS * settings.period_s)
     # A load counts as far as it is felt now, too: what somebody else's torques did is over.
     for part in range(2):
@@ -116,7 +117,9 @@ def _doubt(period):
     for j in range(period.error.shape[0]):
         worst = max(worst, abs(period.error[j]))
     follows = min(max(2.0 - worst / FOLLOWS_RAD, 0.0), 1.0)
-    return min(max(2.0 * most - 1.0, 0.0), 1.0) * follows
+    return max(
+        min(max(2.0 * ground - 1.0, 0.0), 1.0), min(max(2.0 * most - 1.0, 0.0), 1.0) * follows
+    )
 
 
 @kernel

@@ -30,11 +30,12 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from contact_id_controller.control.contact_estimate import PARTED_M
 from contact_id_controller.control.course import Course
 from contact_id_controller.control.disturbance import LONGEST_S, unexplained
 from contact_id_controller.control.feedback import project
 from contact_id_controller.control.period import Period
-from contact_id_controller.control.step_kernels import BY_MEASUREMENT, PARTED_M, UNKNOWN_GAP_M
+from contact_id_controller.control.step_kernels import BY_MEASUREMENT, UNKNOWN_GAP_M
 from contact_id_controller.geometry import FeetOnGround
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.dense import (
