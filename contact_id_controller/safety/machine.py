@@ -68,7 +68,7 @@ REACTIONS = {
     ),
     "efforts differ": Reaction(
         "measured efforts followed the commands, and differ from them for 0.1 s: the command stays a tenth of the "
-        "way from these to the wanted torques",
+        "way from the measured efforts to the wanted torques",
         "by itself once they follow again: over start_ramp_s, or within 0.05 s if the measured efforts are 15 % of the "
         "torque or more, which carries a load",
     ),
