@@ -335,7 +335,7 @@ def test_linear_feedback_needs_its_messages_and_a_command_for_each_joint(good, t
     )
     good["controller"]["ros__parameters"]["friction"] = "viscous"
     good["controller"]["ros__parameters"].update(solver="lcp", viscosity=[1.0])
-    assert lines(check(good, tmp_path), ERROR, "viscous/lcp does not say what its contacts carry")
+    assert lines(check(good, tmp_path), ERROR, "viscous/lcp provides no active set")
 
 
 ROS2_CONTROL = CONFIG / "ros2_control"

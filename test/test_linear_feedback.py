@@ -182,7 +182,7 @@ def test_a_solution_without_derivative_gets_the_joints_feedback(monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"solver": "lcp"}, "coulomb/lcp does not say what its contacts carry; it is known of"),
+        ({"solver": "lcp"}, "coulomb/lcp provides no active set; it is known of"),
         ({"solver": "pid", "friction": "none"}, "knows no torques ahead"),
         ({"distribution": "none"}, "distribution is 'none', must be least_torque or least_force"),
         ({"base_feedback": "center_of_mass"}, "'base_feedback' is 'center_of_mass'"),

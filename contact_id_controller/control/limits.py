@@ -207,8 +207,10 @@ def limit_joints(q, qd, wanted, last, limits, bounded, torques, acting):
 def _respect_ends(q, qd, machine, effort, torques, acting):
     """Fade torque beyond the speed limit and near the ends of the range, and damp there.
 
-    q, qd (na,) rad and rad/s (m for sliders); effort, torques (na,) N·m, changed in place; acting (na,)
-    bits of the limits that act. machine: ``JointLimits``.
+    Torque that accelerates falls to zero at (1 + speed_margin) times the speed limit; torque towards an end falls to zero
+    over the last ``margin``, in which motion towards the end is damped.
+    q, qd (na,) rad and rad/s (m for sliders); machine: ``JointLimits``; effort (na,) N·m: torque limits, scale of what
+    is negligible. Changed in place: torques (na,) N·m, acting (na,) bits of the limits that act.
     """
     speed, margin = machine.speed, machine.margin
     lower, upper = machine.lower, machine.upper

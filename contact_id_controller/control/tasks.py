@@ -104,19 +104,21 @@ class Tasks:
         self.pressure, self.limited = np.zeros(2), False
 
     def look(self, time_s: float, goals: TaskGoals, course: Course, period: Period) -> None:
-        """Sample the goals; feet that may land and touch are planned in contact from now on.
+        """Sample the goals at ``time_s``, s, into ``sample``; a foot that may land and touches is planned in contact.
+
+        After the end of the goals every foot may land and is planned in contact.
 
         Args:
-            time_s: of the state.  goals: in the robot's order.  course: stores which feet landed early.
-            period: with feet and plan of this time.
+            goals: in the robot's order.  course: stores which feet landed early.
+            period: with feet and plan of this time; its ``planned``, and under soles its friction felt, are changed.
         """
         if period.settings.soles:
-            # Nobody can tell what a single corner carries; of a sole that rocks it feels like ice.
+            # The load of one corner is not observable: a rocking sole would be taken for low friction.
             grip.forget(period)
         self._lasts = goals.fill(time_s, self.sample)
         may_land = self.sample.may_land
         if not self._lasts:
-            may_land[:] = period.planned[:] = True  # it comes down as any foot that is to stand
+            may_land[:] = period.planned[:] = True
         by_measurement = bool(self._settings.measured)
         sources = by_measurement, period.settings.estimates
         catch_touches(self._feet.foot, may_land, sources, period, course.caught)

@@ -69,7 +69,12 @@ class Probe:
         self.labels = [row.label for row in rows]
 
     def matrix(self, estimator: Any) -> np.ndarray:
-        """(outputs, 6 + N)."""
+        """Derivative (rows, 6 + N) of what each row measures by the unknowns, in the state last swept.
+
+        Columns: spatial acceleration of the base (linear, angular; at the world's origin), then the joint accelerations
+        and components of contact wrenches in the order of ``layout.labels``. A wrench row is what the link receives
+        from its parent, so that contact wrenches on what it carries count negatively.
+        """
         layout, tree = estimator._layout, estimator.mechanism.tree
         motion, units = layout.system.motion, layout.system.units
         columns, limbs = layout.columns, layout.limbs
@@ -84,8 +89,8 @@ class Probe:
                     if columns.joint[i] >= 0:
                         at = 6 + limbs.column[tree.limb[i]] + columns.joint[i]
                         T[k, at] = r @ motion.P[i]
-                for name in layout.components.values():
-                    for index in name:
+                for indices in layout.components.values():
+                    for index in indices:
                         c = layout.component_place[index]
                         link = columns.wrench_link[c]
                         if columns.wrench[c] >= 0 and j <= link < tree.end[j]:

@@ -334,7 +334,9 @@ class KnownWrench(Sensor):
 def component_rows(
     sensor: Any, components: Mapping[str, range], which: int | None = None
 ) -> list[Row]:
-    """Rows that measure the wrench of the contact ``sensor.contact``: all its components, or one of them.
+    """Rows that measure the wrench of the contact ``sensor.contact``: all its components, or the one numbered ``which``.
+
+    components: of each contact, numbers of its wrench's components among the unknowns.
 
     Raises:
         UnknownFrameError: no contact of that name.

@@ -140,9 +140,12 @@ def _times_input(V, E, VE, EVE):
 
 @bare_kernel
 def _gain(C, EVE, half, M, P):
-    """P (6, 6) = L^-1 C' with L L' = I + C' EVE C; False where that is not positive definite.
+    """Compute P (6, 6) = L^-1 C' with L L' = I + C' EVE C, so that P' P = C (I + C' EVE C)^-1 C'.
 
-    C (6, 6): factor of the forces' compliance, lower triangle; EVE (6, 6); half, M: workspace (6, 6).
+    Returns False, with P unchanged, if I + C' EVE C is not positive definite.
+
+    C (6, 6): factor of the forces' compliance, lower triangle; EVE (6, 6): symmetric, curvature of the cost-to-go along the
+    forces; half, M (6, 6): workspace, L in M's lower triangle on return.
     """
     for i in range(WRENCH):
         for j in range(WRENCH):

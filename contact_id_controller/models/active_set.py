@@ -97,8 +97,9 @@ def _of_stages(solution: Solution, mu: np.ndarray, edges: int, parts: bool) -> A
     """Active set of a two-stage solution, by the modes of its contact velocities.
 
     Args:
-        mu, edges: (n,) friction and number of edges of the pyramid.
-        parts: sliding contacts part, as in stage I; False: they stay on the ground, unless they creep.
+        mu: (n,) friction coefficients.  edges: number of edges of each pyramid.
+        parts: sliding contacts may leave the ground, as in stage I; False: they stay on it, unless ``classify_stiction``
+            finds that they creep.
     """
     problem = solution.problem
     n = len(problem)

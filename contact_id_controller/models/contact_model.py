@@ -230,17 +230,17 @@ class ContactModel:
         return loaded(f"models.{self.frames}") if self.frames else None
 
     def not_derivable(self, settings: Any) -> str:
-        """Reason why the derivative of its torques by the state is not available; empty if it is.
+        """Return why the derivative of its torques by the state is not available; empty if it is.
 
-        settings: an attribute for each parameter, options among them.
+        settings: has the parameters, options of the model among them, as attributes.
         """
         if not self.active_set:
-            return f"{self} does not say what its contacts carry"
+            return f"{self} provides no active set"
         keywords = self.keywords(settings, {})
         for keyword in DERIVABLE.keys() & keywords.keys():
             if keywords[keyword] not in DERIVABLE[keyword]:
-                few = " or ".join(DERIVABLE[keyword])
-                return f"{keyword} is {keywords[keyword]!r}, must be {few}"
+                allowed = " or ".join(DERIVABLE[keyword])
+                return f"{keyword} is {keywords[keyword]!r}, must be {allowed}"
         return ""
 
     @functools.cached_property

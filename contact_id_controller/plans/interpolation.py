@@ -48,10 +48,14 @@ def base_coefficients(
     linear_velocities: np.ndarray,
     angular_velocities: np.ndarray,
 ) -> np.ndarray:
-    """Coefficients (p - 1, 4, 6) of a base's segments: of its position, and of phi, rad.
+    """Coefficients (p - 1, 4, 6) of a base's segments in powers of u, lowest first: of its position, m, then of phi, rad.
 
-    phi: rotation vector from the attitude that a segment begins with, in its frame; its end slopes are those
-    of the angular velocities. Shapes: (p,), (p, 3), (p, 4), (p, 3), (p, 3), world frame.
+    u: time since the segment's start, as a share of its length. phi: rotation vector from the attitude at the segment's
+    start, in the base's frame there; its rates at both ends are those of the angular velocities.
+
+    Args:
+        times_s (p,).  positions (p, 3) m, linear_velocities (p, 3) m/s, angular_velocities (p, 3) rad/s: world frame.
+        quaternions_xyzw (p, 4): base to world.
     """
     out = np.empty((max(len(times_s) - 1, 0), 4, 6))
     _fill_base_segments(

@@ -25,13 +25,13 @@ LONGEST_NAME = 34
 def save_comparison(
     names: Sequence[str], summaries: Sequence[dict[str, Any]], folder: Path
 ) -> list[tuple[str, str]]:
-    """Draw the chart into ``folder``; return its file and caption, or nothing for runs of several robots."""
+    """Draw the chart into ``folder``; return [(file, caption)], or [] for one run or runs of several robots."""
     if len({summary["robot"] for summary in summaries}) > 1 or len(summaries) < 2:
         return []
     save_figure(lambda: plot_comparison(names, summaries), folder / CHART)
     caption = (
-        "The figures that matter, one bar a run; lines at their ends: twice the noise to either side. "
-        "Bars whose lines overlap do not differ."
+        "The main figures, one bar a run; lines at their ends: twice the noise to either side. "
+        "Bars whose lines overlap differ by no more than the noise."
     )
     if any(summary["fell"] or not summary["followed"] for summary in summaries):
         caption += " Red: the robot fell, or did not follow its plan."

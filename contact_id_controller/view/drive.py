@@ -69,7 +69,7 @@ class Drive:
         node.create_subscription(Joy, "joy", self._on_joy, 1, raw=True)
 
     def want(self, stick: Sequence[float] | np.ndarray) -> None:
-        """Set the stick: forwards, left and turn left, each -1 to 1; anything else means stop."""
+        """Set the stick: forwards, left and turn left, clipped to -1 to 1; what is not three finite numbers means stop."""
         try:
             wanted = np.array(stick, dtype=float)
         except (TypeError, ValueError):

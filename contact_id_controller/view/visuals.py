@@ -120,7 +120,10 @@ def _shape(each: Any) -> Shape | None:
 
 
 def _mesh(geometry: Any) -> trimesh.Trimesh | None:
-    """A geometry of coal as triangles; None: it has none."""
+    """Triangles (m, in its own frame) of a shape of coal; None for shapes that are not handled here.
+
+    Of a mesh with more than ``MOST_TRIANGLES`` only each k-th triangle is drawn.
+    """
     kind = type(geometry).__name__
     if kind == "Box":
         return trimesh.creation.box(extents=2.0 * np.array(geometry.halfSide))

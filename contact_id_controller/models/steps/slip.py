@@ -100,9 +100,12 @@ def share_forces(reduced, delta, moved, pairs, slacks, cones, distribution, z):
 
 @kernel
 def slip_pairs(Y, moved, gap_speed, edges, z, pairs, slacks):
-    """Compute slip speeds and slacks of the friction LCP at the motion of impulses z (3n,), for ``classify_slip``.
+    """Compute slip speeds and slacks of the friction LCP at impulses z (3n,), N·s, for ``classify_slip``.
 
-    pairs, slacks (n, edges + 2): out; of pairs only the slip speed, its last column.
+    Contact velocities w = Y Y^T z + moved, of each contact normal, tangent 1, tangent 2, m/s, with gap_speed (n,) added to
+    the normals. Y (3n, nu), moved (3n,): see ``Problem`` and ``Answer``; edges: of the pyramid.
+    pairs (n, edges + 2), out: its last column only, the slip speed. slacks (n, edges + 2), out: normal, each edge, and 0
+    for the cone, whose slack ``classify_slip`` does not read.
     """
     n, nu = gap_speed.shape[0], Y.shape[1]
     u, w, directions = np.zeros(nu), np.empty(3), np.empty((edges, 2))
