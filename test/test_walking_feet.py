@@ -140,6 +140,17 @@ def test_no_foot_lifts_before_the_other_one_bears():
     assert sequence.advance(0.14, LEFT, False, False, 0.0) is Event.LIFTED
 
 
+def test_a_foot_that_touched_and_bounces_is_not_waited_for():
+    """Pushed aside a robot rolls on the edge of one sole: the other one touched, hovered and bore nothing for .05 s."""
+    sequence = a_walk()
+    sequence.advance(0.1, BOTH, False, False, 0.0)
+    assert sequence.advance(0.5, BOTH, False, False, 0.0) is Event.LANDED
+    assert sequence.advance(0.6, LEFT, False, False, 0.0) is Event.LIFTED and sequence.carry == 1
+    assert sequence.advance(1.11, RIGHT, False, False, 0.0) is Event.LANDED  # without a touch
+    assert sequence.advance(1.22, RIGHT, False, False, 0.0) is Event.NOTHING
+    assert sequence.advance(1.23, LEFT, False, False, 0.0) is Event.LIFTED
+
+
 def test_a_straight_leg_lifts_at_once_and_a_walk_may_end():
     sequence = a_walk()
     assert sequence.advance(0.02, BOTH, False, True, 0.0) is Event.LIFTED

@@ -50,6 +50,7 @@ class Sequence:
         carry: group that carries, or will after the shift.
         begun_s, ends_s: of the shift or swing.  lifted_s: last lift-off.
         steps: landings so far.
+        met: the group that carries has touched since it was to stand: one that bounces is not waited for.
     """
 
     patience: Patience
@@ -60,6 +61,7 @@ class Sequence:
     ends_s: float = 0.0
     lifted_s: float = 0.0
     steps: int = 0
+    met: bool = False
 
     def stands(self) -> np.ndarray:
         """Which groups stand, (2,) bool."""
@@ -68,7 +70,7 @@ class Sequence:
     def begin(self, now_s: float, carry: int, after_s: float) -> None:
         """Leave rest: the other group lifts after this time."""
         self.standing, self.both, self.carry = False, True, carry
-        self.begun_s, self.ends_s = now_s, now_s + after_s
+        self.begun_s, self.ends_s, self.met = now_s, now_s + after_s, False
 
     def advance(
         self, now_s: float, touches: np.ndarray, may_rest: bool, stretched: bool, half_s: float
@@ -87,6 +89,7 @@ class Sequence:
                 self.both, self.carry = True, 1 - self.carry
                 self.begun_s, self.ends_s = now_s, now_s + self.patience.double_s
                 self.steps += 1
+                self.met = bool(touched)
                 return Event.LANDED
             return Event.NOTHING
         if now_s < self.ends_s - half_s and not stretched:
@@ -94,7 +97,8 @@ class Sequence:
         if may_rest:
             self.standing = True
             return Event.RESTED
-        if not touches[self.carry]:
+        self.met |= bool(touches[self.carry])
+        if not self.met:
             return Event.NOTHING
         self.both, self.begun_s, self.lifted_s = False, now_s, now_s
         self.ends_s = now_s + self.patience.swing_s
