@@ -531,7 +531,7 @@ def test_zeros_of_joints_that_are_off_do_not_sink_a_robot_into_level_ground(shor
 
 
 def test_a_slope_is_not_taken_for_level_ground(short_walk):
-    """The same walk, uphill: gravity points elsewhere. 4 cm and 3 % of the path are held before it is noticed."""
+    """The same walk, uphill: gravity points elsewhere. 4 cm and 5 % of the path are held before it is noticed."""
     walk = short_walk
     forward = walk.q[-1] - walk.q[0]
     forward = np.append(forward[:2] / np.linalg.norm(forward[:2]), 0.0)
@@ -540,7 +540,7 @@ def test_a_slope_is_not_taken_for_level_ground(short_walk):
     felt = walk.accel + np.einsum("kji,j->ki", walk.rotations, 9.81 * up - UP)
     run, free = (Run(walk._replace(accel=felt), **level) for level in ({}, FREE))
     assert set(run.states) == {RUNNING} and (walk.q[-1, :3] - walk.q[0, :3]) @ up > 0.12
-    assert abs(height_error(run, up) - height_error(free, up)) < 0.06
+    assert abs(height_error(run, up) - height_error(free, up)) < 0.07
     assert np.isnan(run.odometry.arrays.record[filtering.O_LEVEL])
 
 

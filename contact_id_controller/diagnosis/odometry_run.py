@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -57,50 +58,75 @@ class Samples:
 def by_loads(odometry: BaseOdometry, samples: Samples, loads: Array, weight: float) -> Steps:
     """Steps of an odometry whose feet touch by their loads, with the thresholds that the pipeline has by default.
 
+    Of those that carry most the lowest are used. Sensors that count something else than newtons may differ in their
+    gains: of such all that touch count as carrying.
+
     Args:
         loads: (n, feet), normal forces in any unit and with any sign, in the order of the odometry's feet.
         weight: of the robot, N; it is what the feet carry on average where that is something else than newtons.
     """
     carried = float(loads.sum(axis=1).mean())
     loads = loads if carried >= 0.0 else -loads
-    weight = weight if in_newtons(abs(carried) / weight) else abs(carried)
+    known = in_newtons(abs(carried) / weight)
+    weight = weight if known else abs(carried)
     count = len(odometry.feet)
     defaults, contact, bearing = PipelineSettings(), ContactDetector(count), BearingFeet(count)
     contact.on_n = defaults.contact_on_share * weight
     contact.off_n = defaults.contact_off_share * weight
-    steps = np.diff(samples.time, prepend=samples.time[0] - samples.before)
+    steps, lowest = _steps_of(samples), _lowest_of(odometry)
 
     def step(k: int) -> tuple[BaseEstimate, NDArray[np.bool_]]:
         t = float(samples.time[k])
         contact.take_forces(loads[k], t)
-        touches = contact.at(t) & bearing.among(loads[k])
-        rows = (samples.gyro[k], samples.accel[k], samples.position[k], samples.velocity[k])
-        return odometry.step(float(steps[k]), *rows, touches), touches
+        touches = contact.at(t) & (bearing.among(loads[k]) | (not known))
+        touches = lowest(samples.position[k], touches)
+        return odometry.step(float(steps[k]), *_row(samples, k), touches), touches
 
     return step
 
 
 def by_heights(odometry: BaseOdometry, samples: Samples) -> Steps:
-    """Steps of an odometry whose feet touch where they are lowest, for logs that tell nothing of contact.
-
-    Along up as the odometry has it; before it begins all feet touch. Feet have one radius.
-    """
-    robot, count = odometry.robot, len(odometry.feet)
-    data, frames = robot.model.createData(), [robot.frame_id(name) for name in odometry.feet]
-    steps = np.diff(samples.time, prepend=samples.time[0] - samples.before)
+    """Steps of an odometry whose feet touch where they are lowest, for logs that tell nothing of contact."""
+    steps, lowest = _steps_of(samples), _lowest_of(odometry)
+    every = np.ones(len(odometry.feet), dtype=bool)
 
     def step(k: int) -> tuple[BaseEstimate, NDArray[np.bool_]]:
-        touches, estimate = np.ones(count, dtype=bool), odometry.estimate
-        if estimate.ready:
-            q = robot.configuration([0, 0, 0, 0, 0, 0, 1], samples.position[k])
-            pin.framesForwardKinematics(robot.model, data, q)
-            up = estimate.rotation[2]
-            heights = np.array([up @ data.oMf[frame].translation for frame in frames])
-            touches = heights < heights.min() + LOWEST_M
-        rows = (samples.gyro[k], samples.accel[k], samples.position[k], samples.velocity[k])
-        return odometry.step(float(steps[k]), *rows, touches), touches
+        touches = lowest(samples.position[k], every)
+        return odometry.step(float(steps[k]), *_row(samples, k), touches), touches
 
     return step
+
+
+def _steps_of(samples: Samples) -> Array:
+    """Time of each step (n,), s."""
+    return np.diff(samples.time, prepend=samples.time[0] - samples.before)
+
+
+def _row(samples: Samples, k: int) -> tuple[Array, Array, Array, Array]:
+    """What one step of the odometry takes of a sample."""
+    return samples.gyro[k], samples.accel[k], samples.position[k], samples.velocity[k]
+
+
+def _lowest_of(
+    odometry: BaseOdometry,
+) -> Callable[[Array, NDArray[np.bool_]], NDArray[np.bool_]]:
+    """Which of some feet (feet,) bool are lowest with the joints at (na,), rad, along up as the odometry has it.
+
+    Before it begins, all. Feet have one radius.
+    """
+    robot, estimate = odometry.robot, odometry.estimate
+    data, frames = robot.model.createData(), [robot.frame_id(name) for name in odometry.feet]
+
+    def lowest(position: Array, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        if not estimate.ready or among.sum() < 2:
+            return among.copy()
+        q = robot.configuration([0, 0, 0, 0, 0, 0, 1], position)
+        pin.framesForwardKinematics(robot.model, data, q)
+        up = estimate.rotation[2]
+        heights = np.array([up @ data.oMf[frame].translation for frame in frames])
+        return among & (heights < heights[among].min() + LOWEST_M)
+
+    return lowest
 
 
 def by_efforts(pipeline: EstimationPipeline, samples: Samples, effort: Array) -> Steps:
@@ -108,8 +134,8 @@ def by_efforts(pipeline: EstimationPipeline, samples: Samples, effort: Array) ->
     pipeline.start(in_motion=True)
 
     def step(k: int) -> tuple[BaseEstimate, NDArray[np.bool_]]:
-        rows = (samples.gyro[k], samples.accel[k], samples.position[k], samples.velocity[k])
-        found = pipeline.step(float(samples.time[k]), *rows, effort[k], look=False)
+        time_s = float(samples.time[k])
+        found = pipeline.step(time_s, *_row(samples, k), effort[k], look=False)
         return found.odometry, found.contact
 
     return step

@@ -72,10 +72,10 @@ ONE_CHANGE, VIBRATION = 1.0 / 12.0, 1.0 / 2.0
 """Variance of a signal's mean over a period by the square of the change between its two samples: if it changed once, at
 any time between, as forces do where feet land; and if it vibrates faster than it is sampled, as rates of a robot do, so
 that both samples are chance."""
-LEVEL_M, LEVEL_SLOPE = 0.04, 0.03
+LEVEL_M, LEVEL_SLOPE = 0.04, 0.05
 """A foothold that is farther from level ground, or a height that has to be held by more than the first and the second
 for each metre walked, says that the ground is not level. Zeros of joints and the accelerometer, one degree off, make
-.02; steps and ramps make more."""
+.02 to .04; steps and ramps make more."""
 TELLS_TILT_M = 0.005
 """Ground that is level to within this tells the tilt, too: of a robot, half a degree."""
 REPEATS_S = 0.02

@@ -72,7 +72,7 @@ class DynamicsEstimatorSettings(FeetRows, MotorParameters):
     ground_height_noise_m: float = parameter(
         _ODOMETRY.ground_height_noise_m,
         """The ground is level to within this, which holds the height of the base until a foothold is 4 cm off, or
-        it had to be held by 4 cm and 3 % of the path; 0: nothing is known of the ground, and the height drifts.""",
+        it had to be held by 4 cm and 5 % of the path; 0: nothing is known of the ground, and the height drifts.""",
         when="0 on gentle ramps.",
         unit="m",
         minimum=0.0,
