@@ -100,11 +100,12 @@ def _program(ca, problem: MomentumProblem) -> tuple[_Program, np.ndarray]:
     state = ca.SX(np.hstack([problem.start[0], *(problem.start[1:] / mass)]))
     cost = _squares(ca, running, state - goal[0])
     unknowns, start, rows, states, forces = [], [], _Rows(ca), [state], []
+    shares = problem.nominal_forces()
     for t in range(problem.knots):
         standing = np.flatnonzero(contacts.standing[t])
-        nominal = np.array([0.0, 0.0, 1.0 / max(1, len(standing))])
         total, torque = ca.SX.zeros(3), ca.SX.zeros(3)
         for corner in standing:
+            nominal = shares[t, corner]
             force = ca.SX.sym(f"f_{t}_{corner}", 3)
             unknowns.append(force)
             forces.append(force)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,21 @@ class MomentumProblem:
         return float(above[standing].mean()) if standing.any() else float(np.ptp(self.origins @ up))
 
     def nominal_forces(self) -> np.ndarray:
-        """Weight shared by the corners in contact, along their normals: (T, n, 3), ground axes, / (M g)."""
+        """Weight shared by the corners in contact, along their normals: (T, n, 3), ground axes, / (M g).
+
+        During a phase the load moves from corners that lift off at its end to the others, and onto those that have just
+        touched down.
+        """
         standing = self.contacts.standing
         share = np.zeros((*standing.shape, 3))
-        share[..., 2] = standing / np.maximum(1, standing.sum(1, keepdims=True))
+        changes = 1 + np.flatnonzero((standing[1:] != standing[:-1]).any(1))
+        for begin, end in pairwise([0, *changes, self.knots]):
+            done = (np.arange(end - begin)[:, None] + 0.5) / (end - begin)
+            stands = standing[begin]
+            lands = stands & ~standing[max(begin - 1, 0)]
+            leaves = stands & ~standing[min(end, self.knots - 1)]
+            part = stands * np.where(lands, done, 1.0) * np.where(leaves, 1.0 - done, 1.0)
+            share[begin:end, :, 2] = part / np.where(stands.any(), part.sum(1, keepdims=True), 1.0)
         return share
 
 
