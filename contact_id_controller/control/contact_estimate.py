@@ -73,6 +73,8 @@ LOADED = 0.3
 """Share of an even share of the weight that a foot carries at least where it shows how high the ground is."""
 PARTED_M = 1e-4
 """A foot that has landed stands until it is farther away: a bounce is farther."""
+ELSEWHERE_M = 3e-4
+"""Rise at which the ground certainly differs from the model; half of it is no evidence."""
 NOISES = 3.0
 """A height is measured if it exceeds so many standard deviations of its noise."""
 NOISE_S = 1.0
@@ -414,7 +416,7 @@ def forget_contacts(period: Period) -> None:
         numbers[:] = 0.0
     for flags in (period.stands, period.caught, period.missed, period.left):
         flags[:] = False
-    period.height_noise[:] = 0.0
+    period.height_noise[:], period.relief[:] = 0.0, ELSEWHERE_M
     period.touchdowns[:] = np.nan
     period.changed_s[:] = -np.inf
 
@@ -427,6 +429,7 @@ def contact_room(contacts: int) -> dict[str, NDArray[np.generic]]:
         **{name: np.zeros(contacts) for name in numbers},
         **{name: np.zeros(contacts, dtype=bool) for name in flags},
         "height_noise": np.zeros(1),
+        "relief": np.full(1, ELSEWHERE_M),
         "touchdowns": np.full((contacts, 3), np.nan),
         "changed_s": np.full((contacts, 2), -np.inf),
         "began": np.zeros(contacts, dtype=bool),

@@ -28,6 +28,7 @@ ESTIMATED = (
     "touchdowns",
     "height",
     "height_noise",
+    "relief",
     "stands",
     "caught",
     "missed",

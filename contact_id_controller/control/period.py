@@ -146,7 +146,7 @@ class Period(Struct):
         stands*, caught*, missed*, left* (n,) bool: contact is detected; earlier than planned; missing though planned;
             has left the ground in swing.  lack* (n,) s: time for which force is missing.
         height* (n,) m: of each foot above the modelled ground, at its first contact; height_noise* (1,) m^2: variance
-            of its noise.
+            of its noise.  relief* (1,) m: mean of the largest ``rise``.
         changed_s* (n, 2) s: last touchdown and lift-off.  foot_speed (n, 2) m/s: and as planned, downwards.
         carried (n, 3) N: measured forces on feet from the last state to this one, world frame; NaN: unknown.
         grip* (n,): estimated friction, infinite where none slipped; slips* (1,): one is not infinite.
@@ -222,6 +222,7 @@ class Period(Struct):
     lack: Numbers
     height: Numbers
     height_noise: Numbers
+    relief: Numbers
     changed_s: Numbers
     foot_speed: Numbers
     carried: Numbers

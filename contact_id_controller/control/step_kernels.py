@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_id_controller.control.contact_estimate import PARTED_M, estimate_contacts, mean_rise
+from contact_id_controller.control.contact_estimate import (
+    ELSEWHERE_M,
+    PARTED_M,
+    estimate_contacts,
+    mean_rise,
+)
 from contact_id_controller.control.disturbance import observe
 from contact_id_controller.control.feedback import (
     BASE_WEIGHT,
@@ -32,11 +37,13 @@ WEIGHT_ELSEWHERE = 0.1
 """Least ``joint_weight`` if state, ground, masses, motors or delay differ from the model: the base's plan is then less
 reliable than the legs'. With .001 the errors on slopes are up to three times as large, and those under a payload five
 times."""
-ELSEWHERE_M, NOISY_M, LATE_PERIODS, BORNE, MOTORS = 3e-4, 3e-5, 1.0, 0.06, 0.05
-"""Evidence at which the robot certainly differs from the model: ground that is so far off; standard deviation of the
+NOISY_M, LATE_PERIODS, BORNE, MOTORS = 3e-5, 1.0, 0.06, 0.05
+"""Evidence at which the robot certainly differs from the model: standard deviation of the
 heights of standing feet, from state to state, at which the base is not known well either; torque delay in periods; load
 as a share of the largest one that is fed forward; motors' torque as a share of the usual torques. Half of it is no
 evidence."""
+REMEMBERED_S = 1.0
+"""Time constant of the mean rise of the ground: it is unknown at first, and between bumps there is level ground, too."""
 FOLLOWS_RAD = 0.1
 """Joint error from which the weight decreases again; at twice the error it is the usual one. Torques of another
 controller meanwhile look like a load, and legs that were pulled back to their plan with full weight fell."""
@@ -98,9 +105,11 @@ def _touch(period, settings):
 def _doubt(period):
     """Confidence, 0 to 1, that the robot, its state or its ground differs from the model."""
     settings, load, motors = period.settings, period.load, period.motors
-    ground = np.sqrt(period.height_noise[0]) / NOISY_M
+    relief, highest = period.relief, 0.0
     for i in range(period.rise.shape[0]):
-        ground = max(ground, abs(period.rise[i]) / ELSEWHERE_M)
+        highest = max(highest, abs(period.rise[i]))
+    relief[0] += (highest - relief[0]) * settings.period_s / REMEMBERED_S
+    ground = max(np.sqrt(period.height_noise[0]) / NOISY_M, max(highest, relief[0]) / ELSEWHERE_M)
     most = period.delay[0] / (LATE_PERIODS * settings.period_s)
     # A load counts as far as it is felt now, too: what somebody else's torques did is over.
     for part in range(2):
