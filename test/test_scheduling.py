@@ -146,7 +146,7 @@ def test_a_demo_in_real_time_goes_first_where_that_is_allowed(monkeypatch, capsy
         demo.add_arguments(parser)
         runs = demo.planned(parser.parse_args(["--robot", "quadruped", *words]))
         assert [int(choices["rt_priority"]) for _, choices in runs] == [number]
-    assert ("whatever else runs" in capsys.readouterr().err) == (not allowed)
+    assert ("at an ordinary priority" in capsys.readouterr().err) == (not allowed)
     if allowed:
         assert [policy for _, policy, _ in made] == [os.SCHED_FIFO, before], "given back"
 

@@ -43,7 +43,7 @@ heights of standing feet, from state to state, at which the base is not known we
 as a share of the largest one that is fed forward; motors' torque as a share of the usual torques. Half of it is no
 evidence."""
 REMEMBERED_S = 1.0
-"""Time constant of the mean rise of the ground: it is unknown at first, and between bumps there is level ground, too."""
+"""Time constant of the mean rise of the ground. While heights differ from the model at all, it is unknown at first."""
 FOLLOWS_RAD = 0.1
 """Joint error from which the weight decreases again; at twice the error it is the usual one. Torques of another
 controller meanwhile look like a load, and legs that were pulled back to their plan with full weight fell."""
@@ -109,7 +109,10 @@ def _doubt(period):
     for i in range(period.rise.shape[0]):
         highest = max(highest, abs(period.rise[i]))
     relief[0] += (highest - relief[0]) * settings.period_s / REMEMBERED_S
-    ground = max(np.sqrt(period.height_noise[0]) / NOISY_M, max(highest, relief[0]) / ELSEWHERE_M)
+    ground = max(
+        np.sqrt(period.height_noise[0]) / NOISY_M,
+        (max(highest, relief[0]) if highest > 0.0 else 0.0) / ELSEWHERE_M,
+    )
     most = period.delay[0] / (LATE_PERIODS * settings.period_s)
     # A load counts as far as it is felt now, too: what somebody else's torques did is over.
     for part in range(2):
