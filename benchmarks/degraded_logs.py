@@ -19,7 +19,7 @@ import pinocchio as pin
 from scipy.spatial.transform import Rotation, Slerp
 
 sys.path.insert(0, str(Path(__file__).parent))
-from real_logs import BEGIN_S, RADIUS_M, SOLES, Log, read, robot_of, sources
+from real_logs import BEGIN_S, RADIUS_M, SOLES, Log, picked, read, robot_of, sources
 
 from contact_id_controller.diagnosis.odometry_run import (
     Samples,
@@ -36,16 +36,6 @@ from contact_id_controller.robot import RobotModel
 
 NO_LOADS = "no loads"
 """The fault whose feet touch where they are lowest."""
-
-
-def picked(log: Log, rows: np.ndarray) -> Log:
-    """These rows of all channels."""
-    found = {
-        field.name: getattr(log, field.name)[rows]
-        for field in dataclasses.fields(log)
-        if field.name != "robot"
-    }
-    return dataclasses.replace(log, **found)
 
 
 def resampled(log: Log, rate_hz: float) -> Log:

@@ -156,13 +156,17 @@ def read(matlab: Path, robot: RobotModel) -> Log:
 def thinned(log: Log, every: int, begin: int, dropped: float, seed: int) -> Log:
     """Every so many samples from one on, and of these a share is dropped by chance."""
     kept = np.arange(begin, len(log.t), every)
-    kept = kept[np.random.default_rng(seed).random(len(kept)) >= dropped]
-    rows = {
-        field.name: getattr(log, field.name)[kept]
+    return picked(log, kept[np.random.default_rng(seed).random(len(kept)) >= dropped])
+
+
+def picked(log: Log, rows: np.ndarray) -> Log:
+    """These rows of all channels."""
+    channels = {
+        field.name: getattr(log, field.name)[rows]
         for field in dataclasses.fields(log)
         if field.name != "robot"
     }
-    return dataclasses.replace(log, **rows)
+    return dataclasses.replace(log, **channels)
 
 
 def estimate(log: Log, imu: str) -> Run:

@@ -7,7 +7,9 @@ import pinocchio as pin
 import pytest
 from paths import ROOT
 
-pytest.importorskip("mujoco", reason="the simulated robots whose forces are judged by")
+pytest.importorskip(
+    "mujoco", reason="needs the simulated robots, whose contact forces are the judge"
+)
 
 from test_torques_ahead import STANDING, quadruped_guard
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.settings.robot_description import joint_inertias, least_inertia
+from contact_id_controller.settings.robot_description import without_inertia
 
 LEG_JOINTS = 3
 """Least number of joints in series with which a leg reaches a foothold."""
@@ -192,7 +192,7 @@ def _held(model: pin.Model, children: dict[int, list[int]], legs: set[int]) -> t
     masses = np.array([body.mass for body in model.inertias])
     for joint in range(model.njoints - 1, 1, -1):  # of all that a joint moves
         masses[model.parents[joint]] += masses[joint]
-    total_mass, held, inertias = masses[BASE], [], joint_inertias(model)
+    total_mass, held, light = masses[BASE], [], without_inertia(model)
     fingers: set[int] = set()
     for joint in range(2, model.njoints):
         parent, kind = model.parents[joint], model.joints[joint]
@@ -200,7 +200,6 @@ def _held(model: pin.Model, children: dict[int, list[int]], legs: set[int]) -> t
         if parent in fingers or (branch and masses[joint] < FINGER_MASS * total_mass):
             fingers.add(joint)
         undriven = not model.upperEffortLimit[kind.idx_v] > 0.0
-        light = not inertias[joint] >= least_inertia(model.inertias[joint].mass)
-        if undriven or joint in fingers or light or not masses[joint] > 0.0:
+        if undriven or joint in fingers or joint in light or not masses[joint] > 0.0:
             held.append(model.names[joint])
     return tuple(held)

@@ -190,13 +190,12 @@ def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw
     """Flaws of links that no body can have, and of joints that move no possible body.
 
     An impossible link, such as a sensor without extent, is no fatal flaw where the links that move with it make a
-    possible body, or where all that its joint moves has an inertia (``joint_inertias``).
+    possible body, or where all that its joint moves has an inertia (``without_inertia``).
     """
     model, impossible = robot.model, {}
-    moved = joint_inertias(model)
+    light = without_inertia(model)
     for joint in range(1, model.njoints):
         name, body = model.names[joint], model.inertias[joint]
-        principal = np.linalg.eigvalsh(body.inertia)
         if not body.mass > 0.0:
             impossible[joint] = Flaw(True, f"joint {name!r} moves a body without mass")
         elif body.mass < LEAST_MASS_KG:
@@ -204,12 +203,12 @@ def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw
                 True,
                 f"joint {name!r} moves a body of {body.mass:g} kg, must be at least {LEAST_MASS_KG:g} kg",
             )
-        elif not moved[joint] >= least_inertia(body.mass) and not _is_solid(principal):
+        elif joint in light:
             impossible[joint] = Flaw(
                 True,
                 f"the links that joint {name!r} moves have together principal inertias "
-                f"{_list(principal)} kg m2, and {moved[joint]:.3g} kg m2 about its axis, must be at least "
-                f"{least_inertia(body.mass):.3g}",
+                f"{_list(np.linalg.eigvalsh(body.inertia))} kg m2, and {light[joint]:.3g} kg m2 about its axis, "
+                f"must be at least {_least_inertia(body.mass):.3g}",
             )
     flaws, explained = [], set()
     for link in description.findall("link"):
@@ -225,7 +224,20 @@ def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw
     return flaws + [flaw for joint, flaw in impossible.items() if joint not in explained]
 
 
-def joint_inertias(model: pin.Model) -> NDArray[np.float64]:
+def without_inertia(model: pin.Model) -> dict[int, float]:
+    """Joints that move no body with an extent, nor an inertia about their axis: joint -> the latter, kg m2 or kg."""
+    extended = [_is_extended(np.linalg.eigvalsh(body.inertia)) for body in model.inertias]
+    if all(extended[1:]):
+        return {}
+    moved = _joint_inertias(model)
+    return {
+        joint: float(moved[joint])
+        for joint in range(1, model.njoints)
+        if not extended[joint] and not moved[joint] >= _least_inertia(model.inertias[joint].mass)
+    }
+
+
+def _joint_inertias(model: pin.Model) -> NDArray[np.float64]:
     """Least inertia (njoints,), kg m2 or kg, that each joint accelerates, all others free to move; inf for the world.
 
     The articulated-body inertia along its axes, the least of ``POSTURES`` postures. It may be positive although the
@@ -235,26 +247,27 @@ def joint_inertias(model: pin.Model) -> NDArray[np.float64]:
     low = np.maximum(model.lowerPositionLimit, -np.pi)
     high = np.maximum(np.minimum(model.upperPositionLimit, np.pi), low)
     least = np.full(model.njoints, np.inf)
+    joints = list(model.joints)[1:]
     for posture in range(POSTURES):
         q = pin.neutral(model)
-        for joint in list(model.joints)[1:] if posture else ():
+        for joint in joints if posture else ():
             if joint.nq == 1:
                 q[joint.idx_q] = draw.uniform(low[joint.idx_q], high[joint.idx_q])
         pin.crba(model, data, q)
         pin.cholesky.decompose(model, data)
-        for index, joint in enumerate(list(model.joints)[1:], start=1):
+        for index, joint in enumerate(joints, start=1):
             pivots = data.D[joint.idx_v : joint.idx_v + joint.nv]
             least[index] = min(least[index], np.nan_to_num(pivots, nan=-np.inf).min())
     return least
 
 
-def least_inertia(mass: float) -> float:
+def _least_inertia(mass: float) -> float:
     """Least possible moment of inertia, kg m2, of a body of this mass, kg: see ``SLENDER``."""
     radius = np.cbrt(3.0 * mass / (4.0 * np.pi * DENSEST_KG_M3))
     return float(SLENDER * 0.4 * mass * radius**2)
 
 
-def _is_solid(principal: NDArray[np.float64]) -> bool:
+def _is_extended(principal: NDArray[np.float64]) -> bool:
     return bool(principal[0] > max(ROUNDING * principal[2], LEAST_INERTIA_KG_M2))
 
 

@@ -280,8 +280,10 @@ class _Alternation:
         self.feet = foot_motion(contact_plan, times, self.swing_heights_m)
         soles = contact_plan.soles
         flat = tuple(is_flat(sole) for sole in soles)
-        of_forces = {"force": SOLE_FORCE} if any(flat) else {}
-        self.force_weights = [dataclasses.replace(each, **of_forces) for each in (FIRST, FOLLOWING)]
+        of_soles = {"force": SOLE_FORCE} if any(flat) else {}
+        self.momentum_weights = [
+            dataclasses.replace(each, **of_soles) for each in (FIRST, FOLLOWING)
+        ]
         postures, com = carried_along(robot, soles, at.posture, self.feet)
         postures[0] = at.q
         rest = np.zeros_like(com)
@@ -315,7 +317,7 @@ class _Alternation:
                 robot.mass,
                 reference=self.reference,
                 start=self.start,
-                weights=self.force_weights[min(number, 2) - 1],
+                weights=self.momentum_weights[min(number, 2) - 1],
                 gravity=robot.model.gravity.linear,
             )
         )
