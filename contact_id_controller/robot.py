@@ -46,11 +46,6 @@ class Motors(NamedTuple):
     viscous_friction_nm_s_rad: NDArray[np.float64]
     friction_speed_rad_s: NDArray[np.float64]
 
-    @property
-    def rub(self) -> bool:
-        """Whether any joint has friction."""
-        return bool(self.dry_friction_nm.any() or self.viscous_friction_nm_s_rad.any())
-
     def friction(self, velocity: NDArray[np.float64]) -> NDArray[np.float64]:
         """Friction torque (..., na) against joint velocities (..., na): d tanh(v / v_0) + b v."""
         taken: NDArray[np.float64] = self.viscous_friction_nm_s_rad * velocity

@@ -351,7 +351,7 @@ def result(number):
         reference=reference,
         forces=np.full((1, 3), number + 0.5),
         contact=np.array([number > 1]),
-        saturated=np.zeros(2, dtype=bool),
+        limits=np.zeros(2, dtype=np.uint8),
         solution=None,
         solve_time_s=1e-5 * number,
         step_time_s=0.0,
@@ -402,7 +402,7 @@ def test_a_step_of_another_robot_is_not_recorded(tmp_path):
         (two, two, step._replace(torques=three)),
         (two, two, step._replace(forces=np.zeros((2, 3)))),
         (two, two, step._replace(forces=np.zeros((2, 3)), contact=np.ones(2, dtype=bool))),
-        (two, two, step._replace(saturated=np.zeros(3, dtype=bool))),
+        (two, two, step._replace(limits=np.zeros(3, dtype=np.uint8))),
     ):
         with pytest.raises(RecordError, match="joints or feet"):
             recorder.add(0.001, position, velocity, other, 0.0)

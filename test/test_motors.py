@@ -158,7 +158,7 @@ def test_every_node_has_the_same_rows_and_copies_keep_them():
         np.testing.assert_array_equal(robot.model.armature[6:], INERTIA)
     beside = controller.with_object(1.0, np.eye(3))
     np.testing.assert_array_equal(beside.model.armature[beside.actuated], INERTIA)
-    assert beside.motors.rub
+    assert beside.motors.dry_friction_nm.any()
 
 
 def test_a_new_file_has_the_motors_of_urdf_or_mjcf(tmp_path):

@@ -143,7 +143,7 @@ def test_the_controller_writes_what_the_record_is_made_of(tmp_path):
     values |= {
         "forces": np.zeros((1, 3)),
         "contact": np.zeros(1, dtype=bool),
-        "saturated": np.array([False, True]),
+        "limits": np.array([0, 4], dtype=np.uint8),
         "reference": type("Reference", (), {"position": two, "velocity": two}),
         "status": "solved",
         "solve_time_s": 0.0,

@@ -64,9 +64,10 @@ class StepResult(NamedTuple):
 
     torques (na,) N·m after limits; status of the solution (of feedback alone: its solver's name); reference; forces
     (n, 3) N, world frame, predicted at each foot, or corner of a flat one, zero out of contact; contact (n,) bool;
-    saturated (na,) bool; solve_time_s: problem and solution; step_time_s: the whole step.
+    limits (na,) uint8: active limits, bits of limits.NAMES. solve_time_s: problem and solution; step_time_s: the whole
+    step.
     power_loss_w: R (torque / Kt)^2 summed over the joints, NaN without motor constants.
-    following: along a plan that has not ended. limits (na,) uint8: active limits, bits of limits.NAMES.
+    following: along a plan that has not ended.
     """
 
     torques: np.ndarray
@@ -74,13 +75,18 @@ class StepResult(NamedTuple):
     reference: Reference
     forces: np.ndarray
     contact: np.ndarray
-    saturated: np.ndarray
+    limits: np.ndarray
     solution: Solution | None
     solve_time_s: float
     step_time_s: float
     power_loss_w: float = math.nan
     following: bool = False
-    limits: np.ndarray | None = None
+
+    @property
+    def saturated(self) -> NDArray[np.bool_]:
+        """Joints at a limit, (na,)."""
+        saturated: NDArray[np.bool_] = self.limits != 0
+        return saturated
 
 
 PID_GAINS = {"position": 20.0, "velocity": 0.1, "integral": 3e-3}
@@ -165,7 +171,6 @@ class StepSolver:
         )
         self._pushes = bool(period.settings.push_n.any())
         self._disturbed = bool(period.settings.bounds.any())
-        self._rubs = robot.motors.rub
         kp, kd = period.settings.position_gain, period.settings.velocity_gain
         self._pace = np.divide(kp, kd, out=np.zeros(robot.na), where=kd > 0.0)
         self._measured = row.takes("forces")
@@ -197,7 +202,7 @@ class StepSolver:
         known = period.external.copy() if self._disturbed else None
         if self._pushes:
             known = self._pushing(known)
-        if self._rubs or np.logical_or.reduce(period.motors[1:], axis=None):
+        if period.rubs[0]:
             known = np.zeros(self._robot.nv) if known is None else known
             known[self._robot.actuated] -= self._friction(period)
         return self._problems.at(period.v, acceleration, contacts, known)
@@ -694,20 +699,18 @@ class Controller:
             acceleration = (solution.velocity - period.v) / self.settings.period_s
             memory.pending.add(measured.time_s + delay_s, acceleration)
             course.take(measured.time_s, period.reference)
-        acting = period.acting.copy()
         decided = (
             period.limited.copy(),
             status,
             self._reference,
             period.forces.copy(),
             period.contact.copy(),
-            acting != 0,
+            period.acting.copy(),
             solution,
             solve_time,
             time.perf_counter() - begun,
             math.nan if self.loss_weights is None else heat,
             following,
-            acting,
         )
         result: StepResult = _new(StepResult, decided)  # a third of the time of its constructor
         return result
@@ -793,16 +796,14 @@ class Controller:
         heat = after_solving(
             state.time_s, dense(torques), _NOTHING, _NOTHING, False, NOT_SEEN, period
         )
-        acting = period.acting.copy()
         return last._replace(
             torques=period.limited.copy(),
             reference=self._reference,
-            saturated=acting != 0,
+            limits=period.acting.copy(),
             solve_time_s=0.0,
             step_time_s=time.perf_counter() - begun,
             power_loss_w=math.nan if self.loss_weights is None else heat,
             following=following,
-            limits=acting,
         )
 
     def _desired(self, t: float, ready: bool, goals: TaskGoals | None) -> np.ndarray:

@@ -66,6 +66,7 @@ def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
         "swing_s": np.zeros((2, robot.na)),
         "squares": np.zeros((robot.na, 1 + PARTS, 1 + PARTS)),
         "effort": np.zeros(2),
+        "rubs": np.zeros(1, dtype=bool),
     }
 
 
@@ -225,11 +226,15 @@ def swinging_torque(motors, j):
 
 
 @kernel
-def take_rotors(period):
-    """Add the estimated rotor inertias to the diagonal of ``inertia``."""
-    actuated = period.settings.actuated
+def take_motors(period):
+    """Add the estimated rotor inertias to the diagonal of ``inertia``; set ``rubs``: some joint has friction."""
+    actuated, friction, motors = period.settings.actuated, period.settings.friction, period.motors
+    rubs = False
     for j in range(actuated.shape[0]):
-        period.inertia[actuated[j], actuated[j]] += period.motors[0, j]
+        period.inertia[actuated[j], actuated[j]] += motors[0, j]
+        for a in range(2):
+            rubs = rubs or friction[a, j] != 0.0 or motors[1 + a, j] != 0.0
+    period.rubs[0] = rubs
 
 
 def figures(period: Period) -> dict[str, str]:

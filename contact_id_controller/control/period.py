@@ -153,7 +153,7 @@ class Period(Struct):
         excess*, stands_s*, foreseen* (n,): see ``grip``.
         motors* (3, na): estimated rotor inertia, kg m^2, dry friction, N·m, and viscous one, N·m s/rad, beyond the
             model; swing* (5, na), swing_s* (2, na) s, squares* (na, 5, 5), effort* (2,), late* (na,) N·m: see
-            ``motor_estimate``.
+            ``motor_estimate``.  rubs (1,): some joint has friction, modelled or estimated.
         sensed_v, sensed_before* (nv,): velocity of the measured state and of the one before, if torques are for a
             predicted one.  delay* (3,) s: estimated torque delay beyond the configured one; total delay; the first as
             applied; given* (LAGS, na) N·m, biases* (LAGS, na) N·m, answer* (2, na), lagged* (4, LAGS): see
@@ -238,6 +238,7 @@ class Period(Struct):
     swing_s: Numbers
     squares: Numbers
     effort: Numbers
+    rubs: Flags
     sensed_v: Numbers
     sensed_before: Numbers
     given: Numbers

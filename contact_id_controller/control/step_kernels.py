@@ -25,7 +25,7 @@ from contact_id_controller.control.feedback import (
 from contact_id_controller.control.grip import foresee, learn
 from contact_id_controller.control.joint_velocity import foresee_velocities
 from contact_id_controller.control.limits import bound_joints, limit_joints
-from contact_id_controller.control.motor_estimate import swinging_torque, take_rotors
+from contact_id_controller.control.motor_estimate import swinging_torque, take_motors
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.spatial import point_column, tangents
@@ -301,7 +301,7 @@ def before_solving(time_s, has_goal, lands, period):
         period: ``Period``.
     """
     settings = period.settings
-    take_rotors(period)
+    take_motors(period)
     any_early = _find_contacts(time_s, lands, period, settings)
     if settings.has_base and not settings.soles:
         _weigh_joints(period)

@@ -123,13 +123,13 @@ class Recorder:
         }
         self._rows = _Rows(self._columns)
         self._codes: dict[str, int] = {}
-        number, numbers, truths = 0.0, np.zeros(joints), np.zeros(joints, dtype=bool)
+        number, numbers, limits = 0.0, np.zeros(joints), np.zeros(joints, dtype=np.uint8)
         forces, contact = np.zeros((feet, 3)), np.zeros(feet, dtype=bool)
         _write(
             self._rows.spare[0],
             (number,) * 5,
             *(numbers,) * 5,
-            truths,
+            limits,
             forces,
             contact,
         )
@@ -171,7 +171,7 @@ class Recorder:
             result.torques,
             result.reference.position,
             result.reference.velocity,
-            result.saturated,
+            result.limits,
             result.forces,
             result.contact,
         )
@@ -214,7 +214,7 @@ def _write(
     torques,
     reference_position,
     reference_velocity,
-    saturated,
+    limits,
     forces,
     contact,
 ):
@@ -224,7 +224,7 @@ def _write(
     """
     joints, feet = position.shape[0], contact.shape[0]
     if not (
-        velocity.shape[0] == torques.shape[0] == saturated.shape[0] == joints
+        velocity.shape[0] == torques.shape[0] == limits.shape[0] == joints
         and reference_position.shape[0] == reference_velocity.shape[0] == joints
         and forces.shape == (feet, 3)
         and row.shape[0] == 5 + 6 * joints + 4 * feet
@@ -236,7 +236,7 @@ def _write(
         at = 5 + j
         row[at], row[at + joints], row[at + 2 * joints] = position[j], velocity[j], torques[j]
         row[at + 3 * joints], row[at + 4 * joints] = reference_position[j], reference_velocity[j]
-        row[at + 5 * joints] = saturated[j]
+        row[at + 5 * joints] = limits[j] != 0
     at = 5 + 6 * joints
     for i in range(feet):
         for k in range(3):
