@@ -29,10 +29,8 @@ from std_srvs.srv import SetBool
 
 VARIABLE = "CONTACT_ID_ROS2_CONTROL_NODE"
 WITHIN = Path("lib", "controller_manager", "ros2_control_node")
-PLUGIN = "contact_id_ros2_control"
-PLUGIN_WITHIN = Path(
-    "share", "ament_index", "resource_index", "controller_interface__pluginlib__plugin", PLUGIN
-)
+PLUGINS_WITHIN = Path("share/ament_index/resource_index/controller_interface__pluginlib__plugin")
+OURS, LINEAR_FEEDBACK = "contact_id_ros2_control", "linear_feedback_controller"
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(
     depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
@@ -62,44 +60,54 @@ def find_node(environment=os.environ, installed=Path("/opt/ros")):
     )
 
 
-def why_no_plugin(environment=os.environ):
-    """Why our own plugin cannot be loaded by the real host; empty: it can."""
+def why_no_plugin(environment=os.environ, package=OURS):
+    """Why the plugins of a package cannot be loaded by the real host; empty: they can."""
     node, why_not = find_node(environment)
     if why_not:
         return why_not
     prefixes = [Path(part) for part in environment.get("AMENT_PREFIX_PATH", "").split(":") if part]
     prefixes.append(node.absolute().parents[2])
-    if any((prefix / PLUGIN_WITHIN).exists() for prefix in prefixes):
+    if any((prefix / PLUGINS_WITHIN / package).exists() for prefix in prefixes):
         return ""
-    return f"no {PLUGIN} on AMENT_PREFIX_PATH or in {prefixes[-1]}"
+    return f"no {package} on AMENT_PREFIX_PATH or in {prefixes[-1]}"
 
 
-def urdf_of(joints, position, velocity, effort_nm=20.0, speed_rad_s=15.0):
-    """A robot of joints side by side whose system is `mock_components/GenericSystem`."""
-    links = ["<link name='base'/>"]
-    interfaces = []
-    for name, q, v in zip(joints, position, velocity):
-        links.append(
-            f"<link name='{name}_link'/><joint name='{name}' type='revolute'><parent link='base'/>"
-            f"<child link='{name}_link'/><axis xyz='0 0 1'/><limit lower='-3' upper='3' "
-            f"effort='{effort_nm}' velocity='{speed_rad_s}'/></joint>"
+def mocked(joints, position, velocity, sensor="", values=None):
+    """The tag of ros2_control for `mock_components/GenericSystem`: joints, and values of a sensor."""
+
+    def states(values):
+        return "".join(
+            f"<state_interface name='{name}'><param name='initial_value'>{value}</param>"
+            "</state_interface>"
+            for name, value in values.items()
         )
-        initial = (
-            "<state_interface name='{}'><param name='initial_value'>{}</param></state_interface>"
-        )
-        interfaces.append(
-            f"<joint name='{name}'><command_interface name='effort'/>"
-            + initial.format("position", q)
-            + initial.format("velocity", v)
-            + "<state_interface name='effort'><param name='initial_value'>0.0</param>"
-            "</state_interface></joint>"
-        )
-    system = (
+
+    interfaces = [
+        f"<joint name='{name}' mimic='false'><command_interface name='effort'/>"
+        + states({"position": q, "velocity": v, "effort": 0.0})
+        + "</joint>"
+        for name, q, v in zip(joints, position, velocity)
+    ]
+    if sensor:
+        interfaces.append(f"<sensor name='{sensor}'>{states(values)}</sensor>")
+    return (
         "<ros2_control name='mock' type='system'><hardware><plugin>"
         "mock_components/GenericSystem</plugin></hardware>"
         + "".join(interfaces)
         + "</ros2_control>"
     )
+
+
+def urdf_of(joints, position, velocity, effort_nm=20.0, speed_rad_s=15.0):
+    """A robot of joints side by side."""
+    links = ["<link name='base'/>"]
+    for name in joints:
+        links.append(
+            f"<link name='{name}_link'/><joint name='{name}' type='revolute'><parent link='base'/>"
+            f"<child link='{name}_link'/><axis xyz='0 0 1'/><limit lower='-3' upper='3' "
+            f"effort='{effort_nm}' velocity='{speed_rad_s}'/></joint>"
+        )
+    system = mocked(joints, position, velocity)
     return f"<robot name='mock'>{''.join(links)}{system}</robot>"
 
 
@@ -161,12 +169,12 @@ class Host:
         folder: for its files and logs.
         joints: in the order of the command.
         position, velocity: which the robot says for ever.  effort_nm: its limits.
+        urdf: its description; without one joints stand side by side, in an order of its own.
     """
 
-    def __init__(self, folder, joints, position, velocity, effort_nm=20.0):
+    def __init__(self, folder, joints, position, velocity, effort_nm=20.0, urdf=None):
         self.folder, self.joints = folder, list(joints)
-        # An order of its own.
-        self.urdf = urdf_of(joints[::-1], position[::-1], velocity[::-1], effort_nm)
+        self.urdf = urdf or urdf_of(joints[::-1], position[::-1], velocity[::-1], effort_nm)
         (folder / "mock.urdf").write_text(self.urdf)
         self.file = folder / "ros2_control.yaml"
         self.file.write_text(yaml.safe_dump(parameters_of(joints)))
@@ -187,7 +195,8 @@ class Host:
 
     def run(self, name, command):
         """Start a process whose output goes to a file of this name."""
-        environment = dict(os.environ, PYTHONPATH=str(ROOT), ROS_LOG_DIR=str(self.folder))
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = dict(os.environ, PYTHONPATH=path, ROS_LOG_DIR=str(self.folder))
         with open(self.folder / f"{name}.log", "ab") as output:
             process = subprocess.Popen(
                 command,

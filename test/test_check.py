@@ -1,5 +1,6 @@
 """``contact_id check``: one thing broken in a good file gives one line that says so."""
 
+import numpy as np
 import pytest
 import yaml
 from paths import CONFIG
@@ -7,9 +8,12 @@ from paths import CONFIG
 from contact_id_controller import cli
 from contact_id_controller.check.config import check_config
 from contact_id_controller.check.findings import ERROR, WARNING
+from contact_id_controller.check.linear_feedback import check_linear_feedback
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.exit_codes import NOT_ALL_WELL
 from contact_id_controller.robot import resolve_urdf
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.settings.robot_files import robots
 
 CROSSING = -0.8  # rad, the hip roll that crosses the quadruped's legs
@@ -503,3 +507,25 @@ def test_the_file_of_linear_feedback_fits_and_another_order_or_type_does_not(goo
 
     words = "starts no linear_feedback_controller/LinearFeedbackController,"
     assert lines(found_with(older), ERROR, words)
+
+
+def test_its_estimator_that_newer_distributions_do_not_activate_is_told_of(good, tmp_path):
+    commanding(good, "linear_feedback")
+    (tmp_path / "robot.yaml").write_text(yaml.safe_dump(good))
+    file = beside("quadruped_linear_feedback", tmp_path, lambda sections: None)
+    words = "joint_state_estimator: linear_feedback_controller/JointStateEstimator"
+    for distro in ("kilted", "lyrical", "rolling"):
+        found = told(check_config(tmp_path / "robot.yaml", file, distro))
+        assert lines(found, WARNING, words) and not lines(found, ERROR)
+    assert not lines(told(check_config(tmp_path / "robot.yaml", file, "jazzy")), WARNING, words)
+
+
+def test_joints_that_linear_feedback_controller_does_not_take_are_named():
+    settings = ControllerSettings.from_mapping(
+        ParameterFile(CONFIG / "arms" / "panda.yaml").section("controller")
+        | {"command_interface": "linear_feedback"}
+    )
+    section = {"robot_has_free_flyer": False}
+    given = ("x", section, settings.robot(), settings, np.zeros(9), 0.001)
+    found = lines(told(check_linear_feedback(*given)), ERROR, "takes no")
+    assert len(found) == 1 and "takes no ['panda_finger_joint2']" in found[0]

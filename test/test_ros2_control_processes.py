@@ -20,7 +20,8 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 from nav_msgs.msg import Odometry
 from ros2_control_hosts import (
     GAINS,
-    PLUGIN_WITHIN,
+    OURS,
+    PLUGINS_WITHIN,
     RELIABLE,
     UPDATE_RATE_HZ,
     VARIABLE,
@@ -453,7 +454,7 @@ def test_a_real_one_is_found_where_it_is_installed_or_named(tmp_path):
     assert find_node({"PATH": str(ros2.parent)}, tmp_path / "no")[0] == node
     assert find_node({VARIABLE: str(node)}, tmp_path / "no")[0] == node
     assert "no contact_id_ros2_control" in why_no_plugin({VARIABLE: str(node)})
-    plugin = tmp_path / "kilted" / PLUGIN_WITHIN
+    plugin = tmp_path / "kilted" / PLUGINS_WITHIN / OURS
     plugin.parent.mkdir(parents=True)
     plugin.write_text("")
     assert why_no_plugin({VARIABLE: str(node)}) == ""

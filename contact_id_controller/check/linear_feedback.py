@@ -12,6 +12,11 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 
 SUBJECT = "ros2_control"
+_TAKEN = tuple(
+    f"JointModel{kind}"
+    for kind in ("RX", "RY", "RZ", "PX", "PY", "PZ", "RevoluteUnaligned", "RUBX", "RUBY", "RUBZ")
+)
+"""Pinocchio's kinds of joints that its class RobotModelBuilder knows (4.0.3); it is not loaded with others."""
 
 
 def check_linear_feedback(
@@ -22,11 +27,25 @@ def check_linear_feedback(
     posture: np.ndarray,
     held_s: float,
 ) -> list[Finding]:
-    """Problems of base and command interfaces in a controller's section.
+    """Problems of joints, base and command interfaces in a controller's section.
 
     Its rows go to ``chainable_controller.command_interfaces`` by index: in the order of the model.
     """
     findings = []
+    joints, model = robot.joint_names, robot.model
+    others = [
+        joint
+        for joint in joints
+        if model.joints[model.getJointId(joint)].shortname() not in _TAKEN
+    ]
+    if others:
+        findings.append(
+            error(
+                SUBJECT,
+                f"{name} takes no {others}, which slide or turn without end along another axis than x, y or z of "
+                "their frame: lock them",
+            )
+        )
     floats = section.get("robot_has_free_flyer")
     if floats is not robot.floating_base:
         findings.append(
@@ -37,7 +56,7 @@ def check_linear_feedback(
         )
     chain = section.get("chainable_controller", {})
     efforts = chain.get("command_interfaces", []) if isinstance(chain, Mapping) else []
-    wanted = [f"{robot.joint_names[place]}/effort" for place in robot.model_order]
+    wanted = [f"{joints[place]}/effort" for place in robot.model_order]
     in_order = len(efforts) == len(wanted) and all(
         f"/{given}".endswith(f"/{each}") for given, each in zip(efforts, wanted)
     )

@@ -153,6 +153,10 @@ def _check_distribution(
             findings.append(
                 error(SUBJECT, f"{name}: {there.name} has no {kind}: {there.gone[kind]}")
             )
+        if kind in there.fails:
+            findings.append(
+                warning(SUBJECT, f"{name}: {kind} fails in {there.name}: {there.fails[kind]}")
+            )
     enforces = manager.get(_ENFORCES, there.enforces_limits)
     said = "" if _ENFORCES in manager else f" not set, in {there.name}"
     findings.append(note(SUBJECT, f"{_ENFORCES} is{said} {enforces}"))

@@ -12,6 +12,10 @@ _FORWARD = (
     "deactivated"
 )
 _GROUPS_GONE = {"effort_controllers/JointGroupEffortController": _FORWARD}
+_CAPACITY = {
+    "linear_feedback_controller/JointStateEstimator": "up to 4.0.3 it is not activated, because the capacity "
+    "of its lists is 0 where get_ordered_interfaces (since 5.7) demands more: build it with reserve()"
+}
 _PYTROLLER = {"agimus_pytroller/AgimusPytroller": "it loads the Python 3.10 of Humble"}
 
 
@@ -23,6 +27,7 @@ class Distribution(NamedTuple):
         manager, controllers: versions of ros2_control and ros2_controllers that were checked.
         enforces_limits: default of ``enforce_command_limits`` of controller_manager.
         gone: types of controllers that it lacks -> what to use instead.
+        fails: types of controllers that it has, which fail in it -> which versions, and what helps.
         has_run: whether this package ran with these versions; else only their sources were read.
     """
 
@@ -31,6 +36,7 @@ class Distribution(NamedTuple):
     controllers: str
     enforces_limits: bool
     gone: Mapping[str, str]
+    fails: Mapping[str, str]
     has_run: bool = False
 
     def knows(self, since: str) -> bool:
@@ -51,10 +57,10 @@ class Distribution(NamedTuple):
 DISTRIBUTIONS = {
     row.name: row
     for row in (
-        Distribution("jazzy", "4.46", "4.42", False, _PYTROLLER),
-        Distribution("kilted", "5.16", "5.17", True, _PYTROLLER, has_run=True),
-        Distribution("lyrical", "6.8", "6.9", True, _PYTROLLER | _GROUPS_GONE),
-        Distribution("rolling", "6.8", "6.9", True, _PYTROLLER | _GROUPS_GONE),
+        Distribution("jazzy", "4.46", "4.42", False, _PYTROLLER, {}),
+        Distribution("kilted", "5.16", "5.17", True, _PYTROLLER, _CAPACITY, has_run=True),
+        Distribution("lyrical", "6.8", "6.9", True, _PYTROLLER | _GROUPS_GONE, _CAPACITY),
+        Distribution("rolling", "6.8", "6.9", True, _PYTROLLER | _GROUPS_GONE, _CAPACITY),
     )
 }
 """Name -> row, the oldest first."""
