@@ -9,6 +9,7 @@ IN_REAL_TIME = (
     "test_faults.py",
     "test_ros2_control_processes.py",
     "test_ros2_control_plugin.py",
+    "test_ros2_control_linear_feedback.py",
     "test_command_watchdog_node.py",
     "test_watchdog_commanders_node.py",
 )

@@ -295,6 +295,10 @@ class RealHost(Host):
         """Load and configure a controller."""
         self._spawn("--inactive", name)
 
+    def spawn_active(self, *names):
+        """Load, configure and activate controllers, all at once."""
+        self._spawn("--activate-as-group", *names)
+
     def _spawn(self, *arguments):
         node, _ = find_node()
         spawner = [str(node.with_name("spawner")), "--param-file", str(self.file)]

@@ -66,13 +66,12 @@ class FeedbackHost(RealHost):
         order: moving_joint_names, where not that of the robot's model.
     """
 
-    inactive = TOGETHER
+    inactive = ()
 
     def __init__(self, folder, file, position, velocity, base=None, order=None, **changes):
-        changes["floating_base"] = base is not None
-        settings = ControllerSettings.from_mapping(
-            ParameterFile(file).section("controller") | changes
-        )
+        self.section = ParameterFile(file).section("controller") | changes
+        self.section["floating_base"] = base is not None
+        settings = ControllerSettings.from_mapping(self.section)
         self.robot, self.position, self.velocity = settings.robot(), position, velocity
         sections = yaml.safe_load(FILE.read_text())
         states = sections["joint_state_estimator"]["ros__parameters"]["state_interfaces"]
@@ -118,7 +117,7 @@ def host_of(tmp_path):
     ):
         hosts.append(FeedbackHost(tmp_path, file, position, velocity, base, **changes))
         hosts[-1].start()
-        assert hosts[-1].switch(list(TOGETHER), []), hosts[-1].log()
+        hosts[-1].spawn_active(*TOGETHER)
         return hosts[-1]
 
     yield started
@@ -172,6 +171,16 @@ def test_it_holds_its_posture_then_applies_our_law(host_of, robot):
     publisher = host.node.create_publisher(message_class(ROW), TOPIC, RELIABLE)
     host.every(0.005, lambda: message.publish(publisher))
     assert host.until(lambda: np.abs(host.efforts - expected).max() < 1e-9), host.efforts - expected
+
+
+def test_our_controller_holds_the_arm_through_it(host_of):
+    host = host_of(**ROBOTS["arm"] | {"velocity": np.zeros(7)})
+    robot, (q, _) = host.robot, host.state()
+    process = controller(host, TOPIC, **host.section | {"autostart": True})
+    held = pin.computeGeneralizedGravity(robot.model, robot.data, q)[robot.actuated]
+    assert np.abs(held).max() > 10.0
+    assert host.until(lambda: np.allclose(host.efforts, held, atol=1e-3)), host.log()
+    assert process.poll() is None and "Traceback" not in host.log()
 
 
 def test_kill_of_the_controller_is_damped_without_its_gain_and_its_successor_followed(host_of):
