@@ -34,9 +34,7 @@ def check_linear_feedback(
     findings = []
     joints, model = robot.joint_names, robot.model
     others = [
-        joint
-        for joint in joints
-        if model.joints[model.getJointId(joint)].shortname() not in _TAKEN
+        joint for joint in joints if model.joints[model.getJointId(joint)].shortname() not in _TAKEN
     ]
     if others:
         findings.append(
