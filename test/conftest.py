@@ -1,6 +1,8 @@
 """What every test may use: a ROS domain of its own, random numbers that repeat, a bench for nodes."""
 
+import atexit
 import os
+import shutil
 import signal
 import tempfile
 
@@ -13,6 +15,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="contact_id_state_")
 
 from contact_id_controller.runs.processes import free_domain
+
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 # Under nohup every process started here would ignore it, and some tests ask what it does.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
