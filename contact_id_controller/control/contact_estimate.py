@@ -75,6 +75,8 @@ PARTED_M = 1e-4
 """A foot that has landed stands until it is farther away: a bounce is farther."""
 ELSEWHERE_M = 3e-4
 """Rise at which the ground certainly differs from the model; half of it is no evidence."""
+RELIEF_S = 1.0
+"""Time constant of the mean of the largest rise. While heights differ from the model at all, it is unknown at first."""
 NOISES = 3.0
 """A height is measured if it exceeds so many standard deviations of its noise."""
 NOISE_S = 1.0
@@ -235,14 +237,23 @@ def _nearest(gaps):
 
 
 @kernel
+def largest_rise(period):
+    """Largest difference of the ground from what is believed under any contact, m, up or down."""
+    highest = 0.0
+    for i in range(period.rise.shape[0]):
+        highest = max(highest, abs(period.rise[i]))
+    return highest
+
+
+@kernel
 def estimate_contacts(time_s, lands, period):
     """Correct gaps and normals of a ``Period`` by what is felt, and find early and missed contacts.
 
     Args:
         time_s: of the state.
         lands: whether a schedule says which feet swing, so that they land by plan.
-        period: its ``rise``, ``odds``, ``stands``, ``caught``, ``missed``, ``touchdowns``, ``changed_s``, ``points``,
-            ``normals`` and ``gaps`` are written.
+        period: its ``rise``, ``odds``, ``stands``, ``caught``, ``missed``, ``touchdowns``, ``relief``, ``changed_s``,
+            ``points``, ``normals`` and ``gaps`` are written.
     """
     settings, gaps = period.settings, period.gaps
     elapsed = time_s - period.seen_s[0]
@@ -259,6 +270,7 @@ def estimate_contacts(time_s, lands, period):
             assign(gaps, believed)
             period.points[:], period.normals[:] = places, normals
             period.rise[:], period.touchdowns[:] = 0.0, np.nan
+    period.relief[0] += (largest_rise(period) - period.relief[0]) * settings.period_s / RELIEF_S
     others = False  # whether other torques were sent than those that were decided
     for j in range(period.decided.shape[0]):
         others = others or period.commanded[j] != period.decided[j]

@@ -12,6 +12,7 @@ from contact_id_controller.control.contact_estimate import (
     ELSEWHERE_M,
     PARTED_M,
     estimate_contacts,
+    largest_rise,
     mean_rise,
 )
 from contact_id_controller.control.disturbance import observe
@@ -42,8 +43,6 @@ NOISY_M, LATE_PERIODS, BORNE, MOTORS = 3e-5, 1.0, 0.06, 0.05
 heights of standing feet, from state to state, at which the base is not known well either; torque delay in periods; load
 as a share of the largest one that is fed forward; motors' torque as a share of the usual torques. Half of it is no
 evidence."""
-REMEMBERED_S = 1.0
-"""Time constant of the mean rise of the ground. While heights differ from the model at all, it is unknown at first."""
 FOLLOWS_RAD = 0.1
 """Joint error from which the weight decreases again; at twice the error it is the usual one. Torques of another
 controller meanwhile look like a load, and legs that were pulled back to their plan with full weight fell."""
@@ -105,13 +104,10 @@ def _touch(period, settings):
 def _doubt(period):
     """Confidence, 0 to 1, that the robot, its state or its ground differs from the model."""
     settings, load, motors = period.settings, period.load, period.motors
-    relief, highest = period.relief, 0.0
-    for i in range(period.rise.shape[0]):
-        highest = max(highest, abs(period.rise[i]))
-    relief[0] += (highest - relief[0]) * settings.period_s / REMEMBERED_S
+    highest = largest_rise(period)
     ground = max(
         np.sqrt(period.height_noise[0]) / NOISY_M,
-        (max(highest, relief[0]) if highest > 0.0 else 0.0) / ELSEWHERE_M,
+        (max(highest, period.relief[0]) if highest > 0.0 else 0.0) / ELSEWHERE_M,
     )
     most = period.delay[0] / (LATE_PERIODS * settings.period_s)
     # A load counts as far as it is felt now, too: what somebody else's torques did is over.
