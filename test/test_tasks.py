@@ -84,7 +84,7 @@ def test_the_height_counts_from_the_edge_on_which_a_sole_stands():
     corners = points, np.ones(4, dtype=bool), np.zeros(4, dtype=np.int64), 0.9
     com, out = np.array([[0.0, 0.0, HEIGHT_M], [0.0, 0.0, 0.0]]), np.empty(3)
     gains, gravity = (tasks.DIVERGENCE_GAIN, *tasks.HEIGHT_GAINS), np.array([0.0, 0.0, -9.81])
-    com_acceleration((np.zeros(6), RATE, HEIGHT_M), com, gains, gravity, corners, True, out)
+    com_acceleration((np.zeros(6), RATE, np.array([HEIGHT_M, 0.0, 0.0])), com, gains, gravity, corners, True, out)
     assert out == pytest.approx(np.zeros(3), abs=1e-12)
 
 

@@ -134,7 +134,7 @@ class Tasks:
         ground = np.full(len(poses[0]), np.inf)
         np.minimum.at(ground, feet.foot[standing], feet.points[standing, 2])
         if standing.any():
-            low = goals.com.height_m + float(ground[ground < np.inf].mean() - self.com[0, 2])
+            low = self.sample.height[0] + float(ground[ground < np.inf].mean() - self.com[0, 2])
         return float(away.max()), int(away.argmax()), low
 
     def acceleration(self, goals: TaskGoals, period: Period) -> None:
@@ -145,7 +145,7 @@ class Tasks:
         self.com[0], self.com[1] = data.com[0], self._map[:3] @ v / robot.mass
         share, bearing = 1.0 - SUPPORT_MARGIN, self._bearing.now()
         self.pressure[:] = com_acceleration(
-            (sample.com, goals.com.rate, goals.com.height_m),
+            (sample.com, goals.com.rate, sample.height),
             self.com,
             self._gains,
             model.gravity.linear,

@@ -76,7 +76,7 @@ def com_acceleration(goal, com, gains, gravity, corners, lasts, out):
     """Write the acceleration (3,) of the centre of mass by the goals into out; returns its centre of pressure (2,).
 
     Args:
-        goal: of ``plans.goals.Sample.com`` (6,), rate, 1/s, and height, m.
+        goal: of ``plans.goals.Sample.com`` (6,), rate, 1/s, and its height (3,).
         com (2, 3): measured position and velocity.  gains: of the divergent component, 1/s, and (2,) of the height.
         corners: (m, 3) of all contacts, standing (m,) bool, their feet (m,) and the share of a sole that may be loaded.
         lasts: the goals have not expired; else the middle of the feet is the goal.
@@ -112,7 +112,8 @@ def com_acceleration(goal, com, gains, gravity, corners, lasts, out):
         return com[0, 0], com[0, 1]
     centre /= feet
     pull = -gravity[2]
-    lift = gains[1] * (centre[2] + height - com[0, 2]) - gains[2] * com[1, 2]
+    lift = gains[1] * (centre[2] + height[0] - com[0, 2]) - gains[2] * com[1, 2]
+    lift += height[2] + gains[2] * height[1]
     lift = min(max(lift, -LIFT * pull), LIFT * pull)
     pressure = np.empty(2)
     for d in range(2):
@@ -129,11 +130,14 @@ def com_acceleration(goal, com, gains, gravity, corners, lasts, out):
 def aim_feet(feet, aloft, centers, radii, poses, motions):
     """Write planned poses (f, 4, 3) and motions (2, f, 6) of the frames of swing feet, from their ground points.
 
-    feet (f, 3, 4): as sampled.  centers (f, 3): middle of each foot's contacts in its frame.  radii (f,): theirs.
-    A planned foot is level, with its frame's z axis up.
+    feet (f, 3, 6): as sampled.  centers (f, 3): middle of each foot's contacts in its frame.  radii (f,): theirs.
+    A planned foot has the planned slopes; without them it is level, with its frame's z axis up.
     """
     for k in range(aloft.shape[0]):
         if not aloft[k]:
+            continue
+        if feet[k, :, 4:].any():
+            _aim_sloping(feet[k], centers[k], radii[k], poses[k], motions[:, k])
             continue
         yaw, rate, change = feet[k, 0, 3], feet[k, 1, 3], feet[k, 2, 3]
         c, s = np.cos(yaw), np.sin(yaw)
@@ -156,6 +160,30 @@ def aim_feet(feet, aloft, centers, radii, poses, motions):
         motions[0, k, 1] -= rate * arm[0]
         motions[1, k, 0] += change * arm[1] + rate * rate * arm[0]
         motions[1, k, 1] += rate * rate * arm[1] - change * arm[0]
+
+
+@kernel
+def _aim_sloping(foot, center, radius, pose, motions):
+    """Write pose (4, 3) and motions (2, 6) of the frame of a foot (3, 6) on a slope; angular ones to first order in it.
+
+    With n the normal of z = slopes (x, y): z axis n, x axis along the yaw on the plane; the ground point is at the foot's
+    middle less the radius along n.
+    """
+    c, s = np.cos(foot[0, 3]), np.sin(foot[0, 3])
+    rise = c * foot[0, 4] + s * foot[0, 5]
+    along = np.sqrt(1.0 + rise * rise)
+    steep = np.sqrt(1.0 + foot[0, 4] ** 2 + foot[0, 5] ** 2)
+    pose[1, 0], pose[1, 1], pose[1, 2] = c / along, s / along, rise / along
+    pose[3, 0], pose[3, 1], pose[3, 2] = -foot[0, 4] / steep, -foot[0, 5] / steep, 1.0 / steep
+    pose[2] = np.cross(pose[3], pose[1])
+    arm = center[0] * pose[1] + center[1] * pose[2] + (center[2] - radius) * pose[3]
+    pose[0] = foot[0, :3] - arm
+    for r in range(2):
+        motions[r, :3] = foot[1 + r, :3]
+        motions[r, 3], motions[r, 4] = foot[1 + r, 5], -foot[1 + r, 4]
+        motions[r, 5] = foot[1 + r, 3]
+        motions[r, :3] -= np.cross(motions[r, 3:], arm)
+    motions[1, :3] -= np.cross(motions[0, 3:], np.cross(motions[0, 3:], arm))
 
 
 @kernel

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry.shapes import Solid, coal_convex
+from contact_id_controller.kernels.compile import kernel
 
 DEPTH_M = 1.0  # how far the prisms under the triangles reach down
 CONVEX = 1e-6  # sine of the bend from which an edge counts as a ridge
@@ -166,3 +167,33 @@ def _range(grid: np.ndarray, low: float, high: float) -> tuple[int, int]:
     first = max(int(np.searchsorted(grid, low, side="right")) - 1, 0)
     last = min(int(np.searchsorted(grid, high, side="left")), len(grid) - 1)
     return first, last
+
+
+@kernel
+def cell_of(grid, value):
+    """Index of the grid's cell that contains a coordinate; -1 outside the grid."""
+    if not (grid[0] <= value <= grid[-1]):
+        return -1
+    return min(np.searchsorted(grid, value, side="right") - 1, grid.shape[0] - 2)
+
+
+@kernel
+def height_in(x, y, heights, i, j, point):
+    """Height of the surface, m, at a point's x and y within cell (i, j)."""
+    along = (point[0] - x[i]) / (x[i + 1] - x[i])
+    across = (point[1] - y[j]) / (y[j + 1] - y[j])
+    low, far = heights[i, j], heights[i + 1, j + 1]
+    if across > along:
+        side = heights[i, j + 1]
+        return low + across * (side - low) + along * (far - side)
+    side = heights[i + 1, j]
+    return low + along * (side - low) + across * (far - side)
+
+
+@kernel
+def height_over(x, y, heights, at_x, at_y):
+    """Height of the surface, m, at a place; not a number outside the grid."""
+    i, j = cell_of(x, at_x), cell_of(y, at_y)
+    if i < 0 or j < 0:
+        return np.nan
+    return height_in(x, y, heights, i, j, (at_x, at_y))

@@ -17,7 +17,7 @@ from contact_id_controller.geometry.feet import (
     SphereFoot,
     foot_centers,
 )
-from contact_id_controller.geometry.height_field import HeightField
+from contact_id_controller.geometry.height_field import HeightField, cell_of, height_in
 from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.geometry.terrain import APART, ON_FACE
 from contact_id_controller.kernels.compile import kernel
@@ -124,10 +124,10 @@ def _feet_on_field(centers, radii, x, y, heights, normals, gaps, many, many_gaps
         gaps[i] = np.inf
         count[i] = 0
         center = centers[i]
-        row, column = _cell(x, center[0]), _cell(y, center[1])
+        row, column = cell_of(x, center[0]), cell_of(y, center[1])
         if row < 0 or column < 0:
             continue
-        surface = _height(x, y, heights, row, column, center)
+        surface = height_in(x, y, heights, row, column, center)
         below = center[2] < surface
         reach = max(radii[i], min(abs(center[2] - surface), radii[i] + FAR_M))
         found = _search(
@@ -146,33 +146,12 @@ def _feet_on_field(centers, radii, x, y, heights, normals, gaps, many, many_gaps
 
 
 @kernel
-def _cell(grid, value):
-    """Index of the grid's cell that contains a coordinate; -1 outside the grid."""
-    if not (grid[0] <= value <= grid[-1]):
-        return -1
-    return min(np.searchsorted(grid, value, side="right") - 1, grid.shape[0] - 2)
-
-
-@kernel
 def _corners(x, y, heights, i, j, upper, out):
     """Corners (3, 3) of a cell's lower or upper triangle, counter-clockwise from above."""
     ends = ((0, 0), (1, 1), (0, 1)) if upper else ((0, 0), (1, 0), (1, 1))
     for k in range(3):
         a, b = i + ends[k][0], j + ends[k][1]
         out[k, 0], out[k, 1], out[k, 2] = x[a], y[b], heights[a, b]
-
-
-@kernel
-def _height(x, y, heights, i, j, point):
-    """Height of the surface, m, at a point's x and y within cell (i, j)."""
-    along = (point[0] - x[i]) / (x[i + 1] - x[i])
-    across = (point[1] - y[j]) / (y[j + 1] - y[j])
-    low, far = heights[i, j], heights[i + 1, j + 1]
-    if across > along:
-        side = heights[i, j + 1]
-        return low + across * (side - low) + along * (far - side)
-    side = heights[i + 1, j]
-    return low + along * (side - low) + across * (far - side)
 
 
 @kernel

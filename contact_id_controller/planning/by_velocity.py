@@ -10,7 +10,7 @@ from contact_id_controller.planning.gait.legs import Legs
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.planning.walking.planner import WalkingPlanner
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.settings.gait import STEP, GaitSettings
+from contact_id_controller.settings.gait import MAP, STEP, GaitSettings
 
 
 def _by_clock(robot: RobotModel, settings: Any, surface: HeightField | None) -> GaitPlanner:
@@ -18,7 +18,7 @@ def _by_clock(robot: RobotModel, settings: Any, surface: HeightField | None) -> 
 
 
 def _by_motion(robot: RobotModel, settings: Any, surface: HeightField | None) -> WalkingPlanner:
-    planner = WalkingPlanner.of(robot, settings)
+    planner = WalkingPlanner.of(robot, settings, surface if settings.ground == MAP else None)
     planner.warm_up()
     return planner
 

@@ -25,8 +25,11 @@ from contact_id_controller.plans.interpolation import (
 )
 from contact_id_controller.plans.points import checked_array, checked_start, checked_times
 
-PLACE = 4
-"""Numbers of a foot's place: x, y, z of its ground point, m, and its yaw, rad."""
+PLACE = 6
+"""Numbers of a foot's place: x, y, z of its ground point, m, its yaw, rad, and slopes of its sole along x and y."""
+
+LEVEL = 4
+"""The same of a foot that stays level, without slopes."""
 
 MOST_GROWN = 50.0
 """Largest exponent w t: what has diverged so far is far beyond any robot, and a number still."""
@@ -35,13 +38,13 @@ MOST_GROWN = 50.0
 class FootPath:
     """Path of a swing foot through points, joined by quintics; world frame.
 
-    A pose is the foot's ground point (middle of a sole; lowest point of a round foot) and its yaw. Before the first
-    point the foot is there at rest; after the last one, the planned landing, it continues at that point's velocity, for
-    the duration of the goals.
+    A pose is the foot's ground point (middle of a sole; lowest point of a round foot), its yaw, and the slopes of the
+    sole's plane, z = slopes (x, y). Before the first point the foot is there at rest; after the last one, the planned
+    landing, it continues at that point's velocity, for the duration of the goals.
 
     Args:
         times_s: (p,), from the plan's start, not negative, increasing.
-        positions, velocities, accelerations: (p, 4) of x, y, z, m, and yaw, rad.
+        positions, velocities, accelerations: (p, 6) of x, y, z, m, yaw, rad, and slopes; (p, 4): of a level foot.
         may_land_from_s: from then on a detected contact starts the stance; None: from the landing on.
 
     Raises:
@@ -57,7 +60,8 @@ class FootPath:
         may_land_from_s: float | None = None,
     ) -> None:
         self.times_s = checked_times(times_s)
-        shape = (len(self.times_s), PLACE)
+        columns = LEVEL if np.shape(positions)[1:] == (LEVEL,) else PLACE
+        shape = (len(self.times_s), columns)
         rows = {
             "positions": positions,
             "velocities": velocities,
@@ -68,7 +72,7 @@ class FootPath:
             array = checked_array(f"{name} of a foot's path", values, shape)
             if array is None:
                 raise TrajectoryError(f"a foot's path has no {name}, must have all three")
-            checked.append(array)
+            checked.append(np.pad(array, ((0, 0), (0, PLACE - columns))))
         self.points = np.stack(checked, axis=1)
         self.segments = segment_coefficients(self.times_s, *checked)
         self.may_land_from_s = self.landing_s if may_land_from_s is None else float(may_land_from_s)
@@ -83,10 +87,10 @@ class FootPath:
     def largest_rates(self) -> dict[str, tuple[float, float]]:
         """Largest speed and acceleration on the path: linear, m/s and m/s^2, of the ground point.
 
-        Angular, of the yaw.
+        Angular, of yaw and slopes.
         """
         found, steps_s = {}, np.diff(self.times_s)
-        for kind, columns in (("linear", slice(3)), ("angular", slice(3, 4))):
+        for kind, columns in (("linear", slice(3)), ("angular", slice(3, PLACE))):
             segments = np.ascontiguousarray(self.segments[:, :, columns])
             speed, acceleration = largest_rates(steps_s, segments, vectors=kind == "linear")
             last = float(np.linalg.norm(self.points[-1, 1, columns]))
@@ -99,12 +103,14 @@ class ComGoal(NamedTuple):
 
     pressure (2,): centre of pressure p, m.  divergent (2,): xi at the plan's start, m; both in the world.
     rate: w, 1/s.  height_m: of the centre of mass above the feet in stance.
+    climb (2,): rate, m/s, and acceleration, m/s^2, with which that height changes, as on stairs.
     """
 
     pressure: ArrayLike
     divergent: ArrayLike
     rate: float
     height_m: float
+    climb: ArrayLike = (0.0, 0.0)
 
 
 class Heading(NamedTuple):
@@ -129,11 +135,13 @@ class Posture(NamedTuple):
 class Sample(NamedTuple):
     """Arrays for the goals at one time, of f feet.
 
-    com (6,): xi and its rate (both 2), pressure (2).  heading (2,): yaw, rate.  feet (f, 3, 4): pose, velocity,
-    acceleration.  aloft, may_land (f,) bool: has a path; a detected contact starts its stance.
+    com (6,): xi and its rate (both 2), pressure (2).  height (3,): of the centre of mass, m, its rate and acceleration.
+    heading (2,): yaw, rate.  feet (f, 3, 6): pose, velocity, acceleration.
+    aloft, may_land (f,) bool: has a path; a detected contact starts its stance.
     """
 
     com: np.ndarray
+    height: np.ndarray
     heading: np.ndarray
     feet: np.ndarray
     aloft: np.ndarray
@@ -143,7 +151,7 @@ class Sample(NamedTuple):
     def of(cls, feet: int) -> Sample:
         """Allocate for this many feet."""
         flags = np.zeros((2, feet), dtype=bool)
-        return cls(np.zeros(6), np.zeros(2), np.zeros((feet, 3, PLACE)), flags[0], flags[1])
+        return cls(np.zeros(6), np.zeros(3), np.zeros(2), np.zeros((feet, 3, PLACE)), flags[0], flags[1])
 
 
 class TaskGoals:
@@ -178,6 +186,7 @@ class TaskGoals:
             _checked("divergent", com.divergent, 2),
             _positive("rate", com.rate),
             _positive("height_m", com.height_m),
+            _checked("climb", com.climb, 2),
         )
         yaw, yaw_rate = _checked("heading", heading, 2).tolist()
         self.heading = Heading(yaw, yaw_rate)
@@ -186,7 +195,7 @@ class TaskGoals:
         self.lasts_s = _positive("lasts_s", lasts_s)
         self.start_s = checked_start(start_s)
         self.times_s = np.array([0.0, self.lasts_s])
-        self._numbers = np.r_[self.com.pressure, self.com.divergent, self.com.rate]
+        self._numbers = np.r_[self.com.pressure, self.com.divergent, self.com[2:4], self.com.climb]
         self._turn = np.array(self.heading)
         self._pack(tuple(self.feet))
 
@@ -265,15 +274,19 @@ class TaskGoals:
 def sample_goals(since, lasts, com, turn, counts, times, points, segments, land, out):
     """Write the goals at ``since``, s from the start, into a ``Sample``; returns whether they have not expired.
 
-    com (5,): pressure, divergent component, rate; turn (2,): yaw, rate; counts (f,), times (f, p), points (f, p, 3, 4),
-    segments (f, p - 1, 6, 4), land (f,): of the feet's paths.
+    com (8,): pressure, divergent component, rate, height, its rate and acceleration; turn (2,): yaw, rate; counts (f,),
+    times (f, p), points (f, p, 3, 6), segments (f, p - 1, 6, 6), land (f,): of the feet's paths.
     """
-    goal, heading, feet, aloft, may_land = out
+    goal, height, heading, feet, aloft, may_land = out
     held = min(max(since, 0.0), lasts)
     grown = np.exp(min(com[4] * held, MOST_GROWN))
     for d in range(2):
         away = grown * (com[2 + d] - com[d])
         goal[d], goal[2 + d], goal[4 + d] = com[d] + away, com[4] * away, com[d]
+    height[0] = com[5] + held * (com[6] + 0.5 * held * com[7])
+    height[1], height[2] = com[6] + held * com[7], com[7]
+    if since >= lasts:
+        height[1] = height[2] = 0.0
     heading[0], heading[1] = turn[0] + turn[1] * held, turn[1] if since < lasts else 0.0
     for k in range(counts.shape[0]):
         n = counts[k]

@@ -74,6 +74,7 @@ def check_goals(goals: TaskGoals, limits: PlanLimits) -> None:
     numbers = {
         "rate": (goals.com.rate, *RATES),
         "height_m": (goals.com.height_m, 0.0, HIGHEST_M),
+        "climb": (np.abs(np.asarray(goals.com.climb)).max(), 0.0, limits.base_acceleration[0]),
         "yaw rate": (goals.heading.rate, -limits.base_speed[1], limits.base_speed[1]),
         "place": (
             max(np.abs(goals.com.pressure).max(), np.abs(goals.com.divergent).max()),

@@ -3,9 +3,10 @@
 ``layout.dim`` names the parts of ``data`` in their order, ``size`` numbers each:
 
     start           2         seconds and nanoseconds; both 0: when the message comes
-    center_of_mass  7         pressure (2), divergent component (2), rate, height, how long the goals are good
+    center_of_mass  9         pressure (2), divergent component (2), rate, height, its rate and acceleration, how long the
+                              goals are good
     heading         2         yaw, yaw rate
-    foot FRAME      1 + 13 p  from when on it may land, s; p points: time, place (4), velocity (4), acceleration (4)
+    foot FRAME      1 + 19 p  from when on it may land, s; p points: time, place (6), velocity (6), acceleration (6)
     joint NAME      1 or 2    position, and its stiffness where the goals have one
 
 A foot without a path has no part. Units and frames are those of ``plans.goals``.
@@ -34,7 +35,7 @@ from contact_id_controller.ros.packed import read_message
 from contact_id_controller.ros.plan_bytes import MOST_NAMES, MOST_POINTS, NANO
 
 START, COM, HEADING, FOOT, JOINT = "start", "center_of_mass", "heading", "foot ", "joint "
-SIZES = {START: 2, COM: 7, HEADING: 2}
+SIZES = {START: 2, COM: 9, HEADING: 2}
 POINT = 1 + 3 * PLACE
 
 _GIGA = 1_000_000_000
@@ -42,10 +43,10 @@ _GIGA = 1_000_000_000
 
 def goals_message(goals: TaskGoals, stamp_ns: int) -> bytes:
     """Serialise goals that start at ``stamp_ns``, as std_msgs/Float64MultiArray."""
-    pressure, divergent, rate, height_m = goals.com
+    pressure, divergent, rate, height_m, climb = goals.com
     parts = {
         START: np.array(divmod(stamp_ns, _GIGA), dtype=float),
-        COM: np.r_[pressure, divergent, rate, height_m, goals.lasts_s],
+        COM: np.r_[pressure, divergent, rate, height_m, climb, goals.lasts_s],
         HEADING: np.array(goals.heading),
     }
     for frame, path in goals.feet.items():
@@ -92,10 +93,10 @@ def task_goals(message: Any) -> TaskGoals:
                 f"goals have an unknown part {label!r}; known are {', '.join(SIZES)}, 'foot FRAME', 'joint NAME'"
             )
     return TaskGoals(
-        ComGoal(com[:2], com[2:4], float(com[4]), float(com[5])),
+        ComGoal(com[:2], com[2:4], float(com[4]), float(com[5]), com[6:8]),
         _posture(joints),
         feet,
-        float(com[6]),
+        float(com[8]),
         Heading(*heading.tolist()),
         _start_s(seconds, nanoseconds),
     )

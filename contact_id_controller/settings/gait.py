@@ -21,6 +21,9 @@ BY_PHASES = "phases"
 STEP = "step"
 """The gait whose footholds and step times follow the measured motion."""
 
+MAP = "map"
+"""The ground that is known from a height map."""
+
 LEAD_TIME_S = 0.02
 """Time from the state that a plan is made from to its start: several times the delay of planning and two messages."""
 
@@ -67,7 +70,7 @@ class GaitSettings(Settings):
         footholds lie on its surface and swings pass over what lies between. With felt and map
         the base follows the plane through its feet in height, roll and pitch.""",
         when="felt on rough ground or slopes, map on stairs.",
-        choices=("level", "felt", "map"),
+        choices=("level", "felt", MAP),
     )
     foothold_search_m: float = parameter(
         0.0,
@@ -216,9 +219,9 @@ class GaitSettings(Settings):
         self.refuse_repeated("feet")
         if self.gait == STEP:
             _ = self.contacts
-            if self.ground != "level":
+            if self.ground not in ("level", MAP):
                 raise ConfigurationError(
-                    f"parameter 'ground' is {self.ground!r}, must be 'level' with gait step"
+                    f"parameter 'ground' is {self.ground!r}, must be 'level' or 'map' with gait step"
                 )
             self._refuse_half_waypoints()
             return

@@ -162,12 +162,16 @@ class Body:
 
     def height_in_reach(self) -> float:
         """The usual height of the centre of mass above the ground, m, or what the legs reach with feet where they are."""
-        lowest, ground = self.height_m, float(self.places[:, 2].mean())
+        return self.height_over(float(self.places[:, 2].mean()))
+
+    def height_over(self, ground_m: float) -> float:
+        """The usual height of the centre of mass above a ground of that height, m, or what the legs reach."""
+        lowest = self.height_m
         for k, leg in enumerate(self.legs):
             hip, ankle = self._data.oMi[leg.hip].translation, self._ankle(k)
             across = (hip[0] - ankle[0]) ** 2 + (hip[1] - ankle[1]) ** 2
             above = math.sqrt(max((STRAIGHT * leg.length_m) ** 2 - across, 0.0))
-            lowest = min(lowest, float(ankle[2] + above - hip[2] + self.com[2]) - ground)
+            lowest = min(lowest, float(ankle[2] + above - hip[2] + self.com[2]) - ground_m)
         return max(lowest, LOWEST * self.height_m)
 
     def _ankle(self, foot: int) -> np.ndarray:

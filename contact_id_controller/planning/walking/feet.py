@@ -33,6 +33,13 @@ KEPT_S = 0.03
 LATEST_SHARE = 0.4
 """Of the time until landing in which a foot moves along the ground at least."""
 
+WAITS = 0.2
+"""Share of a swing in which a foot that goes up by its lift, or more, does not move along the ground yet, and in which one
+that goes down so far does not move along it any more: the edge between both is passed above it."""
+
+LATER = 0.1
+"""Share of a swing by which one that goes down so far is highest later."""
+
 
 @kernel
 def _sample(begin_s, duration_s, coefficients, t_s, out):
@@ -108,51 +115,104 @@ class SwingShape(NamedTuple):
     rest_s: float
 
 
+ALONG = [0, 1, 3, 4, 5]
+"""Columns of a foot's place that move along the ground: all but its height."""
+
+
+class Footing(NamedTuple):
+    """The ground where a foot lands.
+
+    Attributes:
+        height_m: at its middle.  slope (2,): of its plane, along x and y of the world.
+        over_m: of the highest ground on the way; None: the ground is level.
+    """
+
+    height_m: float
+    slope: np.ndarray = np.zeros(2)
+    over_m: float | None = None
+
+
 class Swing:
     """One foot's way through the air.
 
     Args:
         shape: see there.
         lifted_s: when it leaves the ground.  place (3,): of its ground point then, m, world.
-        yaw: rad.  lands_s: when it shall land.
+        yaw: rad.  lands_s: when it shall land.  slope (2,): of the plane on which it stands.
 
     Attributes:
-        along: of x, y and yaw.  up, down: of the height, one after the other; up may be None.
+        along: of x, y, yaw and slopes.  up, down: of the height, one after the other; up may be None.
+        climbs: share of the lift by which the foot goes up, or down (negative), at most 1.
     """
 
     def __init__(
-        self, shape: SwingShape, lifted_s: float, place: np.ndarray, yaw: float, lands_s: float
+        self,
+        shape: SwingShape,
+        lifted_s: float,
+        place: np.ndarray,
+        yaw: float,
+        lands_s: float,
+        slope: np.ndarray | None = None,
     ):
         self.shape, self.lifted_s, self.lands_s = shape, lifted_s, lands_s
         self._rises_s = APEX_SHARE * (lands_s - lifted_s)
+        self._from_m, self.climbs = float(place[2]), 0.0
         end_s = self._stops_s(lifted_s, lands_s)
-        rest = np.zeros((3, 3))
-        rest[0] = *place[:2], yaw
+        rest = np.zeros((3, 5))
+        rest[0, :3] = *place[:2], yaw
+        if slope is not None:
+            rest[0, 3:] = slope
         self.along = quintic(lifted_s, rest, end_s, rest[0], 0.0)
         self.up: Quintic | None = None
         self.down = quintic(lifted_s, np.array([place[2:], [0.0], [0.0]]), lands_s, place[2:], 0.0)
-        self._rise(lifted_s, float(place[2]))
+        self._rise(lifted_s, Footing(float(place[2])))
 
     def aim(
-        self, now_s: float, lands_s: float, goal: np.ndarray, yaw: float, ground_m: float
+        self, now_s: float, lands_s: float, goal: np.ndarray, yaw: float, ground: Footing
     ) -> None:
-        """From now on land elsewhere: at goal (2,), m, on ground of that height, at another time.
+        """From now on land elsewhere: at goal (2,), m, on that ground, at another time.
 
         A foot that is about to land keeps its place.
         """
         self.lands_s = lands_s
-        if lands_s - now_s > self.shape.rest_s + KEPT_S:
+        if ground.over_m is not None:
+            rise = (ground.height_m - self._from_m) / self.shape.lift_m
+            self.climbs = min(max(rise, -1.0), 1.0)
+        if not self.keeps_place(now_s):
             motion, end_s = self.along.at(now_s), self._stops_s(now_s, lands_s)
             nearest = motion[0, 2] + math.remainder(yaw - motion[0, 2], 2.0 * math.pi)
-            self.along = quintic(now_s, motion, end_s, np.array([*goal, nearest]), 0.0)
+            begin_s = now_s + self.waits_s(now_s)
+            target = np.array([*goal, nearest, *ground.slope])
+            self.along = quintic(begin_s, motion, max(end_s, begin_s + NEAR_S), target, 0.0)
         if lands_s - now_s > NEAR_S:
-            self._rise(now_s, ground_m)
+            self._rise(now_s, ground)
+
+    def keeps_place(self, now_s: float) -> bool:
+        """Whether it is too late for another place."""
+        return not self.lands_s - now_s > self.rests_s() + KEPT_S
+
+    def waits_s(self, now_s: float) -> float:
+        """How long the foot only rises yet before it moves along the ground."""
+        if self.climbs <= 0.0 or self.along.at(now_s)[1].any():
+            return 0.0
+        return max(self.lifted_s + WAITS * self.climbs * (self.lands_s - self.lifted_s) - now_s, 0.0)
+
+    def rests_s(self) -> float:
+        """How long the foot only comes down before it lands."""
+        if self.climbs >= 0.0:
+            return self.shape.rest_s
+        return self.shape.rest_s - WAITS * self.climbs * (self.lands_s - self.lifted_s)
+
+    @property
+    def goal(self) -> np.ndarray:
+        """Where it lands (2,), m."""
+        return np.asarray(self.along.coefficients[:, :2].sum(axis=0))
 
     def at(self, t_s: float) -> np.ndarray:
-        """x, y, z of the ground point and yaw; velocity; acceleration: (3, 4)."""
-        out = np.empty((3, 4))
+        """x, y, z of the ground point, yaw and slopes; velocity; acceleration: (3, 6)."""
+        out = np.empty((3, 6))
         rising = self.up is not None and t_s < self.up.end_s
-        out[:, [0, 1, 3]] = self.along.at(t_s)
+        out[:, ALONG] = self.along.at(t_s)
         out[:, 2:3] = (self.up if rising and self.up else self.down).at(t_s)
         return out
 
@@ -169,24 +229,28 @@ class Swing:
         times = np.array([now_s, *dict.fromkeys(between), last_s])
         points = np.array([self.at(t) for t in times.tolist()])
         if last_s >= self.along.end_s:
-            points[-1, 1:, [0, 1, 3]] = 0.0
+            points[-1, 1:, ALONG] = 0.0
         lands = self.lifted_s + early_s - now_s
         return FootPath(times - now_s, points[:, 0], points[:, 1], points[:, 2], lands)
 
     def _stops_s(self, now_s: float, lands_s: float) -> float:
         """When a motion along the ground that begins now ends."""
         lands_s = max(lands_s, now_s + NEAR_S)
-        return max(lands_s - self.shape.rest_s, now_s + LATEST_SHARE * (lands_s - now_s))
+        return max(lands_s - self.rests_s(), now_s + LATEST_SHARE * (lands_s - now_s))
 
-    def _rise(self, now_s: float, ground_m: float) -> None:
+    def _rise(self, now_s: float, footing: Footing) -> None:
         """Plan the height from where it is: up to the highest point, if that is still ahead, and down."""
-        motion = self.at(now_s)[:, 2:3]
-        apex_s = self.lifted_s + APEX_SHARE * (self.lands_s - self.lifted_s)
-        ground, fall = np.array([ground_m]), -self.shape.land_m_s
+        motion, share = self.at(now_s)[:, 2:3], APEX_SHARE + LATER * max(-self.climbs, 0.0)
+        apex_s = self.lifted_s + share * (self.lands_s - self.lifted_s)
+        ground, fall = np.array([footing.height_m]), -self.shape.land_m_s
+        over = ground if footing.over_m is None else np.array([footing.over_m])
         if now_s < apex_s - NEAR_S:
             share = STEEPEST * ((apex_s - now_s) / self._rises_s) ** 2
-            highest = np.maximum(motion[0], ground) + share * self.shape.lift_m
-            top = np.minimum(ground + self.shape.lift_m, highest)
+            if footing.over_m is None:
+                highest = np.maximum(motion[0], ground) + share * self.shape.lift_m
+            else:
+                highest = motion[0] + share * (over + self.shape.lift_m - self._from_m)
+            top = np.minimum(over + self.shape.lift_m, highest)
             self.up = quintic(now_s, motion, apex_s, top, 0.0)
             rest = np.array([top, [0.0], [0.0]])
             self.down = quintic(apex_s, rest, self.lands_s, ground, fall)

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
-from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.geometry import HeightField, SphereFoot
 from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
+from contact_id_controller.planning.walking.areas import Area, Areas
 from contact_id_controller.planning.walking.body import Body
-from contact_id_controller.planning.walking.feet import Swing, SwingShape
+from contact_id_controller.planning.walking.feet import Footing, Quintic, Swing, SwingShape, quintic
 from contact_id_controller.planning.walking.program import Landing, next_landing
 from contact_id_controller.planning.walking.program_kernels import aside
 from contact_id_controller.planning.walking.sequence import Event, Patience, Sequence
@@ -81,6 +82,9 @@ COMMANDED = 0.8
 WARM_UP_S, WARM_UP_PERIOD_S = 2.0, 0.02
 """Longest time until a first foot lifts, and between the plans until then."""
 
+SETTLED_S = 0.05
+"""The height of the centre of mass has no other goal so shortly before a landing."""
+
 NOWHERE = np.zeros((0, 2)), np.zeros(0)
 ANYWHERE = np.full((2, 2), np.nan)
 
@@ -93,9 +97,11 @@ class WalkingPlanner:
         posture: (na,) in which it stands and which it keeps otherwise.
         gait: of four feet.  lift_m: of feet aloft.  acceleration_m_s2: with which a velocity is reached.
         swing_s: usual duration of a swing; 0: what follows from the height.
+        surface: height map of the ground; None: it is level.  search_m: how far from its usual place a foothold may be
+            moved to a flat area of the map.  most_lift_m: by which what lies on the way raises a swing at most.
 
     Raises:
-        ConfigurationError: see ``Body``; also a posture of another size.
+        ConfigurationError: see ``Body``; also a posture of another size, or a map under more feet than two.
     """
 
     lead_s = 0.0
@@ -114,6 +120,9 @@ class WalkingPlanner:
         lift_m: float = 0.06,
         acceleration_m_s2: float = 0.5,
         swing_s: float = 0.0,
+        surface: HeightField | None = None,
+        search_m: float = 0.0,
+        most_lift_m: float = 0.1,
     ):
         if posture.shape != (robot.na,):
             raise ConfigurationError(
@@ -130,6 +139,12 @@ class WalkingPlanner:
         self.rules = rules
         self.rests = body.flat or len(body.frames) > 2
         """Whether it can stand still: on two points no robot does."""
+        if surface is not None and len(body.frames) != 2:
+            raise ConfigurationError(
+                f"parameter 'ground' is 'map', must be 'level' with gait {STEP} of {len(body.frames)} feet"
+            )
+        self._areas = None if surface is None else Areas(surface, body.half_sizes, search_m)
+        self._most_lift_m = most_lift_m
         self._shape = SwingShape(lift_m, LAND_M_S, rules.settle_s)
         self._acceleration = acceleration_m_s2
         self._asked = VelocityCommand(turns=True)
@@ -138,7 +153,9 @@ class WalkingPlanner:
         self.reset()
 
     @classmethod
-    def of(cls, robot: RobotModel, settings: GaitSettings) -> WalkingPlanner:
+    def of(
+        cls, robot: RobotModel, settings: GaitSettings, surface: HeightField | None = None
+    ) -> WalkingPlanner:
         """The planner of a gait's settings.
 
         Raises:
@@ -150,6 +167,9 @@ class WalkingPlanner:
             np.array(settings.posture, dtype=float),
             lift_m=settings.step_height_m,
             acceleration_m_s2=settings.max_acceleration_m_s2,
+            surface=surface,
+            search_m=settings.foothold_search_m,
+            most_lift_m=settings.max_step_height_m,
         )
         planner.settings = settings
         planner._follower = WaypointFollower(
@@ -180,6 +200,9 @@ class WalkingPlanner:
         self._landed_s = np.zeros(len(self.body.frames))
         self._marks: list[tuple[float, np.ndarray, np.ndarray, float]] = []
         self._anchor = np.zeros(2)
+        self._area: Area | None = None
+        self._slopes = np.zeros((len(self.body.frames), 2))
+        self._level: Quintic | None = None
 
     def warm_up(self) -> None:
         """Compile what a walk needs: the first step of a robot that stands in its posture, of which nothing is kept."""
@@ -262,6 +285,10 @@ class WalkingPlanner:
         self.heading = self.body.heading
         self._anchor = self.body.group_places().mean(axis=0)
         self.sequence.begun_s = time_s
+        if self._areas is not None:
+            for k, (place, yaw) in enumerate(zip(self.body.places, self.body.yaws.tolist())):
+                for area in self._areas.near(place[:2], yaw)[:1]:
+                    self._slopes[k] = area.slope
 
     def _astray(self, time_s: float) -> bool:
         """Whether a foot aloft is far from its path: the robot, or what it calls its place, was moved."""
@@ -380,6 +407,8 @@ class WalkingPlanner:
 
     def _land(self, time_s: float) -> None:
         self._landed_s[list(self._swings)] = time_s
+        for k, swing in self._swings.items():
+            self._slopes[k] = swing.along.at(time_s)[0, 3:]
         self._swings.clear()
         self.landing = None
         self._learn(time_s)
@@ -405,7 +434,12 @@ class WalkingPlanner:
         self.landing = None
         for k in body.groups[1 - sequence.carry]:
             self._swings[k] = Swing(
-                self._shape, time_s, body.places[k], float(body.yaws[k]), sequence.ends_s
+                self._shape,
+                time_s,
+                body.places[k],
+                float(body.yaws[k]),
+                sequence.ends_s,
+                self._slopes[k],
             )
 
     # Steps
@@ -471,7 +505,7 @@ class WalkingPlanner:
                 range_s = rules.swing_s * np.linspace(EARLIEST, LATEST, CANDIDATES) - elapsed_s
                 times = np.append(times, [nominal_s, *range_s])
                 times = times[times >= min(left_s, FIXED_S)]
-        landing = next_landing(rules, self.weights, situation, times)
+        landing = self._land_on_ground(rules, situation, times)
         if landing is None:
             return
         self.landing = landing
@@ -481,17 +515,97 @@ class WalkingPlanner:
         if not sequence.both:
             self._aim(time_s, landing)
 
+    def _land_on_ground(
+        self, rules: Rules, situation: Situation, times: np.ndarray
+    ) -> Landing | None:
+        """The cheapest landing; with a map, on the cheapest of the areas about where it would be without."""
+        free = next_landing(rules, self.weights, situation, times)
+        late = any(swing.keeps_place(self._last_s or 0.0) for swing in self._swings.values())
+        if self._areas is None or free is None or late:
+            return free
+        foothold = 1 if situation.both else 0
+        areas = self._areas.near(free.footholds[foothold], self._landing_yaw())
+        self._area = areas[0] if areas else None
+        if not areas or (len(areas) == 1 and areas[0].holds(free.footholds[foothold])):
+            return free
+        best = None
+        for area in areas:
+            bounded = situation._replace(area_normals=area.normals, area_bounds=area.bounds)
+            landing = next_landing(rules, self.weights, bounded, times)
+            if landing is None:
+                continue
+            if best is None or (landing.stretched, landing.cost) < (best.stretched, best.cost):
+                best, self._area = landing, area
+        return best or free
+
+    def _landing_yaw(self) -> float:
+        """Of the base when the foot aloft lands, rad."""
+        return self.heading + 0.5 * float(self.velocity[2]) * self.rules.swing_s
+
     def _aim(self, time_s: float, landing: Landing) -> None:
         """Lead the feet aloft to the new foothold."""
         body, sequence = self.body, self.sequence
         if time_s > sequence.ends_s:
             return
-        turn = _rotation(self.heading)
-        yaw = self.heading + 0.5 * self.velocity[2] * self.rules.swing_s
-        ground_m = body.ground_below(body.groups[sequence.carry])
+        turn, yaw = _rotation(self.heading), self._landing_yaw()
         for k, swing in self._swings.items():
             goal = landing.footholds[0] + turn @ body.member[k]
-            swing.aim(time_s, sequence.ends_s, goal, yaw + float(body.toes[k]), ground_m)
+            swing.aim(
+                time_s, sequence.ends_s, goal, yaw + float(body.toes[k]), self._footing(swing, goal)
+            )
+
+    def _footing(self, swing: Swing, goal: np.ndarray) -> Footing:
+        """The ground where a foot lands at goal (2,), m."""
+        body, carries = self.body, self.body.groups[self.sequence.carry]
+        if self._areas is None:
+            return Footing(body.ground_below(carries))
+        if swing.keeps_place(self._last_s or 0.0):
+            goal = swing.goal
+        begin = swing.at(swing.lifted_s)[0]
+        higher = self._map_error()
+        highest = higher + self._areas.highest(begin[:2], goal, self.heading)
+        if self._area is None:
+            below = higher + self._areas.highest(goal, goal, self.heading)
+            footing = Footing(below if math.isfinite(below) else body.ground_below(carries))
+        else:
+            footing = Footing(higher + self._area.height_at(goal), self._area.slope)
+        ends = max(float(begin[2]), footing.height_m)
+        over = min(max(ends, highest), ends + self._most_lift_m)
+        return footing._replace(over_m=over)
+
+    def _map_error(self) -> float:
+        """By how much the foot that carries is above the map, m: what odometry has wrong."""
+        place = self.body.places[self.body.groups[self.sequence.carry][0]]
+        error = float(place[2]) - (self._areas.height_at(place[:2]) if self._areas else 0.0)
+        return error if math.isfinite(error) else 0.0
+
+    def _lead_height(self, time_s: float) -> None:
+        """Lead the ground from which the height of the centre of mass counts to the mean of both feet at the landing."""
+        body, sequence = self.body, self.sequence
+        here = float(body.places[body.groups[sequence.carry][0], 2])
+        goal, end_s = float(body.places[:, 2].mean()), time_s + self.rules.swing_s
+        if self._level is None:
+            self._level = quintic(time_s, np.array([[goal], [0.0], [0.0]]), end_s, np.array([goal]), 0.0)
+        if not sequence.standing:
+            next_m = here
+            if self._area is not None and self.landing is not None:
+                place = self.landing.footholds[1 if sequence.both else 0]
+                next_m = self._map_error() + self._area.height_at(place)
+            goal = 0.5 * (here + next_m)
+            end_s = sequence.ends_s + (self.rules.swing_s if sequence.both else 0.0)
+        if end_s - time_s > SETTLED_S:
+            motion = self._level.at(time_s)
+            self._level = quintic(time_s, motion, end_s, np.array([goal]), 0.0)
+
+    def _height(self, time_s: float) -> tuple[float, tuple[float, float]]:
+        """Of the centre of mass above the feet that stand, m, its rate and acceleration."""
+        body, stands = self.body, self.sequence.stands()
+        if self._areas is None:
+            return body.height_in_reach(), (0.0, 0.0)
+        self._lead_height(time_s)
+        below = np.mean([body.ground_below(body.groups[k]) for k in (0, 1) if stands[k]])
+        level, rate, acceleration = self._level.at(time_s)[:, 0].tolist()
+        return body.height_over(level) + level - float(below), (rate, acceleration)
 
     # The plan
 
@@ -517,7 +631,7 @@ class WalkingPlanner:
             pressure, divergent = _nearest(normals, bounds, xi), xi
         early_s = sequence.patience.early_s
         goals = TaskGoals(
-            ComGoal(pressure, divergent, self.rules.rate, body.height_in_reach()),
+            ComGoal(pressure, divergent, self.rules.rate, *self._height(time_s)),
             Posture(body.robot.joint_names, body.posture),
             {body.frames[k]: swing.path(time_s, early_s) for k, swing in self._swings.items()},
             HORIZON_S,

@@ -1,0 +1,253 @@
+"""Where on a height map a foot may stand: flat areas about its usual place, each a box of footholds on one plane.
+
+An area is grown from a place on which the whole foot is on one plane: step by step to the four sides, turned as the foot
+is, as long as the ground that the foot covers stays on that plane. Where it ends, footholds keep ``EDGE_M`` from it. As
+the foot's size is counted when an area grows, an area is where its middle may be.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.geometry import HeightField
+from contact_id_controller.geometry.height_field import height_over
+from contact_id_controller.kernels.compile import kernel
+
+FLAT_M = 0.005
+"""Distance of the ground from a plane up to which it counts as that plane."""
+
+STEEPEST = 0.36
+"""Slope of a plane on which feet stand, tan 20 degrees."""
+
+EDGE_M = 0.015
+"""Of a foot from the end of its plane: places are missed by some millimetres."""
+
+SPACING_M = 0.02
+"""Largest distance of points at which the ground below a foot is looked up."""
+
+GROWN_M, GROWTH_M = 0.2, 0.01
+"""An area that reaches so far to a side has no bound there; length by which it grows."""
+
+SEED_M = 0.05
+"""Distance of places from which areas are grown."""
+
+MOST_AREAS = 4
+
+LEAST_M = 0.01
+"""Half size of a foot that is a point."""
+
+
+class Area(NamedTuple):
+    """Places for the middle of a foot.
+
+    Attributes:
+        normals (k, 2), bounds (k,): normals x <= bounds, m, world.
+        middle (2,), height_m, slope (2,): of its plane, z = height + slope (x - middle), world.
+    """
+
+    normals: np.ndarray
+    bounds: np.ndarray
+    middle: np.ndarray
+    height_m: float
+    slope: np.ndarray
+
+    def height_at(self, place: np.ndarray) -> float:
+        """Height of its plane at a place (2,), m."""
+        return self.height_m + float(self.slope @ (place - self.middle))
+
+    def holds(self, place: np.ndarray) -> bool:
+        """Whether a place (2,) is one of it."""
+        return bool((self.normals @ place <= self.bounds + 1e-9).all())
+
+
+class Areas:
+    """The areas of one map for feet of one size.
+
+    Args:
+        field: the map.  half_sizes (2,): of a sole, m; 0: points.
+        search_m: how far from the usual place areas are looked for.
+    """
+
+    def __init__(self, field: HeightField, half_sizes: np.ndarray, search_m: float) -> None:
+        self._field = field.x, field.y, field.heights
+        self._half = np.maximum(half_sizes, LEAST_M)
+        count = int(search_m / SEED_M + 1e-9)
+        grid = SEED_M * np.arange(-count, count + 1)
+        seeds = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+        away = np.linalg.norm(seeds, axis=1)
+        order = np.argsort(away, kind="stable")
+        self._seeds = seeds[order][away[order] <= search_m + 1e-9]
+
+    def near(self, place: np.ndarray, yaw: float) -> list[Area]:
+        """The areas about a place (2,), m, for a foot of that yaw, rad; the one at the place first."""
+        boxes, planes = np.empty((MOST_AREAS, 4)), np.empty((MOST_AREAS, 3))
+        turn = _turn(yaw)
+        count = _areas_near(self._field, place, turn, self._half, self._seeds, boxes, planes)
+        found = []
+        for box, (height, slope_x, slope_y) in zip(boxes[:count], planes[:count].tolist()):
+            bounded = np.abs(box) < np.inf
+            normals = np.vstack([-turn.T, turn.T])[bounded]
+            bounds = (np.r_[-box[:2], box[2:]])[bounded] + normals @ place
+            found.append(Area(normals, bounds, place, height, np.array([slope_x, slope_y])))
+        return found
+
+    def height_at(self, place: np.ndarray) -> float:
+        """Height of the ground at a place (2,), m; not a number outside the map."""
+        return float(height_over(*self._field, place[0], place[1]))
+
+    def highest(self, begin: np.ndarray, end: np.ndarray, yaw: float) -> float:
+        """Height of the highest ground below a foot that goes from begin (2,) to end (2,), m; -inf: none is known."""
+        return float(_highest(self._field, begin, end, _turn(yaw), self._half))
+
+
+def _turn(yaw: float) -> np.ndarray:
+    c, s = math.cos(yaw), math.sin(yaw)
+    return np.array([[c, -s], [s, c]])
+
+
+@kernel
+def _off_plane(field, place, turn, plane, first, last):
+    """Largest distance, m, of the ground from a plane over a rectangle; not a number where no ground is known.
+
+    place (2,): of the plane, m.  turn (2, 2): columns are the rectangle's axes.  plane (3,): height at the place and slopes
+    along these axes.  first, last (2,): corners along them, m from the place.
+    """
+    x, y, heights = field
+    worst = 0.0
+    many = np.empty(2, dtype=np.int64)
+    for d in range(2):
+        many[d] = max(int(np.ceil((last[d] - first[d]) / SPACING_M - 1e-9)), 0)
+    for i in range(many[0] + 1):
+        a = first[0] + (last[0] - first[0]) * i / max(many[0], 1)
+        for j in range(many[1] + 1):
+            b = first[1] + (last[1] - first[1]) * j / max(many[1], 1)
+            height = height_over(
+                x,
+                y,
+                heights,
+                place[0] + turn[0, 0] * a + turn[0, 1] * b,
+                place[1] + turn[1, 0] * a + turn[1, 1] * b,
+            )
+            off = abs(height - plane[0] - plane[1] * a - plane[2] * b)
+            if not off <= worst:
+                worst = off
+            if not worst <= FLAT_M:
+                return worst
+    return worst
+
+
+@kernel
+def _plane_below(field, place, turn, half, plane):
+    """Write the plane (3,) through the ground at the corners of a foot: height at its middle, slopes along its axes."""
+    x, y, heights = field
+    plane[:] = 0.0
+    for i in (-1.0, 1.0):
+        for j in (-1.0, 1.0):
+            a, b = i * half[0], j * half[1]
+            height = height_over(
+                x,
+                y,
+                heights,
+                place[0] + turn[0, 0] * a + turn[0, 1] * b,
+                place[1] + turn[1, 0] * a + turn[1, 1] * b,
+            )
+            plane[0] += 0.25 * height
+            plane[1] += 0.25 * height * i / half[0]
+            plane[2] += 0.25 * height * j / half[1]
+
+
+@kernel
+def _grow(field, place, turn, half, plane, box):
+    """Write how far (4,), m, a foot can be moved from a place: back, right (negative), forwards, left; infinite: far."""
+    first, last = np.empty(2), np.empty(2)
+    box[:] = 0.0
+    open_sides = np.ones(4, dtype=np.bool_)
+    for step in range(1, int(round(GROWN_M / GROWTH_M)) + 1):
+        for side in range(4):
+            if not open_sides[side]:
+                continue
+            d, ahead = side % 2, side >= 2
+            for k in range(2):
+                first[k], last[k] = box[k] - half[k], box[2 + k] + half[k]
+            if ahead:
+                first[d], last[d] = last[d], last[d] + GROWTH_M
+            else:
+                first[d], last[d] = first[d] - GROWTH_M, first[d]
+            if _off_plane(field, place, turn, plane, first, last) <= FLAT_M:
+                box[side] += GROWTH_M if ahead else -GROWTH_M
+            else:
+                open_sides[side] = False
+    for side in range(4):
+        sign = 1.0 if side >= 2 else -1.0
+        if open_sides[side]:
+            box[side] = sign * np.inf
+        else:
+            box[side] -= sign * EDGE_M
+    for d in range(2):  # a plane no longer than the foot holds it in its middle
+        if box[d] > box[2 + d]:
+            box[d] = box[2 + d] = 0.5 * (box[d] + box[2 + d])
+
+
+@kernel
+def _areas_near(field, place, turn, half, seeds, boxes, planes):
+    """Write areas about a place (2,): boxes (k, 4) of footholds along the foot's axes, m from the place, as ``_grow``.
+
+    planes (k, 3): height at the place, m, and slopes in the world.  seeds (n, 2): from where areas are grown, m along the
+    foot's axes from the place. Returns k.
+    """
+    count, plane, seed = 0, np.empty(3), np.empty(2)
+    for s in range(seeds.shape[0]):
+        a, b = seeds[s]
+        seed[0] = place[0] + turn[0, 0] * a + turn[0, 1] * b
+        seed[1] = place[1] + turn[1, 0] * a + turn[1, 1] * b
+        known = False
+        for k in range(count):
+            inside = boxes[k, 0] - EDGE_M - GROWTH_M <= a <= boxes[k, 2] + EDGE_M + GROWTH_M
+            inside &= boxes[k, 1] - EDGE_M - GROWTH_M <= b <= boxes[k, 3] + EDGE_M + GROWTH_M
+            known |= inside
+        if known:
+            continue
+        _plane_below(field, seed, turn, half, plane)
+        if not plane[1] ** 2 + plane[2] ** 2 <= STEEPEST**2:
+            continue
+        if not _off_plane(field, seed, turn, plane, -half, half) <= FLAT_M:
+            continue
+        box = boxes[count]
+        _grow(field, seed, turn, half, plane, box)
+        box[0] += a
+        box[1] += b
+        box[2] += a
+        box[3] += b
+        planes[count, 0] = plane[0] - plane[1] * a - plane[2] * b
+        planes[count, 1] = turn[0, 0] * plane[1] + turn[0, 1] * plane[2]
+        planes[count, 2] = turn[1, 0] * plane[1] + turn[1, 1] * plane[2]
+        count += 1
+        if count == boxes.shape[0]:
+            break
+    return count
+
+
+@kernel
+def _highest(field, begin, end, turn, half):
+    """Height of the highest ground below a foot on its way from begin to end (2,), m; -inf where none is known."""
+    x, y, heights = field
+    way = np.sqrt((end[0] - begin[0]) ** 2 + (end[1] - begin[1]) ** 2)
+    many, highest = int(np.ceil(way / SPACING_M)), -np.inf
+    for k in range(many + 1):
+        share = k / max(many, 1)
+        for i in range(-2, 3):
+            for j in range(-1, 2):
+                a, b = 0.5 * i * half[0], j * half[1]
+                height = height_over(
+                    x,
+                    y,
+                    heights,
+                    begin[0] + share * (end[0] - begin[0]) + turn[0, 0] * a + turn[0, 1] * b,
+                    begin[1] + share * (end[1] - begin[1]) + turn[1, 0] * a + turn[1, 1] * b,
+                )
+                if height > highest:
+                    highest = height
+    return highest
