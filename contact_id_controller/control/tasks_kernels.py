@@ -173,10 +173,11 @@ def _aim_sloping(foot, center, radius, pose, motions):
     rise = c * foot[0, 4] + s * foot[0, 5]
     along = np.sqrt(1.0 + rise * rise)
     steep = np.sqrt(1.0 + foot[0, 4] ** 2 + foot[0, 5] ** 2)
-    pose[1, 0], pose[1, 1], pose[1, 2] = c / along, s / along, rise / along
-    pose[3, 0], pose[3, 1], pose[3, 2] = -foot[0, 4] / steep, -foot[0, 5] / steep, 1.0 / steep
-    pose[2] = np.cross(pose[3], pose[1])
-    arm = center[0] * pose[1] + center[1] * pose[2] + (center[2] - radius) * pose[3]
+    x = np.array([c, s, rise]) / along
+    z = np.array([-foot[0, 4], -foot[0, 5], 1.0]) / steep
+    y = np.cross(z, x)
+    pose[1:, 0], pose[1:, 1], pose[1:, 2] = x, y, z
+    arm = center[0] * x + center[1] * y + (center[2] - radius) * z
     pose[0] = foot[0, :3] - arm
     for r in range(2):
         motions[r, :3] = foot[1 + r, :3]
