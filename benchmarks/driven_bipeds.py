@@ -19,6 +19,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -110,11 +111,18 @@ def drive(
     push_m_s: float = 0.0,
     sensors: str | None = None,
     seed: int = 0,
+    ground: dict | None = None,
+    look: Callable[[Period], None] = lambda period: None,
 ) -> tuple[InProcessRun, RunRecord, Landings]:
-    """The run, its record and its landings; sensors: of the estimate, None: the true state.  seed: of their noise."""
+    """The run, its record and its landings; sensors: of the estimate, None: the true state.  seed: of their noise.
+
+    ground: ``ground_file`` of all nodes and how the planner takes it; None: level.  look: called at each period.
+    """
     name, changes = str(file), {}
     if sensors is not None:
         changes = controller_changes(section(name, "controller"), sensors)
+    if ground is not None:
+        changes["ground_file"] = ground["ground_file"]
     settings = controller_settings(name, **changes)
     mass = settings.robot().mass
     pushes = [Push(0.5 * seconds, PUSHED_S, np.array([0.0, mass * push_m_s, 0.0]))]
@@ -122,7 +130,7 @@ def drive(
     estimate = sensors and estimated_state(
         name, world, sensors, seed, **estimator_changes(settings)
     )
-    run = InProcessRun(name, settings, world, estimator=estimate)
+    run = InProcessRun(name, settings, world, estimator=estimate, planner=ground)
     landings = Landings(run)
 
     def command(time_s: float) -> None:
@@ -131,6 +139,7 @@ def drive(
 
     def each(period: Period) -> None:
         landings.look(period)
+        look(period)
         command(period.after.time_s)
 
     command(0.0)
@@ -195,6 +204,7 @@ def draw(run: InProcessRun, record: RunRecord, path: Path) -> None:
         width=900,
         height=440,
         metres_per_newton=ARROW_M / (settings.robot().mass * constants.g),
+        ground_file=settings.ground_file,
     )
     middle = [Image.fromarray(frame[SHOWN]) for frame in frames]
     save_gif(middle, path, COLOURS, FRAMES_PER_SECOND)

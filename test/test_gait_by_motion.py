@@ -52,7 +52,7 @@ def changed(**changes):
     [
         ({"feet": [SOLE, SOLE]}, "'feet' names"),
         ({"feet": ["left_sole_link half_length_m=0.1"]}, "'feet' has"),
-        ({"ground": "felt"}, "must be 'level' with gait step"),
+        ({"ground": "felt"}, "must be 'level' or 'map' with gait step"),
         ({"waypoints_m": [1.0, 2.0, 3.0]}, "must be pairs x, y"),
         ({"gait": "trot", "feet": ["a", "b", "c", "d"]}, "must be 0.02 or more with gait trot"),
     ],

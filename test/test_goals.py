@@ -282,3 +282,18 @@ def test_schedule_waits_for_its_goals():
     parts.note_outcome(joined, refused=True)
     with pytest.raises(TrajectoryError, match="joints or goals of this plan"):
         parts.join(Plan(contacts=schedule), 2.1)
+
+
+def test_the_height_of_the_centre_of_mass_climbs_and_stays_where_the_goals_end():
+    climbing = goals(com=ComGoal([0, 0], [0, 0], RATE, 0.8, [0.2, -0.6]))
+    assert climbing.sample(2.3).height == pytest.approx([0.8 + 0.06 - 0.027, 0.2 - 0.18, -0.6])
+    assert climbing.sample(3.0).height == pytest.approx([0.8 + 0.1 - 0.075, 0.0, 0.0])
+
+
+def test_a_level_foot_has_no_slopes():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(3, 2, 4))
+    level = FootPath([0.0, 0.2], *rows)
+    sloping = FootPath([0.0, 0.2], *np.pad(rows, ((0, 0), (0, 0), (0, 2))))
+    np.testing.assert_array_equal(level.points, sloping.points)
+    assert not level.points[:, :, 4:].any()

@@ -250,9 +250,9 @@ def test_bytes_that_are_no_plan_are_refused_whatever_they_are():
 
 def goals_with(**changes):
     rng = np.random.default_rng(2)
-    path = FootPath([0.0, 0.25], *rng.normal(size=(3, 2, 4)), may_land_from_s=0.2)
+    path = FootPath([0.0, 0.25], *rng.normal(size=(3, 2, 6)), may_land_from_s=0.2)
     given = {
-        "com": ComGoal([0.1, 0.2], [0.3, 0.4], 3.3, 0.8),
+        "com": ComGoal([0.1, 0.2], [0.3, 0.4], 3.3, 0.8, [0.05, -0.4]),
         "posture": Posture(["knee", "hip"], [0.1, 0.2]),
         "feet": {"left_foot": path},
         "lasts_s": 0.5,
@@ -300,12 +300,12 @@ def change(message, part_label, size=None, label=None):
         (lambda m: change(m, "heading", label="course"), "'heading' of the goals has 0 numbers"),
         (lambda m: change(m, "joint hip", label="arm hip"), "unknown part 'arm hip'; known are"),
         (lambda m: change(m, "joint hip", label="joint knee"), "part 'joint knee' twice"),
-        (lambda m: change(m, "joint hip", size=4), "goals name 43 numbers and have 40"),
+        (lambda m: change(m, "joint hip", size=4), "goals name 57 numbers and have 54"),
         (lambda m: m.data.__setitem__(2, math.nan), "pressure .* not finite"),
-        (lambda m: m.layout.dim.pop(), "goals name 39 numbers and have 40"),
+        (lambda m: m.layout.dim.pop(), "goals name 53 numbers and have 54"),
         (
-            lambda m: (m.data.append(0.0), change(m, "foot left_foot", size=28)),
-            "'foot left_foot' of the goals has 28 numbers, must have 1 [+] 13 a point",
+            lambda m: (m.data.append(0.0), change(m, "foot left_foot", size=40)),
+            "'foot left_foot' of the goals has 40 numbers, must have 1 [+] 19 a point",
         ),
         (
             lambda m: (m.data.append(0.0), change(m, "joint hip", size=2)),

@@ -1,5 +1,7 @@
 """Goals into accelerations: against plain numpy and Pinocchio, and what they do to a robot in MuJoCo."""
 
+import math
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -9,7 +11,7 @@ from contact_id_controller.control import balance, tasks
 from contact_id_controller.control.balance_kernels import TASK_COMPLIANCE
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.following import Following
-from contact_id_controller.control.tasks_kernels import com_acceleration, nearest_in_hull
+from contact_id_controller.control.tasks_kernels import aim_feet, com_acceleration, nearest_in_hull
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.goals import ComGoal, FootPath, Heading, Posture, TaskGoals
 from contact_id_controller.plans.plan import Plan
@@ -84,7 +86,9 @@ def test_the_height_counts_from_the_edge_on_which_a_sole_stands():
     corners = points, np.ones(4, dtype=bool), np.zeros(4, dtype=np.int64), 0.9
     com, out = np.array([[0.0, 0.0, HEIGHT_M], [0.0, 0.0, 0.0]]), np.empty(3)
     gains, gravity = (tasks.DIVERGENCE_GAIN, *tasks.HEIGHT_GAINS), np.array([0.0, 0.0, -9.81])
-    com_acceleration((np.zeros(6), RATE, np.array([HEIGHT_M, 0.0, 0.0])), com, gains, gravity, corners, True, out)
+    com_acceleration(
+        (np.zeros(6), RATE, np.array([HEIGHT_M, 0.0, 0.0])), com, gains, gravity, corners, True, out
+    )
     assert out == pytest.approx(np.zeros(3), abs=1e-12)
 
 
@@ -373,3 +377,40 @@ def test_soles_that_rock_are_not_felt_to_slip():
         least = min(least, result.solution.problem.contacts.friction.min())
         state = world.step(result.torques)
     assert least > 0.5
+
+
+def test_a_foot_is_led_onto_a_slope():
+    """Its z axis is the plane's normal, its x axis along its yaw; its ground point and that point's motion are the planned ones."""
+    rng = np.random.default_rng(8)
+    centers, radii = np.array([[0.035, 0.01, -0.033]]), np.array([0.002])
+    place, rates = rng.normal(size=6), rng.normal(size=6)
+    place[4:], rates[4:] = [0.14, -0.08], [0.2, 0.1]
+    origins, step_s = [], 1e-5
+    for t in (-step_s, 0.0, step_s):
+        poses, motions = np.zeros((1, 4, 3)), np.zeros((2, 1, 6))
+        feet = np.array([[place + t * rates, rates, np.zeros(6)]])
+        aim_feet(feet, np.ones(1, dtype=bool), centers, radii, poses, motions)
+        origins.append(poses[0, 0].copy())
+        if t == 0.0:
+            (origin, *turn), speed = poses[0].copy(), motions[0, 0].copy()
+    turn = np.array(turn)
+    normal = np.array([-place[4], -place[5], 1.0]) / math.sqrt(1.0 + place[4] ** 2 + place[5] ** 2)
+    assert turn @ turn.T == pytest.approx(np.eye(3), abs=1e-12)
+    assert np.linalg.det(turn) == pytest.approx(1.0)
+    assert turn[:, 2] == pytest.approx(normal, abs=1e-12)
+    assert math.atan2(turn[1, 0], turn[0, 0]) == pytest.approx(place[3], abs=1e-12)
+    touches = origin + turn @ centers[0] - radii[0] * normal
+    assert touches == pytest.approx(place[:3], abs=1e-12)
+    moved = (origins[2] - origins[0]) / (2.0 * step_s)
+    assert speed[:3] == pytest.approx(moved, abs=0.01)  # to first order in the slopes
+
+
+def test_the_height_follows_its_climb():
+    """Where the centre of mass is and moves as planned, its acceleration is the planned one."""
+    points = np.array([[0.1, 0.05, 0.0], [0.1, -0.05, 0.0], [-0.1, 0.0, 0.0]])
+    corners = points, np.ones(3, dtype=bool), np.zeros(3, dtype=np.int64), 0.9
+    com, out = np.array([[0.0, 0.0, HEIGHT_M], [0.0, 0.0, 0.3]]), np.empty(3)
+    gains, gravity = (tasks.DIVERGENCE_GAIN, *tasks.HEIGHT_GAINS), np.array([0.0, 0.0, -9.81])
+    height = np.array([HEIGHT_M, 0.3, 1.1])
+    com_acceleration((np.zeros(6), RATE, height), com, gains, gravity, corners, True, out)
+    assert out[2] == pytest.approx(1.1, abs=1e-9)

@@ -40,12 +40,12 @@ class Puppet(Body):
         return np.vstack([self.places[k, :2] + corners for k in feet])
 
     def ground_below(self, feet):
-        return 0.0
+        return float(self.places[list(feet), 2].min())
 
     def stretched(self, feet):
         return False
 
-    def height_in_reach(self):
+    def height_over(self, ground_m):
         return self.height_m
 
 
@@ -60,7 +60,18 @@ class Walk:
         self.body.places[:, 2] = 0.0
         self.q, self.v = robot.neutral(), np.zeros(robot.nv)
         self.time_s, self.plans = 0.0, []
-        self.touch = np.ones(2, dtype=bool)
+        self.touch, self.heights = np.ones(2, dtype=bool), []
+
+    def ground(self, place):
+        """Height of the ground at a place (2,)."""
+        return 0.0
+
+    def follow(self, foot, place, aloft_s):
+        """Put a foot aloft where it is led, or on the ground; aloft_s: since when."""
+        ground = self.ground(place[:2])
+        self.body.places[foot] = [*place[:2], max(place[2], ground)]
+        self.body.yaws[foot] = place[3]
+        self.touch[foot] = place[2] <= ground + 1e-6
 
     def go(self, duration_s, velocity=(0.0, 0.0), turn=0.0, push=(0.0, 0.0), turns=True):
         """Walk on; a push (2,) m/s at the beginning.  turns: the base follows the heading that is asked."""
@@ -75,6 +86,8 @@ class Walk:
             # Feedback along the plan: xi = p + e^{w t} (xi0 - p), pressure within what stands.
             xi = body.com[:2] + body.speed[:2] / w
             sample = goals.sample(self.time_s)
+            low = [body.places[foot, 2] for foot in np.flatnonzero(stance)]
+            self.heights.append(float(np.mean(low) + sample.height[0]))
             p = sample.com[4:6] + (1.0 + 3.0 / w) * (xi - sample.com[:2])
             points = body.points(np.flatnonzero(stance).tolist())
             p = np.clip(p, points.min(axis=0), points.max(axis=0))
@@ -90,9 +103,7 @@ class Walk:
                 self.touch[foot] = stance[foot]
                 if frame in goals.feet:
                     place = sample.feet[list(goals.feet).index(frame), 0]
-                    body.places[foot] = [*place[:2], max(place[2], 0.0)]
-                    body.yaws[foot] = place[3]
-                    self.touch[foot] = place[2] <= 1e-6
+                    self.follow(foot, place, self.time_s - planner.sequence.lifted_s)
             assert np.linalg.norm(body.com[:2] - body.places[:, :2].mean(axis=0)) < 0.6, "it fell"
         return self
 

@@ -60,7 +60,7 @@ class FootPath:
         may_land_from_s: float | None = None,
     ) -> None:
         self.times_s = checked_times(times_s)
-        columns = LEVEL if np.shape(positions)[1:] == (LEVEL,) else PLACE
+        columns = PLACE if np.shape(positions)[1:] == (PLACE,) else LEVEL
         shape = (len(self.times_s), columns)
         rows = {
             "positions": positions,
@@ -151,7 +151,9 @@ class Sample(NamedTuple):
     def of(cls, feet: int) -> Sample:
         """Allocate for this many feet."""
         flags = np.zeros((2, feet), dtype=bool)
-        return cls(np.zeros(6), np.zeros(3), np.zeros(2), np.zeros((feet, 3, PLACE)), flags[0], flags[1])
+        return cls(
+            np.zeros(6), np.zeros(3), np.zeros(2), np.zeros((feet, 3, PLACE)), flags[0], flags[1]
+        )
 
 
 class TaskGoals:

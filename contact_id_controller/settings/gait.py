@@ -68,7 +68,8 @@ class GaitSettings(Settings):
         stood last, plus what the plane through the last footholds rises on the way; one that meets
         the ground early stands there, one that misses it comes down. map: known from a height map;
         footholds lie on its surface and swings pass over what lies between. With felt and map
-        the base follows the plane through its feet in height, roll and pitch.""",
+        the base follows the plane through its feet in height, roll and pitch. With gait step level or
+        map, with which steps are planned onto flat areas.""",
         when="felt on rough ground or slopes, map on stairs.",
         choices=("level", "felt", MAP),
     )
@@ -95,7 +96,8 @@ class GaitSettings(Settings):
         walk: one after the other (duty_factor 0.75 and more keeps three on the ground); trot:
         diagonal ones together; pace: those of a side; bound: fore feet, then hind feet. step: of two
         feet, or two diagonal pairs, where and when the measured motion asks for it; times and lengths of steps
-        follow from the posture, and of the rest of the gait only step_height_m counts.""",
+        follow from the posture, and of the rest of the gait only step_height_m counts, with a map
+        foothold_search_m and max_step_height_m, too.""",
         when="walk for a heavy load or rough ground, step for two legs; topic gait changes it while walking.",
         choices=(BY_PHASES, "walk", "trot", "pace", "bound", STEP),
     )

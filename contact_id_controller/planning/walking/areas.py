@@ -165,7 +165,7 @@ def _grow(field, place, turn, half, plane, box):
     first, last = np.empty(2), np.empty(2)
     box[:] = 0.0
     open_sides = np.ones(4, dtype=np.bool_)
-    for step in range(1, int(round(GROWN_M / GROWTH_M)) + 1):
+    for step in range(1, round(GROWN_M / GROWTH_M) + 1):
         for side in range(4):
             if not open_sides[side]:
                 continue

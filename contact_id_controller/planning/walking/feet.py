@@ -191,11 +191,17 @@ class Swing:
         """Whether it is too late for another place."""
         return not self.lands_s - now_s > self.rests_s() + KEPT_S
 
+    def is_on_its_way(self, now_s: float) -> bool:
+        """Whether it is too late to go to another height."""
+        return now_s - self.lifted_s > WAITS * (self.lands_s - self.lifted_s)
+
     def waits_s(self, now_s: float) -> float:
         """How long the foot only rises yet before it moves along the ground."""
         if self.climbs <= 0.0 or self.along.at(now_s)[1].any():
             return 0.0
-        return max(self.lifted_s + WAITS * self.climbs * (self.lands_s - self.lifted_s) - now_s, 0.0)
+        return max(
+            self.lifted_s + WAITS * self.climbs * (self.lands_s - self.lifted_s) - now_s, 0.0
+        )
 
     def rests_s(self) -> float:
         """How long the foot only comes down before it lands."""
@@ -254,6 +260,10 @@ class Swing:
             self.up = quintic(now_s, motion, apex_s, top, 0.0)
             rest = np.array([top, [0.0], [0.0]])
             self.down = quintic(apex_s, rest, self.lands_s, ground, fall)
+        elif self.up is not None and now_s < self.up.end_s and footing.over_m is not None:
+            # It brakes: going on from here as it does would lead it below the edge.
+            end_s = self.up.end_s
+            self.down = quintic(end_s, self.up.at(end_s), self.lands_s, ground, fall)
         else:
             self.up = None
             self.down = quintic(now_s, motion, self.lands_s, ground, fall)

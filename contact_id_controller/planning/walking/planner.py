@@ -518,15 +518,20 @@ class WalkingPlanner:
     def _land_on_ground(
         self, rules: Rules, situation: Situation, times: np.ndarray
     ) -> Landing | None:
-        """The cheapest landing; with a map, on the cheapest of the areas about where it would be without."""
-        free = next_landing(rules, self.weights, situation, times)
-        late = any(swing.keeps_place(self._last_s or 0.0) for swing in self._swings.values())
-        if self._areas is None or free is None or late:
+        """The cheapest landing; with a map, on the cheapest of the areas about where it would be without.
+
+        A foot that is on its way keeps its area.
+        """
+        free, time_s = next_landing(rules, self.weights, situation, times), self._last_s or 0.0
+        aloft = self._swings.values()
+        if self._areas is None or free is None or any(swing.keeps_place(time_s) for swing in aloft):
             return free
-        foothold = 1 if situation.both else 0
-        areas = self._areas.near(free.footholds[foothold], self._landing_yaw())
-        self._area = areas[0] if areas else None
-        if not areas or (len(areas) == 1 and areas[0].holds(free.footholds[foothold])):
+        place = free.footholds[1 if situation.both else 0]
+        areas = [self._area] if self._area is not None else []
+        if not areas or not any(swing.is_on_its_way(time_s) for swing in aloft):
+            areas = self._areas.near(place, self._landing_yaw())
+            self._area = areas[0] if areas else None
+        if not areas or (len(areas) == 1 and areas[0].holds(place)):
             return free
         best = None
         for area in areas:
@@ -579,13 +584,13 @@ class WalkingPlanner:
         error = float(place[2]) - (self._areas.height_at(place[:2]) if self._areas else 0.0)
         return error if math.isfinite(error) else 0.0
 
-    def _lead_height(self, time_s: float) -> None:
-        """Lead the ground from which the height of the centre of mass counts to the mean of both feet at the landing."""
+    def _lead_height(self, time_s: float) -> Quintic:
+        """Lead the ground, m, from which the height of the centre of mass counts to the mean of both feet at the landing."""
         body, sequence = self.body, self.sequence
         here = float(body.places[body.groups[sequence.carry][0], 2])
         goal, end_s = float(body.places[:, 2].mean()), time_s + self.rules.swing_s
-        if self._level is None:
-            self._level = quintic(time_s, np.array([[goal], [0.0], [0.0]]), end_s, np.array([goal]), 0.0)
+        begun = np.array([[goal], [0.0], [0.0]])
+        level = self._level or quintic(time_s, begun, end_s, begun[0], 0.0)
         if not sequence.standing:
             next_m = here
             if self._area is not None and self.landing is not None:
@@ -594,17 +599,18 @@ class WalkingPlanner:
             goal = 0.5 * (here + next_m)
             end_s = sequence.ends_s + (self.rules.swing_s if sequence.both else 0.0)
         if end_s - time_s > SETTLED_S:
-            motion = self._level.at(time_s)
-            self._level = quintic(time_s, motion, end_s, np.array([goal]), 0.0)
+            level = quintic(time_s, level.at(time_s), end_s, np.array([goal]), 0.0)
+        self._level = level
+        return level
 
     def _height(self, time_s: float) -> tuple[float, tuple[float, float]]:
         """Of the centre of mass above the feet that stand, m, its rate and acceleration."""
         body, stands = self.body, self.sequence.stands()
         if self._areas is None:
             return body.height_in_reach(), (0.0, 0.0)
-        self._lead_height(time_s)
+        led = self._lead_height(time_s)
         below = np.mean([body.ground_below(body.groups[k]) for k in (0, 1) if stands[k]])
-        level, rate, acceleration = self._level.at(time_s)[:, 0].tolist()
+        level, rate, acceleration = led.at(time_s)[:, 0].tolist()
         return body.height_over(level) + level - float(below), (rate, acceleration)
 
     # The plan

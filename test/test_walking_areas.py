@@ -1,0 +1,190 @@
+"""Flat areas of a height map on which feet may stand, and walks on stairs and slopes whose map is known."""
+
+import math
+
+import numpy as np
+import pytest
+from paths import CONFIG
+from test_walking_planner import PERIOD_S, Puppet, Walk, talos
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.geometry import HeightField
+from contact_id_controller.geometry.ground_file import ground_of
+from contact_id_controller.planning.walking.areas import EDGE_M, Areas
+from contact_id_controller.planning.walking.planner import WalkingPlanner
+from contact_id_controller.runs.one_process import (
+    InProcessRun,
+    controller_settings,
+    mujoco_robot,
+    section,
+)
+
+HALF = np.array([0.1, 0.0625])
+RISE_M, TREAD_M = 0.1, 0.3
+
+
+def stairs(first_m, steps=3, wide_m=2.0):
+    """Steps up from ``first_m`` on, the highest one a metre long, and down again."""
+    heights = [*range(1, steps + 1), *range(steps - 1, 0, -1)]
+    boxes, x = [], first_m
+    for height in heights:
+        length = 1.0 if height == steps else TREAD_M
+        top = RISE_M * height
+        boxes.append({"size_m": [length, wide_m, top], "top_m": [x + 0.5 * length, 0.0, top]})
+        x += length
+    return ground_of({"boxes": boxes})
+
+
+def slope(along, across):
+    x, y = np.linspace(-3.0, 6.0, 91), np.linspace(-3.0, 3.0, 61)
+    return HeightField(x, y, along * x[:, None] + across * y[None, :])
+
+
+def below(field, place, yaw, half=HALF):
+    """Heights of the ground below a sole, at points that a foot's corners and edges enclose."""
+    grid = np.stack(np.meshgrid(*(np.linspace(-h, h, 21) for h in half)), axis=-1).reshape(-1, 2)
+    c, s = math.cos(yaw), math.sin(yaw)
+    x, y = (np.asarray(place) + grid @ np.array([[c, s], [-s, c]])).T
+    return field.heights_at(x, y)
+
+
+def corners(area):
+    """Corners (4, 2) of a bounded area."""
+    found = []
+    for i in range(4):
+        for j in range(i):
+            rows = [i, j]
+            if abs(np.linalg.det(area.normals[rows])) > 0.5:
+                found.append(np.linalg.solve(area.normals[rows], area.bounds[rows]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("yaw", [0.0, 0.3])
+def test_soles_of_an_area_stand_on_one_tread_whole(yaw):
+    field = stairs(0.5, wide_m=0.5)
+    areas = Areas(field, HALF, 0.15).near(np.array([0.65, 0.02]), yaw)
+    assert areas[0].height_m == pytest.approx(RISE_M, abs=1e-9)
+    ends = corners(areas[0])
+    assert len(ends) == 4
+    for place in ends:
+        assert np.ptp(below(field, place, yaw)) < 1e-9
+        ahead = [place + EDGE_M * np.array(way) for way in ((1, 0), (-1, 0), (0, 1), (0, -1))]
+        assert all(np.ptp(below(field, each, yaw)) < 1e-9 for each in ahead)
+
+
+def test_areas_of_both_treads_beside_an_edge_are_found():
+    """Astride of it a foot stands on neither."""
+    field = stairs(0.5)
+    place = np.array([0.8, 0.0])
+    areas = Areas(field, HALF, 0.15).near(place, 0.0)
+    assert sorted(round(area.height_m, 6) for area in areas) == [RISE_M, 2 * RISE_M]
+    assert not any(area.holds(place) for area in areas)
+    assert Areas(field, HALF, 0.0).near(place, 0.0) == []
+
+
+def test_a_slope_is_one_area_without_bounds_and_too_steep_a_one_is_none():
+    place, (along, across) = np.array([0.3, -0.2]), (0.14, -0.05)
+    (area,) = Areas(slope(along, across), HALF, 0.15).near(place, 0.7)
+    assert area.slope == pytest.approx([along, across]) and len(area.bounds) == 0
+    assert area.height_at(np.array([1.0, 1.0])) == pytest.approx(along + across)
+    assert Areas(slope(0.5, 0.0), HALF, 0.15).near(place, 0.0) == []
+    assert Areas(slope(along, across), HALF, 0.15).near(np.array([9.0, 0.0]), 0.0) == []
+
+
+@pytest.fixture
+def parts_of_four():
+    file = str(CONFIG / "solo12.yaml")
+    settings = controller_settings(file)
+    posture = section(file, "simulated_robot")["initial_joint_positions"]
+    return settings.robot(), settings.feet, np.array(posture)
+
+
+class Climber(Walk):
+    """A pendulum on a map: its feet are where they are led, and stop on the ground."""
+
+    def __init__(self, parts, field):
+        super().__init__(*parts)
+        planner = WalkingPlanner(*parts, surface=field, search_m=0.15)
+        self.planner, self.body, self.field = planner, planner.body, field
+        self.body.__class__ = Puppet
+        self.body.places[:, 2] = 0.0
+        self.landed, self.swings = [], []
+
+    def ground(self, place):
+        return float(self.field.heights_at(place[:1], place[1:2])[0])
+
+    def follow(self, foot, place, aloft_s):
+        self.swings.append((aloft_s, place.copy()))
+        super().follow(foot, place, aloft_s)
+        if self.touch[foot]:
+            self.landed.append(place[[0, 1, 3]])
+
+
+@pytest.mark.parametrize("first_m", [0.50, 0.59, 0.68])
+def test_feet_go_up_and_down_stairs_whole_on_their_treads_and_above_edges(first_m):
+    field = stairs(first_m)
+    walk = Climber(talos(), field)
+    walk.go(11.5, (0.3, 0.0))
+    assert walk.body.com[0] > first_m + 2.4  # down again
+    tops = {round(walk.ground(place), 3) for place in walk.landed}
+    assert tops == {0.0, 0.1, 0.2, 0.3}
+    for *place, yaw in walk.landed:
+        assert np.ptp(below(field, place, yaw)) < 1e-9
+    for aloft_s, place in walk.swings:
+        if aloft_s > 0.03:  # it has left the ground
+            assert place[2] > below(field, place[:2], place[3]).max() - 1e-3
+
+
+def test_the_centre_of_mass_goes_up_smoothly():
+    """Its height is continuous where feet land and lift, half of a step between both feet, all of it above the upper."""
+    walk = Climber(talos(), stairs(0.5))
+    walk.go(7.0, (0.3, 0.0))
+    heights = np.array(walk.heights)
+    assert np.abs(np.diff(heights)).max() < 0.4 * PERIOD_S
+    assert heights[0] == pytest.approx(walk.body.height_m, abs=1e-6)
+    assert heights.max() == pytest.approx(walk.body.height_m + 3 * RISE_M, abs=0.01)
+
+
+def test_feet_are_planned_with_the_slope():
+    """From where they lift to where they land the whole sole has its slopes."""
+    along, across = 0.14, 0.05
+    walk = Climber(talos(), slope(along, across))
+    walk.body.places[:, 2] = walk.body.places[:, :2] @ [along, across]
+    walk.go(3.0, (0.2, 0.1))
+    paths = [path for plan in walk.plans for path in plan.goals.feet.values()]
+    assert len(paths) > 100
+    for path in paths:
+        assert path.points[:, 0, 4:] == pytest.approx(
+            np.tile([along, across], (len(path.times_s), 1)), abs=1e-6
+        )
+    for *place, _ in walk.landed:
+        assert walk.ground(np.array(place)) == pytest.approx(place[0] * along + place[1] * across)
+
+
+def test_four_feet_need_level_ground(parts_of_four):
+    with pytest.raises(ConfigurationError, match="must be 'level' with gait step of 4 feet"):
+        WalkingPlanner(*parts_of_four, surface=slope(0.1, 0.0))
+
+
+def test_talos_goes_up_a_step_of_ten_centimetres_in_mujoco(tmp_path):
+    """With the map it stands on the step, its centre of mass as high above it as before; no sole is on the edge."""
+    pytest.importorskip("mujoco")
+    ground = tmp_path / "step.yaml"
+    ground.write_text(
+        "boxes: [{size_m: [3.0, 2.0, 0.1], top_m: [1.83, 0.0, 0.1]}]\nmargin_m: 1.0\n"
+    )
+    file = str(CONFIG / "bipeds" / "talos.yaml")
+    settings = controller_settings(file, ground_file=str(ground))
+    changes = {"ground_file": str(ground), "ground": "map", "foothold_search_m": 0.15}
+    run = InProcessRun(file, settings, mujoco_robot(settings, 0.6), planner=changes)
+    run.planner.set_velocity((0.3, 0.0))
+    body, highest = run.planner.body, 0.0
+    for _ in range(3600):
+        run.advance()
+        highest = max(highest, body.com[2])
+        for k, carries in enumerate(run.planner.sequence.stands()):
+            middle = body.places[body.groups[k][0]]
+            assert not carries or abs(middle[0] - 0.33) > HALF[0] - 0.005
+    assert body.places[:, 2] == pytest.approx(np.full(2, 0.1), abs=0.07)
+    assert body.com[2] == pytest.approx(body.height_m + 0.1, abs=0.02)
+    assert highest < body.height_m + 0.12
