@@ -61,7 +61,7 @@ def corners(area):
 
 @pytest.mark.parametrize("yaw", [0.0, 0.3])
 def test_soles_of_an_area_stand_on_one_tread_whole(yaw):
-    field = stairs(0.5, wide_m=0.5)
+    field = stairs(0.5, wide_m=0.4)
     areas = Areas(field, HALF, 0.15).near(np.array([0.65, 0.02]), yaw)
     assert areas[0].height_m == pytest.approx(RISE_M, abs=1e-9)
     ends = corners(areas[0])
