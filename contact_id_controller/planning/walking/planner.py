@@ -281,6 +281,7 @@ class WalkingPlanner:
     # What is measured and asked
 
     def _begin(self, time_s: float) -> None:
+        """Begin with all feet where they stand, on the slopes of the map."""
         self.reset()
         self.heading = self.body.heading
         self._anchor = self.body.group_places().mean(axis=0)
@@ -430,6 +431,7 @@ class WalkingPlanner:
             self._trim = np.clip(self._trim + TRIM_GAIN * missed, -MOST_TRIM, MOST_TRIM)
 
     def _lift(self, time_s: float) -> None:
+        """Begin the swing of the group that does not carry."""
         body, sequence = self.body, self.sequence
         self.landing = None
         for k in body.groups[1 - sequence.carry]:
