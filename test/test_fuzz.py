@@ -606,6 +606,20 @@ def test_one_stamp_of_another_time_takes_no_shown_plan_away():
     assert not watch.believes(START_NS) and watch.believes(START_NS)
 
 
+def test_who_was_busy_for_seconds_believes_the_first_state_after_them(monkeypatch):
+    """A planner on a full machine plans for longer than a jump of time: its plan needs the state after it."""
+    from contact_id_controller.ros import state_input
+
+    wall_s = [100.0]
+    monkeypatch.setattr(state_input.time, "monotonic", lambda: wall_s[0])
+    watch = state_input.StampWatch(PERIOD_NS)
+    assert watch.believes(START_NS)
+    wall_s[0] += 3.4
+    assert not watch.believes(START_NS + 10**10), "of another time still"
+    assert watch.believes(START_NS + 3_420_000_000)
+    assert not watch.believes(START_NS + 6_840_000_000), "no more time has passed"
+
+
 # Estimator and simulated robot
 
 

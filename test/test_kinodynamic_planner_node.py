@@ -308,6 +308,23 @@ def test_a_plan_whose_time_has_passed_is_not_sent(peer, node):
     assert len(peer.joints) == 1
 
 
+def test_a_state_after_seconds_without_one_is_planned_from(peer, node):
+    """As after a plan that took seconds to make on a full machine."""
+    node()
+    peer.send_goal(0.1, 0.0, 0.0)
+    peer.run(0.2)
+    peer.wait_for(peer.services["plan"].service_is_ready, "plan")
+    peer.spin(1.3)
+    peer.time_s += 1.3
+    peer.publish()
+    peer.spin(0.2)
+    answer = peer.services["plan"].call_async(Trigger.Request())
+    end_s = time.monotonic() + PATIENCE_S
+    while not answer.done() and time.monotonic() < end_s:
+        peer.spin(0.02)
+    assert answer.result().success, answer.result().message
+
+
 def test_a_robot_that_was_carried_away_is_not_sent_a_plan_from_elsewhere(peer, node):
     node()
     peer.publish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from contact_id_controller.ros.conversions import JointStateReader, OdometryReader
@@ -9,11 +10,13 @@ from contact_id_controller.safety.states import JointReading, Refusal, StateChec
 from contact_id_controller.state import RobotState
 
 JUMP_NS = 1_000_000_000
-"""Largest increase of the stamps between two states; a larger one is a jump of time."""
+"""Largest increase of the stamps between two states beyond the wall time that has passed; a larger one is a jump."""
 
 
 class StampWatch:
     """Distinguishes a jump of the robot's time from a wrong stamp: the state after a jump confirms it.
+
+    Stamps may increase by as much wall time as has passed: a node that was busy meanwhile takes one state alone.
 
     Args:
         back_ns: largest decrease of the stamps without a jump.
@@ -22,15 +25,17 @@ class StampWatch:
     def __init__(self, back_ns: int) -> None:
         self._back_ns = back_ns
         self._last_ns: int | None = None
+        self._taken_s = 0.0
         self._jumped_ns: int | None = None
 
     def believes(self, stamp_ns: int) -> bool:
         """Whether this stamp follows the last one, or confirms a jump."""
-        last_ns, jumped_ns = self._last_ns, self._jumped_ns
-        goes_on = last_ns is None or -self._back_ns <= stamp_ns - last_ns <= JUMP_NS
+        last_ns, jumped_ns, now_s = self._last_ns, self._jumped_ns, time.monotonic()
+        most_ns = JUMP_NS + round(1e9 * (now_s - self._taken_s))
+        goes_on = last_ns is None or -self._back_ns <= stamp_ns - last_ns <= most_ns
         confirms = jumped_ns is not None and 0 <= stamp_ns - jumped_ns <= JUMP_NS
         if goes_on or confirms:
-            self._last_ns, self._jumped_ns = stamp_ns, None
+            self._last_ns, self._taken_s, self._jumped_ns = stamp_ns, now_s, None
             return True
         self._jumped_ns = stamp_ns
         return False
