@@ -22,7 +22,7 @@ from contact_id_controller.kernels.spatial import (
     tangents,
 )
 from contact_id_controller.kernels.structs import Struct, StructType, packing
-from contact_id_controller.kernels.views import columns, rows, view
+from contact_id_controller.kernels.views import columns, keep, rows, view
 
 SINGULAR_INERTIA = 1e-12  # smallest accepted pivot of M_uu relative to its diagonal
 
@@ -199,31 +199,32 @@ def open_store(store, actuated, unactuated):
 
 @bare_kernel
 def body_rows(J, link, sign, supports, point, position, rows_u, rows_a):
-    """Add, in place, one body's share to the six Jacobian rows, linear then angular, of a pair's motion at a point.
+    """Add, in place, one body's share to the Jacobian rows, linear then angular, of a pair's motion at a point.
 
     row = sign (J_v + J_w x point), world axes. J (6, nv): at the world's origin; supports (links, nv) bool:
-    coordinates that move a link; position (nv,): column of each, unactuated first; rows_u (6, nu), rows_a (6, na).
+    coordinates that move a link; position (nv,): column of each, unactuated first; rows_u (6, nu), rows_a (6, na), or
+    (3, nu), (3, na): the linear ones alone.
     """
-    nu = rows_u.shape[1]
+    count, nu = rows_u.shape
     for k in range(J.shape[1]):
         if supports[link, k]:
             rows, at = (rows_u, position[k]) if position[k] < nu else (rows_a, position[k] - nu)
             rows[0, at] += sign * (J[0, k] + J[4, k] * point[2] - J[5, k] * point[1])
             rows[1, at] += sign * (J[1, k] + J[5, k] * point[0] - J[3, k] * point[2])
             rows[2, at] += sign * (J[2, k] + J[3, k] * point[1] - J[4, k] * point[0])
-            for r in range(3, 6):
+            for r in range(3, count):
                 rows[r, at] += sign * J[r, k]
 
 
 @bare_kernel
 def _through_inertia(L, inverse, C, base, desired, dt, rows_u, rows_t, planned):
-    """Convert Jacobian rows (6, nu), (6, na) in place to rows of Y and T; planned (6,): the planned motion along them.
+    """Convert Jacobian rows (r, nu), (r, na) in place to rows of Y and T; planned (r,): the planned motion along them.
 
     Y = J_u L^-T, T = (Y C - J_a) / dt, planned = Y base + J_a qd_des. inverse (nu,): of L's diagonal.
     """
     nu, na = L.shape[0], desired.shape[0]
     rate = 1.0 / dt
-    for r in range(6):
+    for r in range(planned.shape[0]):
         row, torque = rows_u[r], rows_t[r]
         for i in range(nu):
             total = row[i]
@@ -335,7 +336,11 @@ def _without_contact(M, actuated, push, dt, reduced):
 
 @inlined_kernel
 def _combine(w, rows, out):
-    """out = w^T rows, for w (6,) and rows (6, m)."""
+    """out = w^T rows, for w (6,) and rows (6, m), or w's first three and rows (3, m)."""
+    if rows.shape[0] == 3:
+        for k in range(out.shape[0]):
+            out[k] = w[0] * rows[0, k] + w[1] * rows[1, k] + w[2] * rows[2, k]
+        return
     for k in range(out.shape[0]):
         out[k] = (
             w[0] * rows[0, k]
@@ -348,7 +353,44 @@ def _combine(w, rows, out):
 
 
 @inlined_kernel
-def _contact_rows(dynamics, tree, contacts, shares, position, reduced):
+def _room_size(joints, pairs, nv):
+    """Numbers that ``_open_room`` needs at most."""
+    return 12 * joints + 24 + nv + pairs * (6 * nv + 10)
+
+
+@inlined_kernel
+def _open_room(room, joints, pairs, each, nu, na):
+    """Views of the workspace of ``_contact_rows``; an allocation of each costs as much as the reduction of a row.
+
+    twist, drift (joints, 6); vectors; of each pair (each, nu), (each, na), (each,), (3,), and whether it was met: 0.
+    """
+    at = 12 * joints
+    motion = view(room, 0, (joints, 6)), view(room, 6 * joints, (joints, 6))
+    vectors = (
+        view(room, at, (3,)),
+        view(room, at + 3, (3,)),
+        view(room, at + 6, (3,)),
+        view(room, at + 9, (3,)),
+        view(room, at + 12, (3,)),
+        view(room, at + 15, (3,)),
+        view(room, at + 18, (6,)),
+        view(room, at + 24, (nu,)),
+    )
+    at += 24 + nu
+    at_t, at_met = at + pairs * each * nu, at + pairs * each * (nu + na)
+    fill(view(room, at, (pairs * (each * (nu + na) + 1),)), 0.0)
+    shared = (
+        view(room, at, (pairs, each, nu)),
+        view(room, at_t, (pairs, each, na)),
+        view(room, at_met + pairs, (pairs, each)),
+        view(room, at_met + pairs * (1 + each), (pairs, 3)),
+        view(room, at_met, (pairs,)),
+    )
+    return motion, vectors, shared
+
+
+@inlined_kernel
+def _contact_rows(dynamics, tree, contacts, shares, position, room, reduced):
     """Rows of Y, T, c and speed of every contact; False when c is not finite.
 
     c = J_u p + J_a qd_des + dt Jdot v - keep J v, less the surface's velocity.
@@ -366,13 +408,13 @@ def _contact_rows(dynamics, tree, contacts, shares, position, reduced):
     Y, T, c, speeds, gap_speed = reduced.Y, reduced.T, reduced.c, reduced.speed, reduced.gap_speed
     dt, keep, drift_share = reduced.dt, shares.keep, shares.drift_share
     joints, pairs, nu, na = supports.shape[0], bodies.shape[0], L.shape[0], desired.shape[0]
-    twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
+    # Contacts of the same two bodies share six rows, taken at the first one's point; of a single one three are enough.
+    each = 6 if points.shape[0] > pairs else 3
+    motion, vectors, shared = _open_room(room, joints, pairs, each, nu, na)
+    twist, drift = motion
+    speed, pull, work, speed2, pull2, arm, w, inverse = vectors
+    rows_u, rows_t, planned, origin, met = shared
     link_motion(J, v, supports, tree.coordinate_joint, twist, drift)
-    # Contacts of the same two bodies share six rows, taken at the first one's point.
-    rows_u, rows_t = np.zeros((pairs, 6, nu)), np.zeros((pairs, 6, na))
-    planned, origin, met = np.empty((pairs, 6)), np.empty((pairs, 3)), np.zeros(pairs, np.bool_)
-    speed, pull, work, arm, w = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(6)
-    speed2, pull2, inverse = np.empty(3), np.empty(3), np.empty(nu)
     for k in range(nu):
         inverse[k] = 1.0 / L[k, k]  # once: a division costs what twenty products do
     for i in range(points.shape[0]):
@@ -380,8 +422,8 @@ def _contact_rows(dynamics, tree, contacts, shares, position, reduced):
         first, second = bodies[p, 0], bodies[p, 1]
         tangents(normals[i], frame)
         U, V, plan = rows_u[p], rows_t[p], planned[p]
-        if not met[p]:
-            met[p] = True
+        if met[p] == 0.0:
+            met[p] = 1.0
             assign(origin[p], point)
             body_rows(J, first, 1.0, supports, point, position, U, V)
             if second:
@@ -410,7 +452,7 @@ def _contact_rows(dynamics, tree, contacts, shares, position, reduced):
             _combine(w, V, torque)
             speeds[r] = w[0] * speed[0] + w[1] * speed[1] + w[2] * speed[2]
             total = 0.0
-            for k in range(6):
+            for k in range(each):
                 total += w[k] * plan[k]
             for k in range(3):
                 share = dt * drift_share * pull[k] - keep * speed[k]
@@ -426,13 +468,13 @@ def _contact_rows(dynamics, tree, contacts, shares, position, reduced):
 
 
 @inlined_kernel
-def _reduce(dynamics, tree, contacts, shares, reduced):
+def _reduce(dynamics, tree, contacts, shares, position, room, reduced):
     """Reduce one frame: momentum, inertia, motion without contact, contacts; False if it is not finite.
 
     Source: first paper, eq. 37 with its sign corrected; J v+ = Y Y^T z + c on the unactuated freedoms.
     """
     nv, dt = dynamics.v.shape[0], reduced.dt
-    position, push = np.empty(nv, np.int64), np.empty(nv)
+    push = view(room, 0, (nv,))
     _momentum(dynamics, tree, dt, position, push, reduced.desired)
     if not _inertia(dynamics.M, tree, reduced.L, reduced.C):
         return False
@@ -440,7 +482,7 @@ def _reduce(dynamics, tree, contacts, shares, reduced):
         return False
     if contacts.points.shape[0] == 0:
         return True
-    return _contact_rows(dynamics, tree, contacts, shares, position, reduced)
+    return _contact_rows(dynamics, tree, contacts, shares, position, room, reduced)
 
 
 @kernel
@@ -479,6 +521,9 @@ def reduce(
     size = store.shape[0] // frames
     pushed, moving = force.shape[0] // frames, surface.shape[0] // frames
     tree = Tree(actuated, unactuated, supports, mechanism.coordinate_joint)
+    joints, pairs = supports.shape[0], bodies.shape[0]
+    position = np.empty(nv, np.int64)
+    room = np.empty(_room_size(joints, pairs, nv))
     for k in range(frames):
         own = view(store, k * size, (size,))
         for i in range(HEAD):
@@ -502,8 +547,12 @@ def reduce(
                 rows(surface, k * moving, moving),
             ),
             Shares(how[k, 1], how[k, 2], how[k, 3]),
+            position,
+            room,
             open_store(own, actuated, unactuated),
         )
         if not sound:
-            return k
+            frames = k
+            break
+    keep(room)
     return frames

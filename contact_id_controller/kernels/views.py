@@ -13,6 +13,8 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 from numpy.typing import ArrayLike, NDArray
 
+from contact_id_controller.kernels.compile import bare_kernel
+
 _FLOAT = np.dtype(np.float64)
 
 
@@ -43,6 +45,12 @@ def rows(table: np.ndarray, first: int, count: int) -> np.ndarray:
 def columns(matrix: np.ndarray, first: int, count: int) -> np.ndarray:
     """Columns of a matrix (k, m) in Fortran order, in which they lie together."""
     return matrix[:, first : first + count]
+
+
+@bare_kernel
+def keep(array):
+    """Keep an array until here: views of it hold no reference, so that a kernel would free it before they are used."""
+    return array.shape[0]
 
 
 @intrinsic
