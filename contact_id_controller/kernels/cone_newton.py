@@ -23,9 +23,12 @@ import numpy as np
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.dense import (
+    add_rows,
     backward_substitute,
     cholesky,
     forward_substitute,
+    gram,
+    times_rows,
 )
 from contact_id_controller.kernels.inlined import bare_inlined
 from contact_id_controller.kernels.pyramid import (
@@ -79,7 +82,7 @@ class Rows(NamedTuple):
 class Search(NamedTuple):
     """Workspace: forces, trial, slope (rows,), gradient, ahead, step (dim,), H, L (dim, dim), columns (3, dim).
 
-    held (n + q,), held_basis (n, 3, 3): the pieces of which H is made now.
+    held (n + q,), held_basis (n, 3, 3): the pieces of which H is made now.  across (dim, rows): rows of all pieces.
     """
 
     forces: np.ndarray
@@ -93,6 +96,7 @@ class Search(NamedTuple):
     columns: np.ndarray
     held: np.ndarray
     held_basis: np.ndarray
+    across: np.ndarray
 
 
 @kernel
@@ -152,27 +156,6 @@ def _project(forces, sets, z, pieces):
 
 
 @bare_kernel
-def _times(W, x, out):
-    """out (k,) = W x; W (k, nx), x (nx,)."""
-    for r in range(W.shape[0]):
-        row, total = W[r], 0.0
-        for k in range(x.shape[0]):
-            total += row[k] * x[k]
-        out[r] = total
-
-
-@bare_kernel
-def _motion(W, z, out):
-    """out (nx,) = W^T z; W (k, nx), z (k,)."""
-    fill(out, 0.0)
-    for r in range(z.shape[0]):
-        amount, row = z[r], W[r]
-        if amount != 0.0:
-            for k in range(out.shape[0]):
-                out[k] += row[k] * amount
-
-
-@bare_kernel
 def _gradient(rows, x, z, gradient):
     """gradient (dim,) = target + weight x - W^T z; returns its largest entry, infinite if one is not finite.
 
@@ -181,11 +164,7 @@ def _gradient(rows, x, z, gradient):
     W, weight, target = rows.W, rows.weight, rows.target
     for k in range(x.shape[0]):
         gradient[k] = target[k] + weight[k] * x[k]
-    for r in range(z.shape[0]):
-        amount, row = z[r], W[r]
-        if amount != 0.0:
-            for k in range(x.shape[0]):
-                gradient[k] -= row[k] * amount
+    add_rows(W, z, -1.0, gradient)
     largest = 0.0
     for k in range(x.shape[0]):
         if not abs(gradient[k]) < np.inf:
@@ -222,6 +201,23 @@ def _add_piece(W, i, piece, basis, sign, columns, H):
 
 
 @bare_kernel
+def _pack_piece(W, i, piece, basis, count, across):
+    """Write the rows B W_i of ``_add_piece`` into columns of ``across`` (dim, ..) from ``count``; returns the next one."""
+    rank = piece & 3
+    first, second, third = W[3 * i], W[3 * i + 1], W[3 * i + 2]
+    if rank == 3:
+        for k in range(W.shape[1]):
+            row = across[k]
+            row[count], row[count + 1], row[count + 2] = first[k], second[k], third[k]
+        return count + 3
+    for r in range(rank):
+        x, y, z = basis[r, 0], basis[r, 1], basis[r, 2]
+        for k in range(W.shape[1]):
+            across[k, count + r] = x * first[k] + y * second[k] + z * third[k]
+    return count + rank
+
+
+@bare_kernel
 def _add_ray(row, sign, H):
     """Add sign row row^T to the lower triangle of H (nx, nx); row (nx,)."""
     for a in range(row.shape[0]):
@@ -246,24 +242,25 @@ def _update_hessian(rows, sets, pieces, search):
         elif exact and i < n and number[i] == PLANE:
             held[i] += 4  # another plane
             changed += 1
-    anew = (
-        3 * changed > number.shape[0]
-    )  # cheaper, and without the rounding of what would be taken away
-    if anew:
-        for a in range(dim):
-            fill(H[a], 0.0)
-            H[a, a] = rows.weight[a]
+    # Cheaper so, and without the rounding of what would be taken away.
+    anew, count = 4 * changed > number.shape[0], 0
     for i in range(n):
         if anew or number[i] != held[i]:
             if exact and number[i] == PLANE:
                 _curved_basis(sets.mu[i], search.forces[3 * i : 3 * i + 3], basis[i])
-            if not anew:
+            if anew:
+                count = _pack_piece(W, i, number[i], basis[i], count, search.across)
+            else:
                 _add_piece(W, i, held[i], held_basis[i], -1.0, search.columns, H)
-            _add_piece(W, i, number[i], basis[i], 1.0, search.columns, H)
+                _add_piece(W, i, number[i], basis[i], 1.0, search.columns, H)
             held[i] = number[i]
             for r in range(2 if number[i] != INSIDE else 0):
                 for d in range(3):
                     held_basis[i, r, d] = basis[i, r, d]
+    if anew:
+        gram(search.across, count, H)
+        for a in range(dim):
+            H[a, a] += rows.weight[a]
     for i in range(n, number.shape[0]):
         if number[i] == RAY and (anew or held[i] != RAY):
             _add_ray(W[i + 2 * n], 1.0, H)
@@ -435,7 +432,7 @@ def _advance(rows, sets, x, z, pieces, defect, search):
                 step[k] = -gradient[k]
             forward_substitute(L, dim, step)
             backward_substitute(L, dim, step)
-            _times(rows.W, step, search.slope)
+            times_rows(rows.W, step, search.slope)
             share = _descend(rows, sets, x, z, pieces, search)
             if share == 0.0 and attempt == 0:
                 share = _whole_step(rows, sets, x, z, pieces, defect, search)
@@ -458,7 +455,7 @@ def _begin(rows, sets, warm, x, z, pieces, search):
     """
     forces, shift = search.forces, rows.shift
     if warm:
-        _times(rows.W, x, forces)
+        times_rows(rows.W, x, forces)
     else:
         fill(forces, 0.0)
     for r in range(z.shape[0]):
@@ -539,6 +536,7 @@ def cone_newton(W, weight, target, shift, sets, limit, x, z):
         np.empty((3, dim)),
         np.empty(count - 2 * n, np.int64),
         np.empty((n, 3, 3)),
+        np.empty((dim, 3 * n)),
     )
     pieces = Pieces(
         np.empty(count - 2 * n, np.int64), np.zeros((n, 3, 3)), np.empty(3), np.empty(3)
@@ -559,7 +557,7 @@ def refine(W, eps, shift, sets, x, z):
     forces, moved, fit = np.empty(3 * n), np.empty(3 * n), np.empty(dim)
     H, columns = np.zeros((dim, dim)), np.zeros((3 * n, dim))
     rest, old = np.zeros(3 * n), z.copy()
-    _times(W, x, forces)
+    times_rows(W, x, forces)
     for r in range(3 * n):
         forces[r] = -forces[r] - shift[r]
     _project(forces, sets, z, pieces)
@@ -574,8 +572,9 @@ def refine(W, eps, shift, sets, x, z):
     found = cholesky(H, dim, 0.0)
     largest, outside = 0.0, 0.0
     for _ in range(REFINEMENTS if found else 0):
-        _motion(W, z, fit)
-        _times(W, fit, moved)
+        fill(fit, 0.0)
+        add_rows(W, z, 1.0, fit)
+        times_rows(W, fit, moved)
         fill(fit, 0.0)
         for i in range(n):
             for r in range(pieces.number[i] & 3):
@@ -604,6 +603,7 @@ def refine(W, eps, shift, sets, x, z):
     if not (found and outside <= OUTSIDE * largest):
         assign(z, old)
         return
-    _motion(W, z, x)
+    fill(x, 0.0)
+    add_rows(W, z, 1.0, x)
     for k in range(dim):
         x[k] /= eps

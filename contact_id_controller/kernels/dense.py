@@ -14,6 +14,7 @@ import numba
 import numpy as np
 from numba import types
 
+from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 
 _VERSIONS = ((0, 68),)
@@ -35,8 +36,80 @@ _DOUBLE = ord("d")
 _KNOWN = numba.version_info[:2] in _VERSIONS and not numba.config.DISABLE_JIT
 LAPACK_FROM = 36 if _KNOWN else 2**62
 TILE = 8  # of a matrix that is transposed
+NEAR = 256  # numbers of each row that stay in the nearest cache
 SINGULAR = 1e-14  # pivots below this share of the largest entry count as zero
 INDEPENDENCE = 1e-8  # a direction counts when this share of the largest one is left
+
+
+# Products with many short rows: three rows at a time, as a loop over one does little but begin and end
+
+
+@bare_kernel
+def add_rows(W, z, sign, out):
+    """out (k,) += sign W^T z; W (m, k), z (m,)."""
+    whole = z.shape[0] - z.shape[0] % 3
+    for r in range(0, whole, 3):
+        x, y, w = sign * z[r], sign * z[r + 1], sign * z[r + 2]
+        if x == 0.0 and y == 0.0 and w == 0.0:
+            continue
+        first, second, third = W[r], W[r + 1], W[r + 2]
+        for k in range(out.shape[0]):
+            out[k] += first[k] * x + second[k] * y + third[k] * w
+    for r in range(whole, z.shape[0]):
+        row, amount = W[r], sign * z[r]
+        for k in range(out.shape[0]):
+            out[k] += row[k] * amount
+
+
+@bare_kernel
+def times_rows(W, x, out):
+    """out (m,) = W x; W (m, k), x (k,)."""
+    whole = out.shape[0] - out.shape[0] % 3
+    for r in range(0, whole, 3):
+        first, second, third = W[r], W[r + 1], W[r + 2]
+        p = q = s = 0.0
+        for k in range(x.shape[0]):
+            p += first[k] * x[k]
+            q += second[k] * x[k]
+            s += third[k] * x[k]
+        out[r], out[r + 1], out[r + 2] = p, q, s
+    for r in range(whole, out.shape[0]):
+        row, total = W[r], 0.0
+        for k in range(x.shape[0]):
+            total += row[k] * x[k]
+        out[r] = total
+
+
+@bare_kernel
+def gram(R, count, H):
+    """Lower triangle of R R^T (dim, dim) over the first ``count`` columns of R (dim, m): two rows by two."""
+    dim = R.shape[0]
+    even = dim - dim % 2
+    for a in range(dim):
+        fill(H[a], 0.0)
+    for begin in range(0, count, NEAR):
+        end = min(begin + NEAR, count)
+        for a in range(0, even, 2):
+            first, second = R[a, begin:end], R[a + 1, begin:end]
+            for b in range(0, a + 1, 2):
+                other, another = R[b, begin:end], R[b + 1, begin:end]
+                p = q = s = t = 0.0
+                for r in range(end - begin):
+                    p += first[r] * other[r]
+                    q += first[r] * another[r]
+                    s += second[r] * other[r]
+                    t += second[r] * another[r]
+                H[a, b] += p
+                H[a, b + 1] += q
+                H[a + 1, b] += s
+                H[a + 1, b + 1] += t
+        if even < dim:
+            first = R[even, begin:end]
+            for b in range(dim):
+                other, p = R[b, begin:end], 0.0
+                for r in range(end - begin):
+                    p += first[r] * other[r]
+                H[even, b] += p
 
 
 # Cholesky factors
@@ -46,16 +119,25 @@ INDEPENDENCE = 1e-8  # a direction counts when this share of the largest one is 
 def cholesky(matrix, n, tolerance):
     """Factor the lower triangle of ``matrix`` (n, n) in place; False when it is not positive definite."""
     for j in range(n):
-        diagonal = matrix[j, j]
+        row, diagonal = matrix[j], matrix[j, j]
         pivot = diagonal
         for k in range(j):
-            pivot -= matrix[j, k] * matrix[j, k]
+            pivot -= row[k] * row[k]
         if not pivot > tolerance * abs(diagonal):
             return False
         pivot = np.sqrt(pivot)
-        matrix[j, j] = pivot
-        row, inverse = matrix[j], 1.0 / pivot
-        for i in range(j + 1, n):
+        row[j], inverse = pivot, 1.0 / pivot
+        odd = (n - j - 1) % 2
+        for i in range(
+            j + 1 + odd, n, 2
+        ):  # two rows at a time: sums of few terms wait for each other
+            other, next_one = matrix[i], matrix[i + 1]
+            total, next_total = other[j], next_one[j]
+            for k in range(j):
+                total -= other[k] * row[k]
+                next_total -= next_one[k] * row[k]
+            other[j], next_one[j] = total * inverse, next_total * inverse
+        for i in range(j + 1, j + 1 + odd):
             other = matrix[i]
             total = other[j]
             for k in range(j):
@@ -96,6 +178,18 @@ def forward_substitute(L, n, x):
         for k in range(i):
             total -= L[i, k] * x[k]
         x[i] = total / L[i, i]
+
+
+@bare_kernel
+def forward_substitute_rows(L, n, X):
+    """``forward_substitute`` of every row of X (m, n) at once: one alone waits for its own sums and quotients."""
+    for i in range(n):
+        row, inverse = L[i], 1.0 / L[i, i]
+        for r in range(X.shape[0]):
+            x, total = X[r], X[r, i]
+            for k in range(i):
+                total -= row[k] * x[k]
+            x[i] = total * inverse
 
 
 @bare_kernel

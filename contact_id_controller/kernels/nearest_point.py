@@ -94,13 +94,15 @@ def _worst_inequality(A, b, equalities, preferred, x, rows, count, scale, tolera
         if preferred.shape[0] and not preferred[i]:
             continue
         total, size, square = _residual(A, b, x, i, scale)
-        if square == 0.0 and total < -AGREEMENT * size:
-            return IMPOSSIBLE  # a row that no x can change
-        if total < -tolerance * size and square > 0.0:
-            # Compare distances, not residuals: rows may have any length.
-            distance = total / np.sqrt(square)
-            if distance < worst and not _is_active(rows, count, i):
-                chosen, worst = i, distance
+        # Compare distances, not residuals: rows may have any length. By their squares and with one rare branch: a root, a
+        # quotient and an unforeseen branch for each row cost more than all the rest.
+        violation = total * total if total < -tolerance * size else 0.0
+        if violation > worst * square:
+            if square == 0.0:
+                if total < -AGREEMENT * size:
+                    return IMPOSSIBLE  # a row that no x can change
+            elif not _is_active(rows, count, i):
+                chosen, worst = i, violation / square
     return chosen
 
 

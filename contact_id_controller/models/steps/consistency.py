@@ -20,7 +20,9 @@ from contact_id_controller.kernels.dense import (
     backward_substitute,
     cholesky,
     forward_substitute,
+    gram,
 )
+from contact_id_controller.kernels.views import keep, view
 
 TOUCHING_SPEED = 0.05  # m/s; a contact touches when its gap allows no more closing speed than this
 HOVERING_SPEED = 2e-3  # m/s; a contact at rest is above the ground by less of it
@@ -31,41 +33,6 @@ ROUNDING = 1e-13  # refining ends when the contradiction is below this share of 
 STALLED = 0.7  # and where a refinement leaves more than this share of it
 NOISE = 1e-4  # contradictions below this share of the motion are taken for rounding
 BASE_WEIGHT = 1e-13  # relative; determines the base motion where the contacts leave it free
-
-
-NEAR = 256  # numbers of each row that stay in the nearest cache
-
-
-@bare_kernel
-def gram(R, count, H):
-    """Lower triangle of R R^T (dim, dim) over the first ``count`` columns of R (dim, m): two rows by two."""
-    dim = R.shape[0]
-    even = dim - dim % 2
-    for a in range(dim):
-        fill(H[a], 0.0)
-    for begin in range(0, count, NEAR):
-        end = min(begin + NEAR, count)
-        for a in range(0, even, 2):
-            first, second = R[a, begin:end], R[a + 1, begin:end]
-            for b in range(0, a + 1, 2):
-                other, another = R[b, begin:end], R[b + 1, begin:end]
-                p = q = s = t = 0.0
-                for r in range(end - begin):
-                    p += first[r] * other[r]
-                    q += first[r] * another[r]
-                    s += second[r] * other[r]
-                    t += second[r] * another[r]
-                H[a, b] += p
-                H[a, b + 1] += q
-                H[a + 1, b] += s
-                H[a + 1, b + 1] += t
-        if even < dim:
-            first = R[even, begin:end]
-            for b in range(dim):
-                other, p = R[b, begin:end], 0.0
-                for r in range(end - begin):
-                    p += first[r] * other[r]
-                H[even, b] += p
 
 
 @bare_kernel
@@ -172,6 +139,20 @@ def _release_nearing(gap_speed, mu, place, rows, speed, held):
     return released
 
 
+@bare_kernel
+def _weigh(H, nu):
+    """Add the weights of base motion (nu,) and joint change to the Gram matrix H; False if no joint moves a contact."""
+    trace = 0.0
+    for k in range(nu, H.shape[0]):
+        trace += H[k, k]
+    for k in range(nu):
+        # Relative to its own size: a light body's columns are large, a free one's zero.
+        H[k, k] = H[k, k] * (1.0 + BASE_WEIGHT) if H[k, k] > 0.0 else 1.0
+    for k in range(nu, H.shape[0]):
+        H[k, k] += CHANGE_WEIGHT * trace
+    return trace != 0.0
+
+
 @kernel
 def project_held(reduced, mu, lift, held, delta, moved):
     """``project_plan`` for the contacts marked in held (n,); lifted and released ones are unmarked."""
@@ -184,24 +165,17 @@ def project_held(reduced, mu, lift, held, delta, moved):
             count += 1
     fill(delta, 0.0)
     assign(moved, c)
-    R, rhs, place = np.empty((dim, 3 * n)), np.empty(3 * n), np.empty(3 * n, np.int64)
-    H, x, total, rest = np.empty((dim, dim)), np.empty(dim), np.empty(dim), np.empty(3 * n)
+    room, place = np.empty((dim + 2) * (3 * n + dim)), np.empty(3 * n, np.int64)
+    R, H = view(room, 0, (dim, 3 * n)), view(room, 3 * n * dim, (dim, dim))
+    at = dim * (3 * n + dim)
+    rhs, rest = view(room, at, (3 * n,)), view(room, at + 3 * n, (3 * n,))
+    x, total = view(room, at + 6 * n, (dim,)), view(room, at + 6 * n + dim, (dim,))
     while count > 0:
         rows = _pack(Y, T, c, held, mu, dt, R, rhs, place)
         gram(R, rows, H)
         fill(x, 0.0)
         _take_product(R, nu, rhs, rows, x)
-        trace_a = 0.0
-        for k in range(nu, dim):
-            trace_a += H[k, k]
-        if trace_a == 0.0:
-            return 0.0
-        for k in range(nu):
-            # Relative to its own size: a light body's columns are large, a free one's zero.
-            H[k, k] = H[k, k] * (1.0 + BASE_WEIGHT) if H[k, k] > 0.0 else 1.0
-        for k in range(nu, dim):
-            H[k, k] += CHANGE_WEIGHT * trace_a
-        if not cholesky(H, dim, 0.0):
+        if not (_weigh(H, nu) and cholesky(H, dim, 0.0)):
             return 0.0
         # The base's own best fit first: what it leaves over is the contradiction, free of the
         # rounding errors of the (large) motion that every contact shares. Refining then takes the
@@ -248,6 +222,7 @@ def project_held(reduced, mu, lift, held, delta, moved):
             fill(rhs, 0.0)
             _add_product(R, 0, nu, total, rows, rhs)
             _move(reduced, delta, place, rows, rhs, moved)
+            keep(room)
             return largest
         held[leaving] = False
         count -= 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel, kernel
-from contact_id_controller.kernels.dense import backward_substitute
+from contact_id_controller.kernels.dense import add_rows, backward_substitute
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
@@ -98,13 +98,8 @@ def finish(reduced, answer):
     shift_offset(reduced, delta, torques)
     for j in range(na):
         velocity[reduced.actuated[j]] = reduced.desired[j] + delta[j]
-    for r in range(z.shape[0]):
-        amount = z[r]
-        if amount != 0.0:
-            for k in range(nu):
-                x[k] += Y[r, k] * amount
-            for j in range(na):
-                torques[j] += T[r, j] * amount
+    add_rows(Y, z, 1.0, x)
+    add_rows(T, z, 1.0, torques)
     backward_substitute(L, nu, x)
     for k in range(nu):
         velocity[reduced.unactuated[k]] = x[k]
@@ -132,11 +127,14 @@ def gave_way(reduced, answer):
     """Largest difference, m/s, between ``answer.moved`` and the contact velocities that the changed plan requires."""
     T, c, dt, moved, delta = reduced.T, reduced.c, reduced.dt, answer.moved, answer.delta
     largest = 0.0
-    for r in range(moved.shape[0]):
-        planned = c[r]
+    for r in range(0, moved.shape[0], 3):
+        first, second, third, x, y, z = T[r], T[r + 1], T[r + 2], 0.0, 0.0, 0.0
         for k in range(delta.shape[0]):
-            planned -= dt * T[r, k] * delta[k]
-        largest = max(largest, abs(moved[r] - planned))
+            x += first[k] * delta[k]
+            y += second[k] * delta[k]
+            z += third[k] * delta[k]
+        for d, change in enumerate((x, y, z)):
+            largest = max(largest, abs(moved[r + d] - c[r + d] + dt * change))
     return largest
 
 

@@ -26,6 +26,7 @@ from contact_id_controller.kernels.dense import (
     backward_substitute,
     cholesky,
     forward_substitute,
+    forward_substitute_rows,
 )
 from contact_id_controller.kernels.nearest_point import FEASIBILITY, SOLVED, nearest_point
 from contact_id_controller.kernels.pyramid import (
@@ -37,6 +38,7 @@ from contact_id_controller.kernels.pyramid import (
     edge_directions,
     project_contact,
 )
+from contact_id_controller.kernels.views import keep, view
 
 TIE_BREAK = 1e-6  # eps: weight of the force norm against the torque norm, relative to traces
 NO_LEVER = 1e-6  # N·m/(N·s); forces with less effect on the torques have none but rounding
@@ -253,7 +255,7 @@ def _nearest_admissible(L, equations, b, facets, facet_contact, rows, w):
         start = facet_contact[row, 0]
         for d in range(facet_contact[row, 1]):
             A[k + row, start + d] = facets[row, d]
-        forward_substitute(L, m, A[k + row])
+    forward_substitute_rows(L, m, A[k:])
     return nearest_point(
         A,
         at,
@@ -293,47 +295,58 @@ def _into_cones(face, cones, z):
         )
 
 
+@bare_kernel
+def _component_rows(T, Y, columns, contact, torque_weight, TB, A):
+    """Write torque TB (m, na), weighted, and motion A (nu, m) per unit of each component; returns TB's squared norm."""
+    size = 0.0
+    for a in range(TB.shape[0]):
+        i, x, y, z = 3 * contact[a], columns[a, 0], columns[a, 1], columns[a, 2]
+        for k in range(T.shape[1]):
+            value = (x * T[i, k] + y * T[i + 1, k] + z * T[i + 2, k]) * torque_weight
+            TB[a, k] = value
+            size += value * value
+        for k in range(Y.shape[1]):
+            A[k, a] = x * Y[i, k] + y * Y[i + 1, k] + z * Y[i + 2, k]
+    return size
+
+
 @kernel
 def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
     """``distribute`` by a dual active-set method on the free force components; cost cubic in their number."""
     mode, angle, span = face
     mu, edges, load_share = cones
     n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
-    columns = np.empty((3 * n, 3))
-    contact = np.empty(3 * n, np.int64)
-    facets = np.empty((n * max(edges, 2), 3))
-    facet_contact = np.empty((n * max(edges, 2), 2), np.int64)
+    most = n * max(edges, 2)
+    shapes, places = np.empty(10 * n + 3 * most), np.empty(3 * n + 2 * most, np.int64)
+    columns, facets = view(shapes, 0, (3 * n, 3)), view(shapes, 9 * n, (most, 3))
+    contact, facet_contact = view(places, 0, (3 * n,)), view(places, 3 * n, (most, 2))
+    extra = view(shapes, 9 * n + 3 * most, (n,))
     m, rows = _free_components(
         mode, angle, span, mu, edges, columns, contact, facets, facet_contact
     )
     if m == 0:
         fill(z, 0.0)
         return 0  # right if u is zero, which the caller checks
-    TB = np.empty((m, na))
-    A, b = np.empty((nu, m)), np.empty(nu)
-    size = 0.0
-    for a in range(m):
-        i = 3 * contact[a]
-        for k in range(na):
-            value = (
-                columns[a, 0] * T[i, k] + columns[a, 1] * T[i + 1, k] + columns[a, 2] * T[i + 2, k]
-            ) * torque_weight
-            TB[a, k] = value
-            size += value * value
-        for k in range(nu):
-            A[k, a] = (
-                columns[a, 0] * Y[i, k] + columns[a, 1] * Y[i + 1, k] + columns[a, 2] * Y[i + 2, k]
-            )
+    room = np.empty(m * (na + nu + m + 2) + nu * (nu + 2))
+    TB, L = view(room, 0, (m, na)), view(room, m * na, (m, m))
+    at = m * (na + m)
+    given, A, w = (
+        view(room, at, (nu + 1, m)),
+        view(room, at, (nu, m)),
+        view(room, at + nu * m, (m,)),
+    )
+    force = view(room, at + (nu + 1) * m, (m,))
+    at += (nu + 2) * m
+    G, y = view(room, at, (nu, nu)), view(room, at + nu * nu, (nu,))
+    b = view(room, at + nu * (nu + 1), (nu,))
+    size = _component_rows(T, Y, columns, contact, torque_weight, TB, A)
     for k in range(nu):
         b[k] = -u[k]
-    L = np.empty((m, m))
-    w = np.empty(m)
     if size <= NO_LEVER * NO_LEVER * m:
         size, torque_weight = 0.0, 0.0
         for a in range(m):
             fill(TB[a], 0.0)
     tie = TIE_BREAK * size / m if size > 0.0 else 1.0
-    extra = np.empty(n)
     share_weights(T, mode, load_share, torque_weight, extra)
     for a in range(m):
         weight = tie + extra[contact[a]]
@@ -352,12 +365,11 @@ def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
     if not cholesky(L, m, 0.0):
         return -1
     # In w = L^T (components) the objective is the distance from L^-1 times its linear term.
-    forward_substitute(L, m, w)
-    for row in range(nu):
-        forward_substitute(L, m, A[row])
+    forward_substitute_rows(L, m, given)
     # Mostly no facet is met, and then the nearest point where all equations hold is the answer.
-    force, status, steps = w.copy(), SOLVED, 1
-    within = _on_plane(A, b, np.empty((nu, nu)), np.empty(nu), force)
+    status, steps = SOLVED, 1
+    assign(force, w)
+    within = _on_plane(A, b, G, y, force)
     if within:
         backward_substitute(L, m, force)
         within = _inside(facets, facet_contact, rows, force)
@@ -372,6 +384,9 @@ def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
         i = 3 * contact[a]
         for d in range(3):
             z[i + d] += columns[a, d] * force[a]
+    keep(shapes)
+    keep(places)
+    keep(room)
     _into_cones(face, cones, z)
     return steps
 

@@ -12,6 +12,7 @@ from contact_id_controller.kernels.nearest_point import (
     nearest_point,
 )
 from contact_id_controller.kernels.pyramid import APART, HOLDING, SLIDING, STICKING
+from contact_id_controller.kernels.views import keep, view
 
 VERIFIED = 1e-8  # accepted defect of stage I, relative to the motion
 ILL_POSED = 1e7  # forces so much larger than those that stop single contacts are rounding's
@@ -30,8 +31,8 @@ imperceptibly."""
 
 
 @bare_kernel
-def _is_nearest(A, b, equalities, u, multipliers):
-    """SOLVED if u is feasible and A^T multipliers, up to rounding; otherwise STEP_LIMIT.
+def _is_nearest(A, b, equalities, u, multipliers, pull):
+    """SOLVED if u is feasible and A^T multipliers, up to rounding; otherwise STEP_LIMIT.  pull (nu,): workspace.
 
     STEP_LIMIT also for multipliers that come from rounding: rows that differ or contradict each other only by
     rounding lead to forces and motions of any size. ENORMOUS: see ``stage_one``.
@@ -42,13 +43,17 @@ def _is_nearest(A, b, equalities, u, multipliers):
         scale = max(scale, abs(b[i]) if i < equalities else -b[i])
     for k in range(dim):
         length = max(length, abs(u[k]))
+    fill(pull, 0.0)
     for i in range(rows):
-        total, size, square = b[i], scale, 0.0
+        row, total, size, square = A[i], b[i], scale, 0.0
         for k in range(dim):
-            term = A[i, k] * u[k]
+            term = row[k] * u[k]
             total += term
             size = max(size, abs(term))
-            square += A[i, k] * A[i, k]
+            square += row[k] * row[k]
+        if multipliers[i] != 0.0:
+            for k in range(dim):
+                pull[k] += row[k] * multipliers[i]
         longest = max(longest, square)
         stopping = abs(multipliers[i]) * square
         if not stopping <= ILL_POSED * scale:
@@ -60,11 +65,7 @@ def _is_nearest(A, b, equalities, u, multipliers):
     if longest > 0.0:
         length = max(length, scale / np.sqrt(longest))
     for k in range(dim):
-        total = 0.0
-        for i in range(rows):
-            if multipliers[i] != 0.0:
-                total += A[i, k] * multipliers[i]
-        if not abs(total - u[k]) <= VERIFIED * length:
+        if not abs(pull[k] - u[k]) <= VERIFIED * length:
             return STEP_LIMIT
     return verdict
 
@@ -140,7 +141,13 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
             rows += 1
         else:
             rows += edges
-    A, b, cosine, sine = np.empty((rows, nu)), np.empty(rows), np.empty(edges), np.empty(edges)
+    room, at = np.empty((nu + 2) * rows + 2 * edges + 2 * nu * nu + 3 * nu + 3), 2 * edges
+    cosine, sine = view(room, 0, (edges,)), view(room, edges, (edges,))
+    A, b = view(room, at, (rows, nu)), view(room, at + rows * nu, (rows,))
+    multipliers = view(room, at + rows * (nu + 1), (rows,))
+    at += rows * (nu + 2)
+    Qt, R = view(room, at, (nu, nu)), view(room, at + nu * nu, (nu, nu))
+    work, pull = view(room, at + 2 * nu * nu, (3, nu + 1)), view(room, at + 2 * nu * nu, (nu,))
     for j in range(edges):
         cosine[j], sine[j] = np.cos(2.0 * np.pi * j / edges), np.sin(2.0 * np.pi * j / edges)
     _conditions(Y, c, gap_speed, mu, cosine, sine, equalities, A, b)
@@ -154,7 +161,6 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
             for j in range(count):
                 preferred[row + j] = np.isinf(mu[i]) or (loaded.shape[0] > 0 and loaded[i])
             row += count
-    multipliers = np.empty(rows)
     fill(u, 0.0)
     status, steps = nearest_point(
         A,
@@ -164,18 +170,31 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
         u,
         multipliers,
         np.empty(nu + 1, np.int64),
-        np.empty((nu, nu)),
-        np.empty((nu, nu)),
-        np.empty((3, nu + 1)),
+        Qt,
+        R,
+        work,
     )
     fill(z, 0.0)
     if status != SOLVED:
         return status, steps
-    status = _is_nearest(A, b, equalities, u, multipliers)
+    status = _is_nearest(A, b, equalities, u, multipliers, pull)
     if status == STEP_LIMIT:
         return status, steps
     _vertex_impulses(multipliers, mu, cosine, sine, equalities, z)
+    keep(room)
     return status, steps
+
+
+@bare_kernel
+def _moves(Y, c, gap_speed, u, i):
+    """Velocity of contact i at the motion u (nu,): how fast it parts beyond its gap, and its slip, m/s."""
+    first, second, third = Y[3 * i], Y[3 * i + 1], Y[3 * i + 2]
+    x, y, z = c[3 * i] + gap_speed[i], c[3 * i + 1], c[3 * i + 2]
+    for k in range(u.shape[0]):
+        x += first[k] * u[k]
+        y += second[k] * u[k]
+        z += third[k] * u[k]
+    return x, y, z
 
 
 @kernel
@@ -185,19 +204,13 @@ def classify(Y, c, gap_speed, mu, edges, parts, u, face):
     parts: sliding contacts part at mu times their slip, as in stage I; False: they stay on the ground.
     """
     mode, angle, span = face
-    n, nu = gap_speed.shape[0], Y.shape[1]
-    scale = 0.0
+    n, scale = gap_speed.shape[0], 0.0
     for r in range(3 * n):
         scale = max(scale, abs(c[r]))
     tolerance = STICKING_SPEED * scale + STILL_M_S
     width = 2.0 * np.pi / edges
-    w = np.empty(3)
     for i in range(n):
-        for d in range(3):
-            w[d] = c[3 * i + d]
-            for k in range(nu):
-                w[d] += Y[3 * i + d, k] * u[k]
-        w[0] += gap_speed[i]
+        w = _moves(Y, c, gap_speed, u, i)
         slip = np.hypot(w[1], w[2])
         angle[i], span[i] = 0.0, 0.0
         if np.isinf(mu[i]):
@@ -242,7 +255,7 @@ def classify_stiction(Y, c, gap_speed, mu, edges, most, u, z, face):
     is not explained by its load.  face: out, as of ``classify``.
     """
     classify(Y, c, gap_speed, mu, edges, False, u, face)
-    mode, creeps, w = face.mode, False, np.empty(3)
+    mode, creeps = face.mode, False
     for i in range(mode.shape[0]):
         first, second = abs(z[3 * i + 1]), abs(z[3 * i + 2])
         if mode[i] == STICKING:
@@ -251,11 +264,8 @@ def classify_stiction(Y, c, gap_speed, mu, edges, most, u, z, face):
         elif z[3 * i] != 0.0 or first != 0.0 or second != 0.0:
             if np.isinf(mu[i]):
                 return MOVES
-            for d in range(3):
-                w[d] = c[3 * i + d]
-                for k in range(Y.shape[1]):
-                    w[d] += Y[3 * i + d, k] * u[k]
-            if max(w[0] + gap_speed[i], np.hypot(w[1], w[2])) > STICTION_M_S:
+            w = _moves(Y, c, gap_speed, u, i)
+            if max(w[0], np.hypot(w[1], w[2])) > STICTION_M_S:
                 return MOVES
             creeps = True
     if creeps:
