@@ -23,14 +23,15 @@ from numba.experimental import structref
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED, STEP_LIMIT
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.kernels.structs import Struct, StructType, packing
-from contact_id_controller.kernels.views import view
+from contact_id_controller.kernels.views import dense, view
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
 from contact_id_controller.models.contact_model import Chosen
-from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
+from contact_id_controller.models.frame_problems import TYPES, UNTOLD, FramesCall
 from contact_id_controller.models.options import DISTRIBUTIONS
 from contact_id_controller.models.steps.compliance import with_compliance
 from contact_id_controller.models.steps.consistency import project_plan
@@ -156,7 +157,8 @@ def prepare_frames(
         return None
     mu = polygon_friction(friction, options.edges, options.polygon)
     stages = stages_of(options.edges, options.distribution, options.consistency, options.sliding)
-    return partial(_solve, mu, load_share, stages)
+    fixed = dense(mu), dense(load_share), stages
+    return partial(direct(_solve, *fixed, *TYPES), *fixed)
 
 
 def _check_exact_cone(options: Chosen) -> None:

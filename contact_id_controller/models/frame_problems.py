@@ -25,6 +25,9 @@ It returns the last problem's verdict; verdicts may be ``UNTOLD``.
 UNTOLD = np.empty((0, 3))
 """Stands for verdicts that are not read."""
 
+TYPES = np.empty(1), np.empty(1, np.int64), np.empty(1, np.int64), 1, np.empty(1), UNTOLD
+"""Arguments of a ``FramesCall``, for their types."""
+
 
 class FrameAnswers(NamedTuple):
     """Results of a model for m problems with n contacts each.

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ContactSetError
+from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.nearest_point import SOLVED
-from contact_id_controller.kernels.reduction import empty_store
+from contact_id_controller.kernels.reduction import empty_store, reduce
 from contact_id_controller.kernels.views import dense
 from contact_id_controller.models.frame_problems import UNTOLD
 from contact_id_controller.models.registry import parted, solvable
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from contact_id_controller.models.names import Friction, Solver
     from contact_id_controller.models.registry import DoorOptions
+
+_NO_FORCE, _NO_SURFACE = np.zeros(0), np.zeros((0, 3))
 
 
 class InverseDynamics:
@@ -58,7 +61,6 @@ class InverseDynamics:
         self._keywords, self._options = dict(keywords), row.complete(given)
         self.robot, self.contacts, self.period = robot, contacts, period
         self._problems = ProblemMaker(robot, period, **how)
-        contacts.links(robot)
         prepare, n, na = row.prepare_frames, len(contacts), robot.na
         self._call = (
             None
@@ -66,6 +68,16 @@ class InverseDynamics:
             else prepare(contacts.friction, contacts.load_share, self._options)
         )
         self._store = empty_store(n, robot.nu, na)
+        surface = contacts.surface_velocities
+        self._first = _NO_FORCE, *contacts.links(robot)
+        self._last = (
+            dense(contacts.normals),
+            dense(contacts.gaps),
+            _NO_SURFACE if surface is None else dense(surface),
+            self._store,
+        )
+        numbers = robot.mechanism, self._problems.how, _NO_FORCE, _NO_FORCE
+        self._reduce = direct(reduce, *numbers, *self._first, _NO_SURFACE, *self._last)
         self._room: NDArray[np.float64] = np.empty(room_size(n, na, robot.nv))
         self._torques = self._room[6 * n + na : 6 * n + 2 * na]
 
@@ -94,7 +106,16 @@ class InverseDynamics:
         v = vector("v", v, robot.nv)
         acceleration = vector("desired_acceleration", desired_acceleration, robot.na)
         compute_dynamics(robot, q, v)
-        self._problems.fill(self._store, v, acceleration, contacts, places)
+        if not self._reduce(
+            robot.mechanism,
+            self._problems.how,
+            v,
+            acceleration,
+            *self._first,
+            dense(places),
+            *self._last,
+        ):
+            return self.solution(q, v, acceleration, points).torques  # raises
         status, _, _ = self._call(
             self._store, robot.actuated, robot.unactuated, 1, self._room, UNTOLD
         )

@@ -25,12 +25,13 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import APART, HOLDING, STICKING, UNBOUNDED_FRICTION
 from contact_id_controller.kernels.reduction import open_store
-from contact_id_controller.kernels.views import view
+from contact_id_controller.kernels.views import dense, view
 from contact_id_controller.models.contact_model import Chosen
-from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
+from contact_id_controller.models.frame_problems import TYPES, UNTOLD, FramesCall
 from contact_id_controller.models.options import DISTRIBUTIONS
 from contact_id_controller.models.steps.consistency import TOUCHING_SPEED, project_plan
 from contact_id_controller.models.steps.finish import (
@@ -103,9 +104,10 @@ def solve_no_slip_lcp(
 
 def prepare_frames(friction: np.ndarray, load_share: np.ndarray, options: Chosen) -> FramesCall:
     """Make the compiled call that solves many problems as ``solve_no_slip_lcp`` does; options as there."""
-    edges, chosen = options.edges, DISTRIBUTIONS.index(options.distribution)
-    project = options.consistency == "project"
     loaded = np.empty(len(friction), dtype=bool)
+    chosen = DISTRIBUTIONS.index(options.distribution), options.consistency == "project", loaded
+    fixed = dense(friction), options.edges, dense(load_share), *chosen
+    solve = direct(_solve, *TYPES[:3], *fixed, *TYPES[3:])
 
     def call(
         store: np.ndarray,
@@ -116,20 +118,7 @@ def prepare_frames(friction: np.ndarray, load_share: np.ndarray, options: Chosen
         verdicts: np.ndarray,
     ) -> Any:
         loaded[:] = False
-        return _solve(
-            store,
-            actuated,
-            unactuated,
-            friction,
-            edges,
-            load_share,
-            chosen,
-            project,
-            loaded,
-            count,
-            room,
-            verdicts,
-        )
+        return solve(store, actuated, unactuated, *fixed, count, room, verdicts)
 
     return call
 
