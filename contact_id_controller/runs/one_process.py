@@ -31,6 +31,7 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.state_feedback import LinearFeedback, StateFeedback
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.estimated_state import EstimatedState, estimator_parameters
+from contact_id_controller.runs.lost_estimate import LostEstimate
 from contact_id_controller.runs.record import Estimated, RecordBuilder, RunRecord
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
@@ -160,7 +161,7 @@ class InProcessRun:
             is followed from that state's time on, None: none is new.
         start: (nq,) initial configuration; None: the posture of the configuration, on the ground.
         estimator: estimates the state for planner and controller from the sensors; None: they
-            get the true one.
+            get the true one. While its base is lost nothing is planned or solved, see `LostEstimate`.
         surface: the gait planner's map of the ground, where its setting ground is ``map``.
         late: called with the time of each state, s; returns whether the computer is late at it: then nothing is
             planned or solved. With command_interface effort the last torques act, with joint_trajectory the
@@ -170,6 +171,7 @@ class InProcessRun:
     Attributes:
         ahead: torques solved ahead, None if the settings do not require them.
         local: the feedback on the robot's side, with other command interfaces than effort.
+        lost: what acts while the base is lost; None without an estimator.
         following: whether the robot does what is planned.
         error: why the simulation diverged; None: it did not.
     """
@@ -193,6 +195,7 @@ class InProcessRun:
         self.controller = Controller(self.robot, settings, feet)
         self.following = Following(self.controller)
         self.ahead = ahead_of(self.controller)
+        self.lost = LostEstimate(self.controller) if estimator is not None else None
         self.local: LocalFeedback | LinearFeedback | DriveFeedback | None = None
         self._late, self._last = late, None
         if plan is None:
@@ -233,10 +236,18 @@ class InProcessRun:
         """
         before, believed = self.state, self.believed
         late = self._late is not None and self._late(believed.time_s) and self._last is not None
-        plan = None if late else self._make_plan(believed)
-        result = self._coast(believed) if late else self._step(believed)
-        if not late:
-            self.following.look(self.controller, believed.time_s)
+        lost = self.lost is not None and not self.lost.commands(
+            self._estimator.estimate.ready, believed.time_s
+        )
+        plan = None if late or lost else self._make_plan(believed)
+        if lost:
+            result = self._rest(believed)
+        else:
+            result = self._coast(believed) if late else self._step(believed)
+        if not (late or lost):
+            astray = self.following.look(self.controller, believed.time_s)
+            if self.lost is not None:
+                self.lost.machine.stepped("", result.following, astray)
         self._last = result
         result = self.given(believed, result)
         self.state = self.believed = self.world.step(result.torques)
@@ -287,7 +298,10 @@ class InProcessRun:
     def _step(self, believed: RobotState) -> StepResult:
         """Step the controller; return its result, with the torques of the feedback on the robot's side, if any."""
         if self.ahead is None:
-            return self.controller.step(believed)
+            result = self.controller.step(believed)
+            if self.lost is None:
+                return result
+            return result._replace(torques=self.lost.back(result.torques))
         result = self.ahead.step(believed)
         self.ahead.solve_ahead()
         if self.local is not None:
@@ -315,6 +329,18 @@ class InProcessRun:
         if self.local is not None:
             result = result._replace(torques=self.local.answer(self.robot, believed))
         return result
+
+    def _rest(self, believed: RobotState) -> StepResult:
+        """Result of a period in which the base is lost: the way to the safe output, or a trajectory that ends at rest."""
+        velocity = believed.v[self.robot.actuated]
+        sent = self.lost.rest(self._last.torques, velocity)
+        if self.local is None:
+            return self._coast(believed)._replace(torques=sent)
+        if self.lost.machine.latched or not self.ahead.command.holds_still:
+            command = self.ahead.command.like()
+            command.rest(believed.time_s, self.robot.joints_of(believed.q), sent)
+            self.local.follow(command, believed.time_s)
+        return self._coast(believed)
 
     def record(
         self,

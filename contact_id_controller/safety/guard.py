@@ -34,7 +34,7 @@ from contact_id_controller.safety.effort_monitor import PROBE, EffortMonitor
 from contact_id_controller.safety.guard_log import TROUBLED, WARNING, GuardLog
 from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.safety.local_command import LocalCommand
-from contact_id_controller.safety.machine import SafetyLimits, SafetyMachine, SafetyState
+from contact_id_controller.safety.machine import SafetyMachine, SafetyState, limits_of
 from contact_id_controller.safety.measured_contacts import MeasuredContacts
 from contact_id_controller.safety.monitor import StepMonitor, contact_figures
 from contact_id_controller.safety.plan_intake import PlanIntake
@@ -119,7 +119,7 @@ class Guard:
         self.state = GuardState()
         self.host_enforces = False
         self.checks = StateChecks(robot)
-        self.machine = SafetyMachine(_limits(controller))
+        self.machine = SafetyMachine(limits_of(settings))
         self.output = TorqueOutput(settings, controller.effort_limits)
         self.monitor = StepMonitor(settings.period_s, real_time=not lockstep)
         self.following, self.offset = Following(controller), ClockOffset()
@@ -188,7 +188,7 @@ class Guard:
         limits = controller.effort_limits
         self._safe = SafeOutput(settings.safe_output, damping, limits)
         self._emergency = SafeOutput(settings.emergency_stop_output, damping, limits)
-        self.machine.limits = _limits(controller)
+        self.machine.limits = limits_of(settings)
         self.checks.apply(settings)
         self.good.timeout_s = settings.state_timeout_s
         self.offset.warned_s = WARNED_PERIODS * settings.period_s
@@ -650,14 +650,3 @@ class Guard:
             figures.update(motor_estimate.figures(self.controller.period))
             figures.update(delay_estimate.figures(self.controller.period))
         return figures
-
-
-def _limits(controller: Controller) -> SafetyLimits:
-    """The limits of the safety machine in the controller's settings."""
-    settings = controller.settings
-    return SafetyLimits(
-        settings.recovery_window_s,
-        settings.failures_in_a_row,
-        settings.overruns_in_a_row,
-        settings.tilt_limit_rad,
-    )

@@ -19,6 +19,8 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
+from contact_id_controller.settings.controller import ControllerSettings
+
 
 class SafetyState(enum.Enum):
     """State of the controller; the value is its name in the diagnostics."""
@@ -145,6 +147,16 @@ class SafetyLimits(NamedTuple):
     failures_in_a_row: int
     overruns_in_a_row: int
     tilt_limit_rad: float
+
+
+def limits_of(settings: ControllerSettings) -> SafetyLimits:
+    """The limits in a controller's settings."""
+    return SafetyLimits(
+        settings.recovery_window_s,
+        settings.failures_in_a_row,
+        settings.overruns_in_a_row,
+        settings.tilt_limit_rad,
+    )
 
 
 class SafetyMachine:
