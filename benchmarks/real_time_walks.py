@@ -39,12 +39,12 @@ import numpy as np
 from node_step import MU, Node, in_node
 
 from contact_id_controller.exceptions import RunError
-from contact_id_controller.runs.estimated_state import ESTIMATOR
 from contact_id_controller.runs.ros_run import LOGS
 from contact_id_controller.runs.setup import (
     SENSORS,
     STATES,
 )
+from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 
 COLUMNS = (
     "begun, UTC",

@@ -9,6 +9,7 @@ from contact_id_controller import cli
 from contact_id_controller.check.config import check_config
 from contact_id_controller.check.findings import ERROR, WARNING
 from contact_id_controller.check.linear_feedback import check_linear_feedback
+from contact_id_controller.estimation.sensor_kinds import KINDS
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.exit_codes import NOT_ALL_WELL
 from contact_id_controller.robot import resolve_urdf
@@ -343,6 +344,30 @@ def test_linear_feedback_needs_its_messages_and_a_command_for_each_joint(good, t
 
 
 ROS2_CONTROL = CONFIG / "ros2_control"
+
+
+@pytest.mark.parametrize(
+    ("message", "level", "words"),
+    [
+        ("std_msgs/Float64", ERROR, "Float64 cannot be a sensor's: it has no header"),
+        ("sensor_msgs/Range", ERROR, "Range has no float64 fluid_pressure"),
+        ("nobody_s_msgs/Cell", WARNING, "nobody_s_msgs are not installed: the node cannot start"),
+    ],
+)
+def test_a_sensor_whose_message_cannot_be_read_is_named(
+    good, tmp_path, monkeypatch, message, level, words
+):
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    sensor = {"mounted_sensors": ["foot_pressure LF_FOOT"]}
+    good["dynamics_estimator"]["ros__parameters"] |= sensor
+    assert not lines(check(good, tmp_path), ERROR)
+    monkeypatch.setattr(KINDS["foot_pressure"], "message", message)
+    assert len(lines(check(good, tmp_path), level, "pressure/LF_FOOT", words)) == 1
+
+
+def test_a_wrong_value_of_the_estimator_is_an_error(good, tmp_path):
+    good["dynamics_estimator"]["ros__parameters"]["mounted_sensors"] = ["scent LF_FOOT"]
+    assert len(lines(check(good, tmp_path), ERROR, "sensor 'scent LF_FOOT' is of no kind")) == 1
 
 
 def told(findings):

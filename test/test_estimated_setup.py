@@ -7,10 +7,11 @@ from paths import ROOT
 
 from contact_id_controller.commands import demo
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.runs.estimated_state import ESTIMATOR, FILTER_S
+from contact_id_controller.runs.estimated_state import FILTER_S
 from contact_id_controller.runs.setup import (
     make_setup,
 )
+from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 
 
 def test_nobody_but_the_report_hears_the_oracle(tmp_path):

@@ -10,7 +10,6 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 from contact_id_controller import RobotModel
 from contact_id_controller.report.metrics import measure
 from contact_id_controller.runs import ros_run
-from contact_id_controller.runs.estimated_state import ESTIMATOR
 from contact_id_controller.runs.record import merge_records
 from contact_id_controller.runs.setup import (
     CONTROLLER_RECORD,
@@ -18,6 +17,7 @@ from contact_id_controller.runs.setup import (
     ROBOT_RECORD,
     make_setup,
 )
+from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 
 DURATION_S, ROBOT = 2.0, "solo12"
 FIGURES = (

@@ -26,7 +26,6 @@ from contact_id_controller.exceptions import ConfigurationError, RecordError
 from contact_id_controller.exit_codes import DONE, REFUSED
 from contact_id_controller.logs.bag_log import read_bag_log
 from contact_id_controller.ros.packed import stamp_ns
-from contact_id_controller.runs.estimated_state import ESTIMATOR
 from contact_id_controller.runs.ros_run import PARAMETERS, run_nodes
 from contact_id_controller.runs.setup import (
     CONTROLLER_RECORD,
@@ -34,6 +33,7 @@ from contact_id_controller.runs.setup import (
     read_setup,
 )
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 from contact_id_controller.view.bag import Bag, Message, find_bag, read_bag
 from contact_id_controller.view.replay import UNSENT, Replay
 from contact_id_controller.view.replayed import RECORDED, find_parameters, replay_all

@@ -16,6 +16,7 @@ from contact_id_controller.check.description import (
     check_limits,
     check_posture,
 )
+from contact_id_controller.check.estimator import check_estimator
 from contact_id_controller.check.file import check_model, check_sections, check_values
 from contact_id_controller.check.findings import ERROR, Finding, error, note, warning
 from contact_id_controller.check.gains import check_gains
@@ -37,6 +38,7 @@ from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.planning.by_velocity import fit
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.dynamics_estimator import ESTIMATOR, estimator_parameters
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.settings.robot_description import read_description, unreadable
@@ -103,6 +105,10 @@ def _at_the_desk(
     if not any(finding.level == ERROR and finding.subject == "frames" for finding in findings):
         findings += _check_planner(robot, sections.get("gait_planner"))
     findings += check_watchdog(robot, settings, sections.get("command_watchdog"))
+    if ESTIMATOR in sections:
+        findings += check_estimator(
+            estimator_parameters(sections[ESTIMATOR], sections["controller"])
+        )
     posture, about_posture = _posture(robot, sections)
     findings += about_posture
     if any(finding.level == ERROR for finding in findings):

@@ -12,9 +12,8 @@ from contact_id_controller.logs.log import Array, Log, common_joints
 from contact_id_controller.new_robot.anatomy import anatomy
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
-
-ESTIMATOR = "dynamics_estimator"
 
 FOOT_WORDS = ("sole", "foot", "toe", "contact", "ankle")
 

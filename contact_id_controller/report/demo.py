@@ -11,7 +11,6 @@ from contact_id_controller.check.config import check_file
 from contact_id_controller.check.findings import ERROR
 from contact_id_controller.files import make_folder
 from contact_id_controller.report.report import PAGE, RunReport, write_index, write_report
-from contact_id_controller.runs.estimated_state import ESTIMATOR
 from contact_id_controller.runs.preparation import end_on_signals
 from contact_id_controller.runs.progress import telling
 from contact_id_controller.runs.record import merge_records
@@ -24,6 +23,7 @@ from contact_id_controller.runs.setup import (
     RunSetup,
     make_setup,
 )
+from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 
 SideProcesses = Callable[[RunSetup, Path], dict[str, list[str]]]
 """Function of setup and folder that returns name -> command line of further processes, see ``ros_run.run_nodes``."""

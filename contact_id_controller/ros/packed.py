@@ -525,6 +525,15 @@ def message_class(name: str) -> type:
     return found
 
 
+def readable(message: str, numbers: Sequence[str]) -> Packable:
+    """How to read a sensor's numbers from its messages, by the name of their class.
+
+    Raises:
+        ConfigurationError: see ``message_class`` and ``stamped``.
+    """
+    return stamped(message_class(message), numbers)
+
+
 class PackedReader:
     """Reads one kind of message from bytes; those of another layout are deserialised."""
 

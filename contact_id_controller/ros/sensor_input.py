@@ -15,7 +15,7 @@ from rclpy.qos import QoSProfile
 from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.stamps import FARTHEST_S, StampFilter
 from contact_id_controller.exceptions import StateError
-from contact_id_controller.ros.packed import Packable, message_class, stamped
+from contact_id_controller.ros.packed import Packable, readable
 from contact_id_controller.ros.samples import SampleReader
 
 QUEUE = 20
@@ -35,7 +35,7 @@ class Source(NamedTuple):
         Raises:
             ConfigurationError: its message cannot be read.
         """
-        kind = stamped(message_class(sensor.message), sensor.numbers)
+        kind = readable(sensor.message, sensor.numbers)
         return cls(sensor.topic, kind, len(sensor.numbers))
 
 

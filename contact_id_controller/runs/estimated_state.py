@@ -11,12 +11,9 @@ from contact_id_controller.estimation.pipeline import EstimationPipeline, Pipeli
 from contact_id_controller.exceptions import SimulationError
 from contact_id_controller.models import row_of
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.settings.robot_rows import SAME_ROBOT
 from contact_id_controller.simulation.sensor_noise import SensorNoise, SimulatedSensors, preset
 from contact_id_controller.state import RobotState
 
-ESTIMATOR = "dynamics_estimator"
 FILTER_S = 0.005
 """Time constant of the filter of noisy joint velocities of a robot on soles, whose torques then change a sixth as fast;
 on round feet a tenth less, and slips are detected later (.0088 rad of error on ice, not .0065)."""
@@ -33,12 +30,6 @@ def controller_changes(given: Mapping[str, Any], sensors: str) -> dict[str, Any]
     if given.get("soles") and preset(sensors).velocity_noise_rad_s:
         changes["joint_velocity_filter_s"] = given.get("joint_velocity_filter_s", FILTER_S)
     return changes
-
-
-def estimator_parameters(file: ParameterFile, controller: Mapping[str, Any]) -> dict[str, Any]:
-    """The estimator's section of a robot's file; missing values about the robot are the controller's."""
-    same = {name: controller[name] for name in SAME_ROBOT if name in controller}
-    return {**same, **(file.section(ESTIMATOR) if ESTIMATOR in file else {})}
 
 
 def estimator_changes(settings: ControllerSettings) -> dict[str, Any]:

@@ -30,11 +30,15 @@ from contact_id_controller.plans.low_level import DriveFeedback, LowLevelCommand
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.state_feedback import LinearFeedback, StateFeedback
 from contact_id_controller.robot import RobotModel, resolve_urdf
-from contact_id_controller.runs.estimated_state import EstimatedState, estimator_parameters
+from contact_id_controller.runs.estimated_state import EstimatedState
 from contact_id_controller.runs.lost_estimate import LostEstimate
 from contact_id_controller.runs.record import Estimated, RecordBuilder, RunRecord
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
+from contact_id_controller.settings.dynamics_estimator import (
+    ESTIMATOR,
+    DynamicsEstimatorSettings,
+    estimator_parameters,
+)
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.simulation.recording import FallDetector
@@ -105,7 +109,9 @@ def estimated_state(
         true_forces: see ``EstimatedState``.
         changes: of the section.
     """
-    own = estimator_parameters(_file(name), section(name, "controller"))
+    own = estimator_parameters(
+        _file(name).sections().get(ESTIMATOR, {}), section(name, "controller")
+    )
     settings = DynamicsEstimatorSettings.from_mapping({**own, **changes})
     pipeline = EstimationPipeline(
         world.robot, settings.foot_frames, settings.foot_radii_m, settings.pipeline

@@ -9,7 +9,6 @@ from pathlib import Path
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.files import check_free, make_folder
 from contact_id_controller.kernels.compile_progress import SIGN
-from contact_id_controller.runs.estimated_state import ESTIMATOR
 from contact_id_controller.runs.processes import (
     NodeGroup,
     free_domain,
@@ -24,6 +23,7 @@ from contact_id_controller.runs.setup import (
     RunSetup,
 )
 from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
+from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 
 APPEAR_S, CONFIGURE_S = 60.0, 600.0
 """Timeouts for nodes to appear and to be configured; configuring compiles the kernels the first time."""

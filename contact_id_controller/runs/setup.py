@@ -17,17 +17,16 @@ from contact_id_controller.geometry import read_ground
 from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.ros.scheduling import Scheduling, cores, priority
-from contact_id_controller.runs.estimated_state import (
-    ESTIMATOR,
-    controller_changes,
-    estimator_changes,
-    estimator_parameters,
-)
+from contact_id_controller.runs.estimated_state import controller_changes, estimator_changes
 from contact_id_controller.runs.joint_motion_file import SECTION as MOTION
 from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.settings.base import belongs_to_ros, unknown_parameter
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
+from contact_id_controller.settings.dynamics_estimator import (
+    ESTIMATOR,
+    DynamicsEstimatorSettings,
+    estimator_parameters,
+)
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.nodes import TABLES
 from contact_id_controller.settings.parameter_file import (
@@ -383,7 +382,7 @@ def _estimate(parameters: dict[str, Any], file: ParameterFile, mode: str, folder
     if not controller.get("floating_base", True):
         raise ConfigurationError("state 'estimated' is for a robot with a floating base")
     parameters[ESTIMATOR] = {
-        **estimator_parameters(file, controller),
+        **estimator_parameters(file.sections().get(ESTIMATOR, {}), controller),
         "mode": mode,
         "autostart": True,
         "use_sim_time": True,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.estimation.sensor_kinds import all_mounted
-from contact_id_controller.settings.robot_rows import FeetRows, MotorParameters
+from contact_id_controller.settings.robot_rows import SAME_ROBOT, FeetRows, MotorParameters
 from contact_id_controller.settings.shared_rows import autostart, contact_radii, record_path
 from contact_id_controller.settings.specification import parameter
 
+ESTIMATOR = "dynamics_estimator"
 _ODOMETRY, _PIPELINE = BaseOdometrySettings(), PipelineSettings()
 
 
@@ -160,3 +163,11 @@ class DynamicsEstimatorSettings(FeetRows, MotorParameters):
         """Distance from each of ``foot_frames`` down to the ground in contact, m; of a sole it may be 0 or negative."""
         radii = self.spread("contact_radii_m", len(self.contact_frames)).tolist()
         return radii + [-foot.center_m[2] for foot in self.flat_feet]
+
+
+def estimator_parameters(
+    section: Mapping[str, Any], controller: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The estimator's section of a robot's file; missing values about the robot are those of the controller's."""
+    same = {name: controller[name] for name in SAME_ROBOT if name in controller}
+    return {**same, **section}

@@ -21,10 +21,9 @@ from contact_id_controller.exceptions import RecordError
 from contact_id_controller.logs.bag_files import STATES
 from contact_id_controller.models import row_of
 from contact_id_controller.ros.process import Interrupt, run_node
-from contact_id_controller.runs.estimated_state import ESTIMATOR
 from contact_id_controller.settings.command_interfaces import TOPICS
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
+from contact_id_controller.settings.dynamics_estimator import ESTIMATOR, DynamicsEstimatorSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.view.topics import EVENTS, Topic, replayed_topics, sensed_topics
 

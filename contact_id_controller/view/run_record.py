@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from contact_id_controller.runs.estimated_state import ESTIMATOR
 from contact_id_controller.runs.record import RunRecord, merge_records
 from contact_id_controller.runs.setup import (
     CONTROLLER_RECORD,
@@ -15,6 +14,7 @@ from contact_id_controller.runs.setup import (
     ROBOT_RECORD,
     RunSetup,
 )
+from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 from contact_id_controller.simulation.recording import FallDetector
 from contact_id_controller.state import RobotState
 from contact_id_controller.view.bag import read_bag

@@ -1,0 +1,39 @@
+"""Checks of the dynamics estimator's section: its values, and whether its node can read the mounted sensors."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from typing import Any
+
+from contact_id_controller.check.findings import Finding, error, note, warning
+from contact_id_controller.estimation.mounted import Mounted
+from contact_id_controller.exceptions import ConfigurationError, ContactIdError
+from contact_id_controller.lazy import loaded
+from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
+
+SUBJECT = "estimator"
+
+
+def check_estimator(values: Mapping[str, Any]) -> list[Finding]:
+    """Findings about the parameters of the estimator's node."""
+    try:
+        sensors = DynamicsEstimatorSettings.from_mapping(values).mounted
+    except ContactIdError as problem:
+        return [error(SUBJECT, problem)]
+    if sensors and importlib.util.find_spec("rclpy") is None:
+        return [note(SUBJECT, "the sensors' messages were not looked at: ROS is not installed")]
+    return [_readable(sensor) for sensor in sensors]
+
+
+def _readable(sensor: Mounted) -> Finding:
+    """Whether the node can read a sensor's messages."""
+    package = sensor.message.partition("/")[0]
+    if importlib.util.find_spec(package) is None:
+        words = f"the messages of {package} are not installed: the node cannot start"
+        return warning(SUBJECT, f"{sensor.topic}: {words}")
+    try:
+        loaded("ros.packed:readable")(sensor.message, sensor.numbers)
+    except ConfigurationError as problem:
+        return error(SUBJECT, f"{sensor.topic}: {problem}")
+    return note(SUBJECT, f"{sensor.topic} is read from {sensor.message}")
