@@ -22,7 +22,7 @@ from state_messages import odometry_and_joints  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory  # noqa: E402
 
-from contact_id_controller.ros import conversions  # noqa: E402
+from contact_id_controller.ros import conversions, gait_planner  # noqa: E402
 from contact_id_controller.ros.gait_planner import GaitPlannerNode  # noqa: E402
 from contact_id_controller.ros.packed import nanoseconds, stamp_ns  # noqa: E402
 from contact_id_controller.ros.plan_messages import (  # noqa: E402
@@ -184,16 +184,14 @@ def test_each_period_of_the_stamps_gets_one_plan_however_slow_the_clock_on_the_w
     assert "Traceback" not in output
 
 
-def test_a_walk_begins_by_standing_once_somebody_listens_to_each_part_of_its_plans(peer, planner):
+def test_a_walk_begins_by_standing_once_somebody_listens_to_its_joints(peer, planner):
     """A controller that discovery brought together with its planner .28 s late came into a stride, and fell."""
-    peer.node.destroy_subscription(peer.heard[1])
+    peer.node.destroy_subscription(peer.heard[0])
     process = planner(waypoints_m=[0.0, 0.0, 1.0, 0.0])
-    peer.wait_for(lambda: peer.node.count_publishers("joint_trajectory"))
-    peer.run(1.5)
-    assert process.is_running() and not peer.joints and not peer.contacts
-    peer.node.create_subscription(
-        MultiDOFJointTrajectory, "base_trajectory", peer.bases.append, RELIABLE
-    )
+    peer.wait_for(lambda: peer.node.count_publishers("base_trajectory"))
+    peer.run(2.0)
+    assert process.is_running() and not peer.bases and not peer.contacts
+    peer.node.create_subscription(JointTrajectory, "joint_trajectory", peer.joints.append, RELIABLE)
     while not (peer.joints and peer.bases and peer.contacts):
         peer.run(0.01)
     first = conversions.joint_trajectory(peer.joints[0], allow_moving_end=True)
@@ -202,7 +200,25 @@ def test_a_walk_begins_by_standing_once_somebody_listens_to_each_part_of_its_pla
     assert not np.abs(first.velocities[0]).max() > 1e-6
     process.send_signal(signal.SIGINT)
     _, output = process.finish()
-    assert "no plan: no subscriber on /base_trajectory yet" in output
+    assert "no plan: no subscriber on /joint_trajectory yet" in output
+
+
+def test_a_part_that_nobody_takes_is_waited_for_and_named_but_not_for_ever(
+    peer, monkeypatch, capfd
+):
+    """A controller may take joints and contacts alone."""
+    peer.node.destroy_subscription(peer.heard[1])
+    monkeypatch.setattr(gait_planner, "PART_S", 1.5)
+    given = [rclpy.parameter.Parameter(n, value=v) for n, v in parameters().items()]
+    node = GaitPlannerNode(context=peer.node.context, parameter_overrides=given)
+    peer.wait_for(lambda: node._plans.is_followed)
+    began_s = time.monotonic()
+    peer.wait_for(node._is_heard)
+    assert time.monotonic() - began_s > 1.4
+    said = capfd.readouterr().err
+    assert "no plan: no subscriber on /base_trajectory yet" in said
+    assert said.count("no subscriber on /base_trajectory: planning begins without it") == 1
+    node.destroy_node()
 
 
 def test_velocity_command_is_obeyed_until_it_is_too_old(peer, planner):

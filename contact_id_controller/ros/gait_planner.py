@@ -9,6 +9,7 @@ due is deserialised.
 from __future__ import annotations
 
 import collections
+import math
 import sys
 import time
 from typing import Any
@@ -60,6 +61,10 @@ CMD_VEL_TIMEOUT_NS = 500_000_000
 UNHEARD_S = 1.0
 """Wall time for discovery, after which missing subscribers of the plans are logged."""
 
+PART_S = 60.0
+"""Wall time, after somebody takes the motion, to wait for who takes the other parts of plans: a viewer may be the first,
+and the controller compiles."""
+
 NEVER_NS = -(2**63)
 """Before any stamp."""
 
@@ -98,7 +103,7 @@ class GaitPlannerNode(Node):
         self._unreachable: tuple[str, ...] = ()
         self._bounded: tuple[float, ...] = ()
         self._sent_ns = NEVER_NS
-        self._heard, self._begun_s = False, time.monotonic()
+        self._heard, self._begun_s, self._followed_s = False, time.monotonic(), math.inf
 
     def _configure(self) -> None:
         """Read the parameters and make planner and state input."""
@@ -185,12 +190,20 @@ class GaitPlannerNode(Node):
         self._report(plan)
 
     def _is_heard(self) -> bool:
-        """Whether each part of the plans has had a subscriber: a robot that gets only some parts would fall."""
+        """Whether somebody takes the motion, and the other parts of plans, too, unless nobody has for PART_S.
+
+        A controller that takes all, and at first gets only some of them, would fall.
+        """
         if not self._heard:
-            unheard = self._plans.unheard
-            self._heard = not unheard
-            if unheard and time.monotonic() - self._begun_s > UNHEARD_S:
-                self._warn(f"no plan: no subscriber on {', '.join(unheard)} yet")
+            unheard, now_s = self._plans.unheard, time.monotonic()
+            if self._plans.is_followed:
+                self._followed_s = min(self._followed_s, now_s)
+            self._heard = not unheard or now_s - self._followed_s > PART_S
+            missing = ", ".join(unheard)
+            if unheard and self._heard:
+                self.get_logger().warning(f"no subscriber on {missing}: planning begins without it")
+            elif unheard and now_s - self._begun_s > UNHEARD_S:
+                self._warn(f"no plan: no subscriber on {missing} yet")
         return self._heard
 
     def _find_odometry(self, stamp_ns: int) -> None:

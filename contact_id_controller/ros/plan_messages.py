@@ -71,6 +71,11 @@ class PlanSender:
         """Topics without a subscriber, as far as discovery knows."""
         return [each.topic_name for each in self._publishers if not each.get_subscription_count()]
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether the last part, the motion, has a subscriber, as far as discovery knows."""
+        return bool(self._publishers[-1].get_subscription_count())
+
     def forget(self) -> None:
         """Drop the last plan, so that it is not repeated."""
         self._messages = ()
