@@ -74,3 +74,31 @@ def test_a_foot_that_hovers_comes_down_as_planned():
     solution = solve(problem)
     np.testing.assert_allclose(J @ solution.velocity[robot.actuated], down, atol=2e-5)
     assert solution.forces[0, 2] == 0.0 and (solution.forces[1:, 2] >= 0.0).all()
+
+
+@pytest.mark.parametrize("turn", [[0.0, 0.0, 0.5], [0.1, -0.1, 0.3]])
+def test_corners_of_a_body_that_turns_do_not_contradict_each_other(turn):
+    """A block on four corners turns; they move as one body, and each bears about a quarter of it.
+
+    With their accelerations towards the middle they contradicted each other by 25 and 11 um/s.
+    """
+    mass, half = 3.0, np.array([[0.1, 0.05], [0.1, -0.05], [-0.1, 0.05], [-0.1, -0.05]])
+    robot = solo12().with_object(mass, mass * 1e-2 * np.eye(3))
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    q[robot.q_index] = SOLO_POSTURE
+    feet = frame_positions(robot, q, SOLO_FEET)
+    q[-7:-4] = [2.0, 0.0, feet[0, 2] + 0.02]
+    v[-3:] = turn
+    corners = q[-7:-4] + np.column_stack([half, np.full(4, -0.02)])
+    contacts = ContactSet(
+        np.vstack([feet, corners]),
+        np.tile([0.0, 0.0, 1.0], (8, 1)),
+        [*SOLO_FEET, *["object"] * 4],
+        0.6,
+    )
+    rest = np.zeros(robot.na)
+    problem = build_problem(robot, q, v, rest, contacts, 1e-3, contact_time_constant_s=0.05)
+    u = np.linalg.lstsq(problem.Y, -problem.c, rcond=None)[0]
+    assert np.abs(problem.Y @ u + problem.c).max() < 1e-10
+    bears = solve(problem, distribution="least_force").forces[4:, 2]
+    np.testing.assert_allclose(bears, bears.mean(), rtol=0.2)

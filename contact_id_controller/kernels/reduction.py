@@ -355,14 +355,15 @@ def _combine(w, rows, out):
 @inlined_kernel
 def _room_size(joints, pairs, nv):
     """Numbers that ``_open_room`` needs at most."""
-    return 12 * joints + 24 + nv + pairs * (6 * nv + 10)
+    return 12 * joints + 24 + nv + pairs * (6 * nv + 13)
 
 
 @inlined_kernel
 def _open_room(room, joints, pairs, each, nu, na):
     """Views of the workspace of ``_contact_rows``; an allocation of each costs as much as the reduction of a row.
 
-    twist, drift (joints, 6); vectors; of each pair (each, nu), (each, na), (each,), (3,), and whether it was met: 0.
+    twist, drift (joints, 6); vectors; of each pair (each, nu), (each, na), (each,), (3,), (3,), and whether it was
+    met: 0.
     """
     at = 12 * joints
     motion = view(room, 0, (joints, 6)), view(room, 6 * joints, (joints, 6))
@@ -384,9 +385,41 @@ def _open_room(room, joints, pairs, each, nu, na):
         view(room, at_t, (pairs, each, na)),
         view(room, at_met + pairs, (pairs, each)),
         view(room, at_met + pairs * (1 + each), (pairs, 3)),
+        view(room, at_met + pairs * (4 + each), (pairs, 3)),
         view(room, at_met, (pairs,)),
     )
     return motion, vectors, shared
+
+
+@inlined_kernel
+def _middles(points, pair, counts, middle):
+    """Write the middle (pairs, 3), m, of the contacts of each pair of bodies.
+
+    points (n, 3), m; pair (n,); counts (pairs,): 0, before and after.
+    """
+    for i in range(points.shape[0]):
+        p = pair[i]
+        for d in range(3):
+            middle[p, d] = points[i, d] if counts[p] == 0.0 else middle[p, d] + points[i, d]
+        counts[p] += 1.0
+    for p in range(middle.shape[0]):
+        for d in range(3):
+            middle[p, d] /= counts[p]
+        counts[p] = 0.0
+
+
+@inlined_kernel
+def _rigid_drift(twist, drift, point, middle, out, work):
+    """Write Jdot v (3,), m/s2, of a contact of a rigid body: that of the ``middle`` of its contacts, and alpha x r.
+
+    omega x (omega x r) towards the middle is left out: no motion of a rigid body removes it. With it corners of a sole
+    that turns by .1 rad/s contradict each other by 1 um/s, and single ones get all force.
+    """
+    point_acceleration(twist, drift, middle, out, work)
+    x, y, z = point[0] - middle[0], point[1] - middle[1], point[2] - middle[2]
+    out[0] += drift[4] * z - drift[5] * y
+    out[1] += drift[5] * x - drift[3] * z
+    out[2] += drift[3] * y - drift[4] * x
 
 
 @inlined_kernel
@@ -413,7 +446,8 @@ def _contact_rows(dynamics, tree, contacts, shares, position, room, reduced):
     motion, vectors, shared = _open_room(room, joints, pairs, each, nu, na)
     twist, drift = motion
     speed, pull, work, speed2, pull2, arm, w, inverse = vectors
-    rows_u, rows_t, planned, origin, met = shared
+    rows_u, rows_t, planned, origin, middle, met = shared
+    _middles(points, pair, met, middle)
     link_motion(J, v, supports, tree.coordinate_joint, twist, drift)
     for k in range(nu):
         inverse[k] = 1.0 / L[k, k]  # once: a division costs what twenty products do
@@ -430,10 +464,10 @@ def _contact_rows(dynamics, tree, contacts, shares, position, room, reduced):
                 body_rows(J, second, -1.0, supports, point, position, U, V)
             _through_inertia(L, inverse, C, base, desired, dt, U, V, plan)
         point_velocity(twist[first], point, speed)
-        point_acceleration(twist[first], drift[first], point, pull, work)
+        _rigid_drift(twist[first], drift[first], point, middle[p], pull, work)
         if second:
             point_velocity(twist[second], point, speed2)
-            point_acceleration(twist[second], drift[second], point, pull2, work)
+            _rigid_drift(twist[second], drift[second], point, middle[p], pull2, work)
             for d in range(3):
                 speed[d] -= speed2[d]
                 pull[d] -= pull2[d]
