@@ -1,11 +1,12 @@
 """The whole step of two checkouts of this package, in turn on one core: which is faster, and by how much.
 
     python benchmarks/two_versions.py /path/to/the/old/checkout /path/to/the/new [--models F/S ...] \
-        [--contacts 4 40 1000]
+        [--contacts 4 40 1000] [--prepared]
 
 A process for each checkout; both are held to the same core (Linux) and run in turn for about ten
 milliseconds of steps, so that whatever else the machine does meets both. Printed: the median time
-of a step in each, and the median of the ratios of neighbouring turns.
+of a step in each, and the median of the ratios of neighbouring turns. `--prepared`: the steps of
+`InverseDynamics`, cold, of the models that it has a compiled call for.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import sys
 import time
 
 CONTACTS = (4, 40)
+PREPARED = ("coulomb/qp", "no_slip/lcp")
 TURN_S = 0.01  # long enough to warm the caches after the other's turn
 PERIOD_S, TIME_CONSTANT_S = 1e-3, 0.05
 PLACES = (
@@ -26,7 +28,7 @@ PLACES = (
 )
 
 
-def serve(root: str) -> None:
+def serve(root: str, prepared: bool) -> None:
     """Answer lines ``friction/solver n seconds`` with the mean time of a step, s; the worker's part."""
     sys.path.insert(0, root)
     speed = importlib.import_module(
@@ -48,20 +50,28 @@ def serve(root: str) -> None:
     for line in sys.stdin:
         name, n, seconds = line.split()
         n, (friction, solver) = int(n), name.split("/")
-        if n not in cases:
+        if (name, n) not in cases:
             q, contacts = speed.stance(robot, n)
-            cases[n] = list(speed.states(robot, q)), contacts
-        states, contacts = cases[n]
+            states, how = (
+                list(speed.states(robot, q)),
+                {"contact_time_constant_s": TIME_CONSTANT_S},
+            )
+            given = contacts, PERIOD_S, friction, solver
+            ready = (
+                contact_id_controller.InverseDynamics(robot, *given, **how) if prepared else None
+            )
+            cases[name, n] = states, contacts, how, ready
+        states, contacts, how, ready = cases[name, n]
         k, last, began = 0, None, time.process_time()
         while k % len(states) or k == 0 or time.process_time() - began < float(seconds):
-            problem = contact_id_controller.build_problem(
-                robot,
-                *states[k % len(states)],
-                contacts,
-                PERIOD_S,
-                contact_time_constant_s=TIME_CONSTANT_S,
-            )
-            last = contact_id_controller.solve(problem, friction, solver, warm_start=last)
+            if ready is not None:
+                ready.torques(*states[k % len(states)])
+            else:
+                state = states[k % len(states)]
+                problem = contact_id_controller.build_problem(
+                    robot, *state, contacts, PERIOD_S, **how
+                )
+                last = contact_id_controller.solve(problem, friction, solver, warm_start=last)
             k += 1
         print((time.process_time() - began) / k, flush=True)
 
@@ -73,13 +83,14 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=(), metavar="F/S")
     parser.add_argument("--contacts", nargs="+", type=int, default=CONTACTS, metavar="N")
     parser.add_argument("--turns", type=int, default=70)
+    parser.add_argument("--prepared", action="store_true")
     arguments = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     workers = [
         subprocess.Popen(
-            [sys.executable, __file__, "--serve", root],
+            [sys.executable, __file__, "--serve", root, *["--prepared"] * arguments.prepared],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -94,8 +105,14 @@ def main() -> None:
         return float(worker.stdout.readline())
 
     known = [set(json.loads(worker.stdout.readline())) for worker in workers]
-    names = arguments.models or sorted(
-        known[0] & known[1] - {"none/sensed", "coulomb/lcp_min_diff"}
+    names = (
+        arguments.models
+        or (PREPARED if arguments.prepared else ())
+        or sorted(
+            name
+            for name in (known[0] & known[1]) - {"none/sensed", "coulomb/lcp_min_diff"}
+            if " " not in name  # of a library, which is asked in another way
+        )
     )
     print(f"{'model':24}{'contacts':>9}{'first, us':>11}{'second, us':>12}{'ratio':>8}")
     for name in names:
@@ -118,6 +135,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--serve"]:
-        serve(sys.argv[2])
+        serve(sys.argv[2], "--prepared" in sys.argv)
     else:
         main()
