@@ -69,6 +69,13 @@ class Row(NamedTuple):
     why: str = ""
 
 
+LEVEL = Row(
+    "ground_height_noise_m",
+    0.002,
+    "The simulated ground is level; remove this line for real ground.",
+)
+
+
 class Proposal(NamedTuple):
     """A proposed file, with lines about it for the user.
 
@@ -206,7 +213,7 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: Moto
             if walks
             else {"joint_motion": _standing(posture)}
         ),
-        "dynamics_estimator": [Row("period_s", PERIOD_S)],
+        "dynamics_estimator": [Row("period_s", PERIOD_S), LEVEL],
         "simulated_robot": [
             Row("initial_joint_positions", posture.tolist()),
             Row("friction_coefficient", FRICTION, "Of the ground; the controller does not see it."),
