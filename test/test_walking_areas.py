@@ -108,13 +108,15 @@ class Climber(Walk):
         self.planner, self.body, self.field = planner, planner.body, field
         self.body.__class__ = Puppet
         self.body.places[:, 2] = 0.0
-        self.landed, self.swings = [], []
+        self.landed, self.swings, self.held = [], [], []
 
     def ground(self, place):
         return float(self.field.heights_at(place[:1], place[1:2])[0])
 
     def follow(self, foot, place, aloft_s):
         self.swings.append((aloft_s, place.copy()))
+        area, landing = self.planner._area, self.planner.landing
+        self.held.append(area is not None and area.holds(landing.footholds[0]))
         super().follow(foot, place, aloft_s)
         if self.touch[foot]:
             self.landed.append(place[[0, 1, 3]])
@@ -125,6 +127,7 @@ def test_feet_go_up_and_down_stairs_whole_on_their_treads_and_above_edges(first_
     field = stairs(first_m)
     walk = Climber(talos(), field)
     walk.go(11.5, (0.3, 0.0))
+    assert all(walk.held)  # to the landing: a foot that is to stop beside an edge is not led on
     assert walk.body.com[0] > first_m + 2.4  # down again
     tops = {round(walk.ground(place), 3) for place in walk.landed}
     assert tops == {0.0, 0.1, 0.2, 0.3}

@@ -72,7 +72,9 @@ class FootPath:
             array = checked_array(f"{name} of a foot's path", values, shape)
             if array is None:
                 raise TrajectoryError(f"a foot's path has no {name}, must have all three")
-            checked.append(np.pad(array, ((0, 0), (0, PLACE - columns))))
+            padded = np.zeros((len(array), PLACE))
+            padded[:, :columns] = array
+            checked.append(padded)
         self.points = np.stack(checked, axis=1)
         self.segments = segment_coefficients(self.times_s, *checked)
         self.may_land_from_s = self.landing_s if may_land_from_s is None else float(may_land_from_s)

@@ -522,13 +522,15 @@ class WalkingPlanner:
     ) -> Landing | None:
         """The cheapest landing; with a map, on the cheapest of the areas about where it would be without.
 
-        A foot that is on its way keeps its area.
+        A foot that is on its way keeps its area. Where the program leads into none, the foot goes to the nearest place of
+        it: beside it there is an edge.
         """
         free, time_s = next_landing(rules, self.weights, situation, times), self._last_s or 0.0
         aloft = self._swings.values()
-        if self._areas is None or free is None or any(swing.keeps_place(time_s) for swing in aloft):
+        if self._areas is None or free is None:
             return free
-        place = free.footholds[1 if situation.both else 0]
+        foothold = 1 if situation.both else 0
+        place, few = free.footholds[foothold], np.array([*times[:2], free.after_s])
         areas = [self._area] if self._area is not None else []
         if not areas or not any(swing.is_on_its_way(time_s) for swing in aloft):
             areas = self._areas.near(place, self._landing_yaw())
@@ -538,12 +540,16 @@ class WalkingPlanner:
         best = None
         for area in areas:
             bounded = situation._replace(area_normals=area.normals, area_bounds=area.bounds)
-            landing = next_landing(rules, self.weights, bounded, times)
+            landing = next_landing(rules, self.weights, bounded, few)
             if landing is None:
                 continue
             if best is None or (landing.stretched, landing.cost) < (best.stretched, best.cost):
                 best, self._area = landing, area
-        return best or free
+        if best is None and self._area is not None:
+            footholds = free.footholds.copy()
+            footholds[foothold] = _nearest(self._area.normals, self._area.bounds, place)
+            best = free._replace(footholds=footholds)
+        return best
 
     def _landing_yaw(self) -> float:
         """Of the base when the foot aloft lands, rad."""
