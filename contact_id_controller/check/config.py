@@ -93,6 +93,9 @@ def _at_the_desk(
     sections = file.sections()
     settings, findings = check_values(sections["controller"])
     between = check_sections(sections) + check_interfaces(sections)
+    if ESTIMATOR in sections:
+        given = estimator_parameters(sections[ESTIMATOR], sections["controller"])
+        between += check_estimator(given)
     if settings is None:
         return findings + between, None
     findings += check_model(settings)
@@ -105,10 +108,6 @@ def _at_the_desk(
     if not any(finding.level == ERROR and finding.subject == "frames" for finding in findings):
         findings += _check_planner(robot, sections.get("gait_planner"))
     findings += check_watchdog(robot, settings, sections.get("command_watchdog"))
-    if ESTIMATOR in sections:
-        findings += check_estimator(
-            estimator_parameters(sections[ESTIMATOR], sections["controller"])
-        )
     posture, about_posture = _posture(robot, sections)
     findings += about_posture
     if any(finding.level == ERROR for finding in findings):
