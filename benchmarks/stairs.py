@@ -2,7 +2,7 @@
 
     python benchmarks/stairs.py --robot talos --steps 3 --speed 0.2 0.3 --seeds 5
     python benchmarks/stairs.py --robot talos g1 --slope 8 0 --slope -8 0 --slope 0 8
-    python benchmarks/stairs.py --robot talos --steps 3 --picture docs/stairs.gif
+    python benchmarks/stairs.py --robot talos --steps 3 --picture stairs.gif
 
 MuJoCo, one process, friction 0.6, true state. Steps of 10 cm up and down, treads of 30 cm, the highest one of 90; the
 first edge is .45 m ahead and .06 m more with each seed. Slopes in degrees, along and across, begin after .4 m and go on.
