@@ -618,6 +618,9 @@ def test_who_was_busy_for_seconds_believes_the_first_state_after_them(monkeypatc
     assert not watch.believes(START_NS + 10**10), "of another time still"
     assert watch.believes(START_NS + 3_420_000_000)
     assert not watch.believes(START_NS + 6_840_000_000), "no more time has passed"
+    wall_s[0] += 600.0
+    assert not watch.believes(START_NS + 590 * 10**9), "no planner is busy for so long"
+    assert watch.believes(START_NS + 590 * 10**9 + PERIOD_NS), "the next state confirms it"
 
 
 # Estimator and simulated robot

@@ -30,6 +30,7 @@ from contact_id_controller.ros.plan_messages import (  # noqa: E402
     joint_message,
     stance_message,
 )
+from contact_id_controller.settings.shared_rows import CONFIGURE_S  # noqa: E402
 
 QUADRUPED = ROBOTS["quadruped"]
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -206,12 +207,27 @@ def test_a_walk_begins_by_standing_once_somebody_listens_to_its_joints(peer, pla
 def test_a_part_that_nobody_takes_is_waited_for_and_named_but_not_for_ever(
     peer, monkeypatch, capfd
 ):
-    """A controller may take joints and contacts alone."""
+    """A controller may take joints and contacts alone; one that compiles takes nothing for minutes, a viewer looks."""
+    assert gait_planner.PART_S > CONFIGURE_S
     peer.node.destroy_subscription(peer.heard[1])
     monkeypatch.setattr(gait_planner, "PART_S", 1.5)
     given = [rclpy.parameter.Parameter(n, value=v) for n, v in parameters().items()]
     node = GaitPlannerNode(context=peer.node.context, parameter_overrides=given)
     peer.wait_for(lambda: node._plans.is_followed)
+    assert not node._is_heard()
+    peer.node.destroy_subscription(peer.heard[0])
+    listen = peer.node.create_subscription
+    listen(JointTrajectory, "joint_trajectory", peer.joints.append, BEST_EFFORT)
+    peer.wait_for(
+        lambda: not node._plans.is_followed and node._plans.unheard == ["/base_trajectory"]
+    )
+    end_s = time.monotonic() + 2.0
+    while time.monotonic() < end_s:
+        assert not node._is_heard(), "the one who followed has left, another only looks"
+        peer.run(0.1)
+    listen(JointTrajectory, "joint_trajectory", peer.joints.append, RELIABLE)
+    peer.wait_for(lambda: node._plans.is_followed)
+    assert not node._is_heard()
     began_s = time.monotonic()
     peer.wait_for(node._is_heard)
     assert time.monotonic() - began_s > 1.4

@@ -52,6 +52,10 @@ def goals(feet=None, start_s=2.0, lasts_s=0.5, **changes):
     return TaskGoals(feet={} if feet is None else feet, lasts_s=lasts_s, start_s=start_s, **values)
 
 
+def climbs(rate, acceleration, **changes):
+    return goals(com=ComGoal([0.1, 0.2], [0.12, 0.17], RATE, 0.8, [rate, acceleration]), **changes)
+
+
 def followed(**changes):
     count = len(JOINTS)
     limits = PlanLimits(
@@ -211,6 +215,24 @@ def test_bad_goals_are_refused(make, words):
             lambda: Plan(goals=goals(com=ComGoal([0, 0], [0, 0], 1e-300, 0.8))),
             {},
             "rate of the goals is 1e-300, must lie in",
+        ),
+        (
+            lambda: Plan(goals=climbs(-40.0, 0.0)),
+            {},
+            "climb of the goals is 40, must lie in .0, 10",
+        ),
+        (lambda: Plan(goals=climbs(0.0, 400.0)), {}, "climb of the goals is 200, must"),
+        (
+            lambda: Plan(goals=climbs(9.0, -501.0)),
+            {},
+            "acceleration of the height of the goals is 501",
+        ),
+        (lambda: Plan(goals=climbs(-3.0, 0.0)), {}, "lowest height_m of the goals is -0.7, must"),
+        (lambda: Plan(goals=climbs(-5.0, 12.5)), {}, "lowest height_m of the goals is -0.2, must"),
+        (
+            lambda: Plan(goals=climbs(9.0, -0.2, lasts_s=50.0)),
+            {},
+            "height_m of the goals is 203, must",
         ),
         (
             lambda: Plan(goals=goals(posture=Posture(JOINTS, [0, 0], [1e8, 1.0]))),

@@ -73,8 +73,7 @@ def check_goals(goals: TaskGoals, limits: PlanLimits) -> None:
     _within("position", names, places, places, limits.lower, limits.upper)
     numbers = {
         "rate": (goals.com.rate, *RATES),
-        "height_m": (goals.com.height_m, 0.0, HIGHEST_M),
-        "climb": (np.abs(np.asarray(goals.com.climb)).max(), 0.0, limits.base_acceleration[0]),
+        **_heights(goals, limits),
         "yaw rate": (goals.heading.rate, -limits.base_speed[1], limits.base_speed[1]),
         "place": (
             max(np.abs(goals.com.pressure).max(), np.abs(goals.com.divergent).max()),
@@ -90,6 +89,22 @@ def check_goals(goals: TaskGoals, limits: PlanLimits) -> None:
             )
     for frame, path in goals.feet.items():
         _judge_foot(frame, path, limits)
+
+
+def _heights(goals: TaskGoals, limits: PlanLimits) -> dict[str, tuple[float, float, float]]:
+    """Name -> value and limits of the height of the centre of mass, m, from the start to the end, and of its rates."""
+    rate, acceleration = np.asarray(goals.com.climb).tolist()
+    times = [0.0, goals.lasts_s]
+    if rate * acceleration < 0.0:  # where it turns
+        times.append(min(-rate / acceleration, goals.lasts_s))
+    heights = [goals.com.height_m + t * (rate + 0.5 * t * acceleration) for t in times]
+    fastest = max(abs(rate), abs(rate + goals.lasts_s * acceleration))
+    return {
+        "acceleration of the height": (abs(acceleration), 0.0, limits.base_acceleration[0]),
+        "climb": (fastest, 0.0, limits.base_speed[0]),
+        "lowest height_m": (min(heights), 0.0, HIGHEST_M),
+        "height_m": (max(heights), 0.0, HIGHEST_M),
+    }
 
 
 def _judge_foot(frame: str, path: FootPath, limits: PlanLimits) -> None:

@@ -38,7 +38,7 @@ from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.state_input import JUMP_NS, StampWatch, StateInput
 from contact_id_controller.safety.states import Refusal, StateChecks
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
-from contact_id_controller.settings.shared_rows import ODOMETRY_AGE_LIMIT_S
+from contact_id_controller.settings.shared_rows import CONFIGURE_S, ODOMETRY_AGE_LIMIT_S
 
 QUEUE = 20
 """Queue length of states; more arrive between two polls only long before the next plan."""
@@ -61,9 +61,9 @@ CMD_VEL_TIMEOUT_NS = 500_000_000
 UNHEARD_S = 1.0
 """Wall time for discovery, after which missing subscribers of the plans are logged."""
 
-PART_S = 60.0
-"""Wall time, after somebody takes the motion, to wait for who takes the other parts of plans: a viewer may be the first,
-and the controller compiles."""
+PART_S = CONFIGURE_S + 60.0
+"""Wall time for which the motion alone must be followed until planning begins without who takes the other parts of plans.
+A controller that is still being configured subscribes later than that would fall: it came into a stride."""
 
 NEVER_NS = -(2**63)
 """Before any stamp."""
@@ -190,14 +190,14 @@ class GaitPlannerNode(Node):
         self._report(plan)
 
     def _is_heard(self) -> bool:
-        """Whether somebody takes the motion, and the other parts of plans, too, unless nobody has for PART_S.
+        """Whether all parts of plans have subscribers, or for PART_S the motion had one that follows it.
 
         A controller that takes all, and at first gets only some of them, would fall.
         """
         if not self._heard:
             unheard, now_s = self._plans.unheard, time.monotonic()
-            if self._plans.is_followed:
-                self._followed_s = min(self._followed_s, now_s)
+            followed = bool(unheard) and self._plans.is_followed
+            self._followed_s = min(self._followed_s, now_s) if followed else math.inf
             self._heard = not unheard or now_s - self._followed_s > PART_S
             missing = ", ".join(unheard)
             if unheard and self._heard:

@@ -43,7 +43,7 @@ class PlanSender:
 
     def __init__(self, node: Node, parts: Sequence[str] = ALL_JOINTS) -> None:
         qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
-        self._parts = tuple(parts)
+        self._node, self._parts = node, tuple(parts)
         self._publishers = tuple(
             node.create_publisher(kind, topic, qos)
             for kind, topic, _ in (_PARTS[part] for part in parts)
@@ -73,8 +73,15 @@ class PlanSender:
 
     @property
     def is_followed(self) -> bool:
-        """Whether the last part, the motion, has a subscriber, as far as discovery knows."""
-        return bool(self._publishers[-1].get_subscription_count())
+        """Whether the last part, the motion, has a reliable subscriber, as far as discovery knows.
+
+        Who only looks takes it with best effort, as `view.listener`; a simulated robot in lockstep stands meanwhile.
+        """
+        topic = self._publishers[-1].topic_name
+        return any(
+            each.qos_profile.reliability == ReliabilityPolicy.RELIABLE
+            for each in self._node.get_subscriptions_info_by_topic(topic)
+        )
 
     def forget(self) -> None:
         """Drop the last plan, so that it is not repeated."""

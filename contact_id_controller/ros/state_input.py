@@ -12,11 +12,16 @@ from contact_id_controller.state import RobotState
 JUMP_NS = 1_000_000_000
 """Largest increase of the stamps between two states beyond the wall time that has passed; a larger one is a jump."""
 
+LONGEST_BUSY_S = 60.0
+"""Longest wall time for which a planner is busy: a whole-body plan takes seconds, on a full machine several times that.
+Who has heard nothing for longer needs a second state to believe that time went on."""
+
 
 class StampWatch:
     """Distinguishes a jump of the robot's time from a wrong stamp: the state after a jump confirms it.
 
-    Stamps may increase by as much wall time as has passed: a node that was busy meanwhile takes one state alone.
+    Stamps may increase by as much wall time as has passed, up to `LONGEST_BUSY_S`: a node that was busy meanwhile takes
+    one state alone.
 
     Args:
         back_ns: largest decrease of the stamps without a jump.
@@ -31,7 +36,7 @@ class StampWatch:
     def believes(self, stamp_ns: int) -> bool:
         """Whether this stamp follows the last one, or confirms a jump."""
         last_ns, jumped_ns, now_s = self._last_ns, self._jumped_ns, time.monotonic()
-        most_ns = JUMP_NS + round(1e9 * (now_s - self._taken_s))
+        most_ns = JUMP_NS + round(1e9 * min(now_s - self._taken_s, LONGEST_BUSY_S))
         goes_on = last_ns is None or -self._back_ns <= stamp_ns - last_ns <= most_ns
         confirms = jumped_ns is not None and 0 <= stamp_ns - jumped_ns <= JUMP_NS
         if goes_on or confirms:

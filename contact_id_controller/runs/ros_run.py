@@ -24,9 +24,10 @@ from contact_id_controller.runs.setup import (
 )
 from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
 from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
+from contact_id_controller.settings.shared_rows import CONFIGURE_S
 
-APPEAR_S, CONFIGURE_S = 60.0, 600.0
-"""Timeouts for nodes to appear and to be configured; configuring compiles the kernels the first time."""
+APPEAR_S = 60.0
+"""Timeout for nodes to appear."""
 
 MOTION_S = 30.0
 """Timeout for the controller to subscribe to a joint motion."""

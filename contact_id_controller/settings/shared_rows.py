@@ -10,6 +10,8 @@ from contact_id_controller.settings.specification import parameter
 ODOMETRY_AGE_LIMIT_S = 0.1
 """Largest age of odometry that planners use; default of the controller's odometry_age_limit_s."""
 
+CONFIGURE_S = 600.0
+"""Longest time for a node to be configured: it compiles its kernels the first time."""
 
 START_ONLY = (
     *("record_path", "effort_above_description", "state_folder", "urdf", "mode"),
