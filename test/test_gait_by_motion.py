@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+import yaml
 from paths import CONFIG
 
 from contact_id_controller.check.config import check_file
 from contact_id_controller.check.findings import ERROR
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.planning.by_velocity import velocity_planner
+from contact_id_controller.planning.by_velocity import fit, velocity_planner
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.planning.walking.planner import WalkingPlanner
 from contact_id_controller.settings.controller import ControllerSettings
@@ -60,6 +61,41 @@ def changed(**changes):
 def test_what_does_not_fit_is_refused(changes, words):
     with pytest.raises(ConfigurationError, match=words):
         GaitPlannerSettings.from_mapping(changed(**changes))
+
+
+@pytest.fixture
+def stones(tmp_path):
+    file = tmp_path / "stones.yaml"
+    file.write_text("boxes: [{size_m: [1.0, 2.0, 0.1], top_m: [1.0, 0.0, 0.1]}]\n")
+    return str(file)
+
+
+@pytest.mark.parametrize("name", ["bipeds/talos", "quadruped"])
+@pytest.mark.parametrize(
+    ("ground", "with_map", "words"),
+    [("map", False, "but no map is given"), ("level", True, "must be 'map' where a height map is")],
+)
+def test_ground_and_map_fit_each_other_for_both_planners(name, ground, with_map, words, stones):
+    """In check and where planners are made, in the same line."""
+    values = ParameterFile(CONFIG / f"{name}.yaml").section("gait_planner")
+    values = {**values, "ground": ground, "ground_file": stones if with_map else ""}
+    settings = GaitPlannerSettings.from_mapping(values)
+    robot = settings.robot()
+    for make in (fit, velocity_planner):
+        with pytest.raises(ConfigurationError, match=words):
+            make(robot, settings, settings.terrain)
+
+
+def test_check_refuses_four_feet_that_step_on_a_map(stones, tmp_path):
+    nodes = yaml.safe_load((CONFIG / "solo12.yaml").read_text())
+    for node in ("controller", "simulated_robot", "gait_planner"):
+        nodes[node]["ros__parameters"]["ground_file"] = stones
+    changes = {"gait": "step", "ground": "map", "plan_period_s": 0.01}
+    nodes["gait_planner"]["ros__parameters"].update(changes)
+    file = tmp_path / "robot.yaml"
+    file.write_text(yaml.safe_dump(nodes))
+    said = [finding.text for finding in check_file(str(file)) if finding.level == ERROR]
+    assert any("must be 'level' with gait step of 4 feet" in text for text in said), said
 
 
 def test_it_goes_to_way_points_until_a_velocity_comes_and_has_one_gait():

@@ -147,7 +147,8 @@ def _check_planner(robot: RobotModel, values: Mapping[str, Any] | None) -> list[
     if values is None:
         return []
     try:
-        words = fit(robot, GaitPlannerSettings.from_mapping(values))
+        settings = GaitPlannerSettings.from_mapping(values)
+        words = fit(robot, settings, settings.terrain)
     except ContactIdError as problem:
         return [error("gait planner", problem)]
     return [note("gait planner", words)]

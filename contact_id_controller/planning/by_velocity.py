@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from contact_id_controller.geometry import HeightField
+from contact_id_controller.planning.gait.ground import refuse_ground
 from contact_id_controller.planning.gait.legs import Legs
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.planning.walking.planner import WalkingPlanner
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.settings.gait import MAP, STEP, GaitSettings
+from contact_id_controller.settings.gait import STEP, GaitSettings
 
 
 def _by_clock(robot: RobotModel, settings: Any, surface: HeightField | None) -> GaitPlanner:
@@ -18,18 +19,19 @@ def _by_clock(robot: RobotModel, settings: Any, surface: HeightField | None) -> 
 
 
 def _by_motion(robot: RobotModel, settings: Any, surface: HeightField | None) -> WalkingPlanner:
-    planner = WalkingPlanner.of(robot, settings, surface if settings.ground == MAP else None)
+    planner = WalkingPlanner.of(robot, settings, surface)
     planner.warm_up()
     return planner
 
 
-def _legs(robot: RobotModel, settings: GaitSettings) -> str:
+def _legs(robot: RobotModel, settings: GaitSettings, surface: HeightField | None) -> str:
+    refuse_ground(settings, surface)
     Legs(robot, settings.feet)
     return f"{len(settings.feet)} legs with three joints or more"
 
 
-def _feet(robot: RobotModel, settings: GaitSettings) -> str:
-    WalkingPlanner.of(robot, settings)
+def _feet(robot: RobotModel, settings: GaitSettings, surface: HeightField | None) -> str:
+    WalkingPlanner.of(robot, settings, surface)
     return f"{len(settings.feet)} feet that step where the motion asks"
 
 
@@ -37,7 +39,7 @@ class _Row(NamedTuple):
     """make: the planner.  fits: what it says of a robot that fits, or an error."""
 
     make: Callable[[RobotModel, Any, HeightField | None], GaitPlanner | WalkingPlanner]
-    fits: Callable[[RobotModel, GaitSettings], str]
+    fits: Callable[[RobotModel, GaitSettings, HeightField | None], str]
 
 
 _BY_CLOCK = _Row(_by_clock, _legs)
@@ -45,13 +47,13 @@ _OF_GAIT = {STEP: _Row(_by_motion, _feet)}
 """Gaits that have a planner of their own; the gait planner has all others."""
 
 
-def fit(robot: RobotModel, settings: GaitSettings) -> str:
-    """A line about the feet of a robot that the planner of its settings can lead.
+def fit(robot: RobotModel, settings: GaitSettings, surface: HeightField | None = None) -> str:
+    """A line about the feet of a robot that the planner of its settings can lead, on that map of the ground.
 
     Raises:
         ConfigurationError, UnknownFrameError: it cannot.
     """
-    return _OF_GAIT.get(settings.gait, _BY_CLOCK).fits(robot, settings)
+    return _OF_GAIT.get(settings.gait, _BY_CLOCK).fits(robot, settings, surface)
 
 
 def velocity_planner(

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.settings.gait import GaitSettings
+from contact_id_controller.settings.gait import MAP, GaitSettings
 
 RINGS = (0.5, 1.0)
 """Parts of the radius at which the surface under a sphere is looked up, beside its centre."""
@@ -242,20 +242,29 @@ def plane(points: np.ndarray, yaw: float) -> tuple[float, float, float]:
     return float(points[:, 2].mean()), float(slopes[0]), float(slopes[1])
 
 
-def make_ground(settings: GaitSettings, surface: Surface | None) -> Ground:
-    """Make the ground model that the settings name.
+def refuse_ground(settings: GaitSettings, surface: Surface | None) -> None:
+    """Refuse settings that ask for a map where there is none, or do not use the one that is given: for all planners.
 
     Raises:
         ConfigurationError: ground `map` without a surface, or a surface with another ground.
     """
-    if (surface is not None) != (settings.ground == "map"):
+    if (surface is not None) != (settings.ground == MAP):
         raise ConfigurationError(
             f"parameter 'ground' is {settings.ground!r}, "
             + ("must be 'map' where a height map is given" if surface else "but no map is given")
         )
+
+
+def make_ground(settings: GaitSettings, surface: Surface | None) -> Ground:
+    """Make the ground model that the settings name.
+
+    Raises:
+        ConfigurationError: see ``refuse_ground``.
+    """
+    refuse_ground(settings, surface)
     count = len(settings.feet)
     if settings.ground == "felt":
         return FeltGround(count)
-    if settings.ground == "map":
+    if settings.ground == MAP:
         return MappedGround(surface, settings.foot_radius_m, settings.foothold_search_m, count)
     return LevelGround(settings.ground_height_m + settings.foot_radius_m, count)

@@ -16,6 +16,7 @@ import numpy as np
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
 from contact_id_controller.geometry import HeightField, SphereFoot
 from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
+from contact_id_controller.planning.gait.ground import refuse_ground
 from contact_id_controller.planning.walking.areas import Area, Areas
 from contact_id_controller.planning.walking.body import Body
 from contact_id_controller.planning.walking.feet import Footing, Quintic, Swing, SwingShape, quintic
@@ -159,8 +160,9 @@ class WalkingPlanner:
         """The planner of a gait's settings.
 
         Raises:
-            ConfigurationError: see above.
+            ConfigurationError: see above, and ``refuse_ground``.
         """
+        refuse_ground(settings, surface)
         planner = cls(
             robot,
             settings.contacts,
