@@ -41,12 +41,15 @@ def silent(told, begin_s, end_s):
     told._sensors.read = reading
 
 
+def safe(run, period):
+    """The safe output."""
+    damping = run.settings.spread("damping_nm_s_rad", run.robot.na)
+    return -damping * period.believed.v[run.robot.actuated]
+
+
 def away(run, periods):
     """Largest difference of each period's torques from the safe output."""
-    damping = run.settings.spread("damping_nm_s_rad", run.robot.na)
-    return np.array([
-        np.abs(p.result.torques + damping * p.believed.v[run.robot.actuated]).max() for p in periods
-    ])  # fmt: skip
+    return np.array([np.abs(p.result.torques - safe(run, p)).max() for p in periods])
 
 
 @pytest.mark.parametrize("interface", ["effort", "linear_feedback"])
@@ -54,7 +57,7 @@ def test_a_lost_base_is_damped_and_stays_so_when_found_too_late(interface):
     run, told = standing(command_interface=interface)
     silent(told, BEGIN_S, BEGIN_S + 0.15)
     advance(run, BEGIN_S)
-    assert told.estimate.ready and run.lost.machine.commanding
+    assert told.estimate.ready and run.safety.commanding
     while told.estimate.ready:
         run.advance()
     lost = advance(run, run.believed.time_s + 0.05)
@@ -63,31 +66,55 @@ def test_a_lost_base_is_damped_and_stays_so_when_found_too_late(interface):
     while not told.estimate.ready:
         run.advance()
     found = advance(run, run.believed.time_s + 0.1)
-    assert run.lost.machine.state is SafetyState.STOPPED
+    assert run.safety.state is SafetyState.STOPPED
     assert away(run, found).max() < 1e-12, "nobody has resumed"
 
 
-def test_a_base_that_is_found_at_once_is_carried_on_without_a_step_of_torque():
-    rate_nm_s, lost_s = 20.0, 0.02
-    run, told = standing(blend_rate_nm_s=[rate_nm_s])
-    before = advance(run, BEGIN_S)[-1].result.torques
-    odometry = told.pipeline.base.estimate
-    step = told.pipeline.step
+def lose(told, *windows):
+    """The base odometry is lost for a while, several times; each (begin, end), s."""
+    odometry, step = told.pipeline.base.estimate, told.pipeline.step
 
     def lost(*given, **named):
         estimate = step(*given, **named)
-        odometry.ready = not BEGIN_S + 5e-4 < estimate.time_s < BEGIN_S + lost_s + 5e-4
+        odometry.ready = not any(a + 5e-4 < estimate.time_s < b + 5e-4 for a, b in windows)
         return estimate
 
     told.pipeline.step = lost
-    periods = advance(run, BEGIN_S + 0.3)
-    torques = np.array([before, *(p.result.torques for p in periods)])
-    assert away(run, periods)[20] < 0.5 * away(run, periods)[0]
-    assert run.lost.machine.commanding
+
+
+def changes_at(run, periods, torques, when_s):
+    """Largest change of torque, N·m, in the first period after a time."""
     times = np.array([p.believed.time_s for p in periods])
-    for change_s in (BEGIN_S, BEGIN_S + lost_s):
-        steps = np.diff(torques, axis=0)[np.argmax(times > change_s + 5e-4)]
-        assert np.abs(steps).max() < 1.001 * rate_nm_s * run.settings.period_s
+    return np.abs(np.diff(torques, axis=0)[np.argmax(times > when_s + 5e-4)]).max()
+
+
+@pytest.mark.parametrize(
+    ("changes", "drives_damp"),
+    [
+        ({}, False),
+        ({"solve_every": 2}, False),
+        ({"command_interface": "linear_feedback"}, False),
+        ({"command_interface": "low_level"}, True),
+    ],
+)
+def test_a_base_that_is_found_at_once_is_carried_on_without_a_step_of_torque(changes, drives_damp):
+    """Twice: the second loss begins with the torques of then. Drives damp at once, and are led on from the safe output."""
+    rate_nm_s, lost_s, between_s = 50.0, 0.03, 0.2
+    run, told = standing(blend_rate_nm_s=[rate_nm_s], **changes)
+    before = advance(run, BEGIN_S)[-1].result.torques
+    windows = [(BEGIN_S + k * between_s, BEGIN_S + k * between_s + lost_s) for k in range(2)]
+    lose(told, *windows)
+    periods = advance(run, BEGIN_S + 2 * between_s)
+    torques = np.array([before, *(p.result.torques for p in periods)])
+    most = 1.001 * rate_nm_s * run.settings.period_s
+    for begin_s, end_s in windows:
+        if drives_damp:
+            last = np.argmax([p.believed.time_s > end_s - 5e-4 for p in periods])
+            torques[last + 1] = safe(run, periods[last])
+        else:
+            assert changes_at(run, periods, torques, begin_s) < most
+        assert changes_at(run, periods, torques, end_s) < most
+    assert np.abs(torques[25] - before).max() > 0.2 and run.safety.commanding
     assert np.abs(torques[-1] - before).max() < 0.05 and away(run, periods)[-1] > 0.1
 
 
@@ -99,4 +126,4 @@ def test_a_trajectory_at_the_robots_side_goes_on_to_its_rest():
         run.advance()
     followed = run.local.trajectory
     advance(run, run.believed.time_s + 0.1)
-    assert run.local.trajectory is followed and run.lost.machine.state is SafetyState.INTERRUPTED
+    assert run.local.trajectory is followed and run.safety.state is SafetyState.INTERRUPTED

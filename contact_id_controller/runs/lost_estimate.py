@@ -1,32 +1,40 @@
-"""The torques of a run in one process while the estimate of its base is lost."""
+"""The torques of a run in one process whose base is estimated."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.safety.local_command import LocalCommand
 from contact_id_controller.safety.machine import SafetyMachine, limits_of
 from contact_id_controller.safety.safe_output import SafeOutput
 from contact_id_controller.safety.torque_output import TorqueOutput
+from contact_id_controller.state import RobotState
 
 
 class LostEstimate:
-    """Reacts as `safety.guard` to the estimator's node, which publishes no odometry while the base is lost: a bad state.
+    """Reacts to a lost base as the nodes in lockstep to a bad state (`safety.guard`); they predict the base a while first.
 
-    Torques move to the safe output at ``blend_rate_nm_s``, and back once the base is found. After more than
-    ``recovery_window_s`` they stay the safe output to the end of the run, in which nobody resumes. The tilt is not
-    judged.
+    Torques move to the safe output at ``blend_rate_nm_s``, and back once the base is found. On the robot's side a
+    trajectory goes on to its end, where it rests; other commands rest: an effort without feedback, drives damp.
+    Found after more than ``recovery_window_s``, the run is stopped: the safe output acts at once, to the end of the run,
+    in which nobody resumes. The tilt is not judged, nor the start ramp used.
+
+    Args:
+        controller: whose torques are sent.
+        local: the command for the robot's side, see there.
 
     Attributes:
-        machine: says whether it is interrupted or stopped, and why.
+        machine: says whether the run is interrupted or stopped, and why.
     """
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, local: LocalCommand) -> None:
         settings, limits = controller.settings, controller.effort_limits
         damping = settings.spread("damping_nm_s_rad", controller.robot.na)
         self._safe = SafeOutput(settings.safe_output, damping, limits)
         self._output = TorqueOutput(settings, limits)
-        self._rests = False
+        self._output.commanding = True
+        self._controller, self._local = controller, local
         self.machine = SafetyMachine(limits_of(settings))
         self.machine.activate()
 
@@ -37,21 +45,31 @@ class LostEstimate:
         self.machine.interrupt("the base is lost")
         return False
 
-    def rest(self, sent: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-        """Torques (na,), N·m, of a period in which the controller does not command.
+    def send(self, state: RobotState, result: StepResult | None) -> np.ndarray:
+        """Torques (na,), N·m, of the period of a state, which are in the command, too.
 
-        sent: (na,) N·m, of the period before.  velocity: (na,) rad/s, of the joints.
+        result: of the controller; None: it does not command.
         """
-        if not self._rests:
-            self._rests = True
-            self._output.jump(sent)
-        return self._output.follow(self._safe.torques(velocity)).copy()
-
-    def back(self, wanted: np.ndarray) -> np.ndarray:
-        """Torques (na,), N·m, of a period in which the controller commands ``wanted``."""
-        if self._rests:
-            self._rests = False
-            self._output.blend()
-        elif self._output.settled:
-            return wanted
-        return self._output.follow(wanted).copy()
+        robot, output, machine, local = (
+            self._controller.robot,
+            self._output,
+            self.machine,
+            self._local,
+        )
+        goes_on = local.goes_on(machine)
+        sent = output.send(
+            None if result is None else result.torques,
+            lambda: self._safe.torques(state.v[robot.actuated]),
+            at_once=machine.latched,
+            goes_on=goes_on,
+        ).copy()
+        self._controller.sent(sent)
+        local.update(
+            sent,
+            result,
+            output.share,
+            goes_on=goes_on,
+            time_s=state.time_s,
+            position=robot.joints_of(state.q),
+        )
+        return sent

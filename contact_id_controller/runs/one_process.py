@@ -10,7 +10,6 @@ import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.following import Following
-from contact_id_controller.control.linear_feedback import ahead_of
 from contact_id_controller.control.torques_ahead import local_gains
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, TrajectoryError
@@ -33,6 +32,7 @@ from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.estimated_state import EstimatedState
 from contact_id_controller.runs.lost_estimate import LostEstimate
 from contact_id_controller.runs.record import Estimated, RecordBuilder, RunRecord
+from contact_id_controller.safety.local_command import LocalCommand
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import (
     ESTIMATOR,
@@ -177,7 +177,7 @@ class InProcessRun:
     Attributes:
         ahead: torques solved ahead, None if the settings do not require them.
         local: the feedback on the robot's side, with other command interfaces than effort.
-        lost: what acts while the base is lost; None without an estimator.
+        safety: the state machine of the run, which a lost estimate interrupts or stops; None without an estimator.
         following: whether the robot does what is planned.
         error: why the simulation diverged; None: it did not.
     """
@@ -200,8 +200,11 @@ class InProcessRun:
         self.robot = settings.robot()
         self.controller = Controller(self.robot, settings, feet)
         self.following = Following(self.controller)
-        self.ahead = ahead_of(self.controller)
-        self.lost = LostEstimate(self.controller) if estimator is not None else None
+        self._command = LocalCommand()
+        self._command.take_over(self.controller)
+        self.ahead = self._command.ahead
+        self._lost = None if estimator is None else LostEstimate(self.controller, self._command)
+        self.safety = None if self._lost is None else self._lost.machine
         self.local: LocalFeedback | LinearFeedback | DriveFeedback | None = None
         self._late, self._last = late, None
         if plan is None:
@@ -242,7 +245,7 @@ class InProcessRun:
         """
         before, believed = self.state, self.believed
         late = self._late is not None and self._late(believed.time_s) and self._last is not None
-        lost = self.lost is not None and not self.lost.commands(
+        lost = self._lost is not None and not self._lost.commands(
             self._estimator.estimate.ready, believed.time_s
         )
         plan = None if late or lost else self._make_plan(believed)
@@ -252,8 +255,8 @@ class InProcessRun:
             result = self._coast(believed) if late else self._step(believed)
         if not (late or lost):
             astray = self.following.look(self.controller, believed.time_s)
-            if self.lost is not None:
-                self.lost.machine.stepped("", result.following, astray)
+            if self.safety is not None:
+                self.safety.stepped("", result.following, astray)
         self._last = result
         result = self.given(believed, result)
         self.state = self.believed = self.world.step(result.torques)
@@ -303,13 +306,11 @@ class InProcessRun:
 
     def _step(self, believed: RobotState) -> StepResult:
         """Step the controller; return its result, with the torques of the feedback on the robot's side, if any."""
-        if self.ahead is None:
-            result = self.controller.step(believed)
-            if self.lost is None:
-                return result
-            return result._replace(torques=self.lost.back(result.torques))
-        result = self.ahead.step(believed)
-        self.ahead.solve_ahead()
+        result = (self.ahead or self.controller).step(believed)
+        if self._lost is not None:
+            result = result._replace(torques=self._lost.send(believed, result))
+        if self.ahead is not None:
+            self.ahead.solve_ahead()
         if self.local is not None:
             self.local.follow(self.said(believed, result), believed.time_s)
             result = result._replace(torques=self.local.answer(self.robot, believed))
@@ -323,7 +324,7 @@ class InProcessRun:
         self, believed: RobotState, result: StepResult
     ) -> EffortTrajectory | StateFeedback | LowLevelCommand:
         """The command for the robot's side; experiments override it."""
-        return self.ahead.command
+        return self.ahead.command if self._lost is None else self._command.command
 
     def _coast(self, believed: RobotState) -> StepResult:
         """Result of a period without the controller: the last torques, or those of the local feedback."""
@@ -338,14 +339,10 @@ class InProcessRun:
 
     def _rest(self, believed: RobotState) -> StepResult:
         """Result of a period in which the base is lost: the way to the safe output, or a trajectory that ends at rest."""
-        velocity = believed.v[self.robot.actuated]
-        sent = self.lost.rest(self._last.torques, velocity)
+        sent = self._lost.send(believed, None)
         if self.local is None:
             return self._coast(believed)._replace(torques=sent)
-        if self.lost.machine.latched or not self.ahead.command.holds_still:
-            command = self.ahead.command.like()
-            command.rest(believed.time_s, self.robot.joints_of(believed.q), sent)
-            self.local.follow(command, believed.time_s)
+        self.local.follow(self._command.command, believed.time_s)
         return self._coast(believed)
 
     def record(

@@ -63,7 +63,6 @@ class GuardState:
 
     Attributes:
         now_s: stamp of the last state since the start, s; None before the first.
-        commanding: whether the controller's torques were sent in the last period.
         keep_upright: whether the next reset of the controller keeps the attitude from which tilt is measured.
         moved: whether the next good state may be anywhere: plans are dropped then, its posture is held.
         before: the controller before the changes since the last state, from which torques are blended.
@@ -71,7 +70,6 @@ class GuardState:
     """
 
     now_s: float | None = None
-    commanding: bool = False
     keep_upright: bool = False
     moved: bool = False
     before: Controller | None = None
@@ -261,7 +259,7 @@ class Guard:
         self.following.begin()
         self.output.ramp()
         state = self.state
-        state.before, state.moved, state.commanding = None, False, True
+        state.before, state.moved, self.output.commanding = None, False, True
 
     def emergency_stop(self) -> np.ndarray:
         """Engage the emergency stop; return the torques (na,), N·m, to send at once."""
@@ -351,7 +349,7 @@ class Guard:
         output, in a stop they are the safe output. Returns a view of the array in `output`.
         """
         self.result = None
-        state, output, machine = self.state, self.output, self.machine
+        state, machine = self.state, self.machine
         wanted = None
         try:
             wanted = self._wanted(joints, now_ns)
@@ -362,20 +360,16 @@ class Guard:
             machine.failed("an error in the step, see the log")
         if isinstance(joints, JointReading) and joints.effort is not None:
             self._look_at_efforts(joints)
-        commanding = machine.commanding and self.result is not None
         if machine.latched:
             self.result = None
-            sent = output.jump(self.safe_torques())
-        elif not commanding and self._goes_on:
-            sent = output.sent
-        elif not commanding and not self.lockstep and self.good.overdue_in_s(self.clock()) < 0.0:
-            sent = output.jump(self.safe_torques())
-        else:
-            # Also to the safe output and back: an offset is valid for its source of torques only.
-            if commanding != state.commanding and not self.local.goes_on:
-                output.blend()
-            sent = output.follow(wanted if commanding else self.safe_torques())
-        state.commanding = commanding
+        commanding = machine.commanding and self.result is not None
+        silent = not self.lockstep and not commanding and self.good.overdue_in_s(self.clock()) < 0.0
+        sent = self.output.send(
+            wanted if commanding else None,
+            self.safe_torques,
+            at_once=machine.latched or silent,
+            goes_on=self.local.goes_on(machine),
+        )
         return self._sent(sent)
 
     def _sent(self, torques: np.ndarray) -> np.ndarray:
@@ -389,12 +383,14 @@ class Guard:
             given.ring[given.count % len(given.ring)] = torques
             given.count += 1
         self.controller.sent(torques)
-        local = self.local
-        if local.command is not None:
-            if self.result is not None:
-                local.follow(torques, self.result, self.output.share)
-            else:
-                local.rest(torques, checks, goes_on=self._goes_on)
+        self.local.update(
+            torques,
+            self.result,
+            self.output.share,
+            goes_on=self.local.goes_on(self.machine),
+            time_s=checks.time_s,
+            position=checks.position,
+        )
         return torques
 
     def _look_at_efforts(self, joints: JointReading) -> None:
@@ -480,14 +476,9 @@ class Guard:
         )
         self.refuse(refusal)
         self.machine.interrupt(refusal.detail)
-        return self._sent(self.output.sent) if self._goes_on else self._jump(self.safe_torques())
-
-    @property
-    def _goes_on(self) -> bool:
-        """Whether the robot's side continues a trajectory, so that no safe output is sent."""
-        return self.local.goes_on and not (
-            self.machine.latched or self.machine.state is SafetyState.INACTIVE
-        )
+        if self.local.goes_on(self.machine):
+            return self._sent(self.output.sent)
+        return self._jump(self.safe_torques())
 
     def safe_torques(self) -> np.ndarray:
         """The safe output (na,), N·m; it damps only if a velocity was measured within state_timeout_s."""

@@ -10,7 +10,7 @@ from contact_id_controller.control.linear_feedback import ahead_of
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.plans.low_level import LowLevelCommand
 from contact_id_controller.plans.state_feedback import StateFeedback
-from contact_id_controller.safety.states import StateChecks
+from contact_id_controller.safety.machine import SafetyMachine, SafetyState
 
 
 class LocalCommand:
@@ -38,26 +38,37 @@ class LocalCommand:
         if self.ahead is not None:
             self.ahead.begin()
 
-    def follow(self, sent: np.ndarray, result: StepResult, share: float) -> None:
-        """Update the command from a solution.
+    def update(
+        self,
+        sent: np.ndarray,
+        result: StepResult | None,
+        share: float,
+        *,
+        goes_on: bool,
+        time_s: float,
+        position: np.ndarray,
+    ) -> None:
+        """Update the command from a solution; without one it rests, unless it goes on.
 
-        sent: (na,) N·m in this period; the difference to the solution (ramp, blending, limits) is kept until the next
-        solution.  share: see `TorqueOutput.share`.
+        Args:
+            sent: (na,) N·m in this period; the difference to the solution (ramp, blending, limits) is kept until the
+                next solution.
+            result: None without a solution.
+            share: see `TorqueOutput.share`.
+            goes_on: see `goes_on`.
+            time_s, position: of the joints (na,), rad, as last measured, where it rests.
         """
-        if self.ahead.solved_now:
+        if self.command is None:
+            return
+        if result is None:
+            if not goes_on:
+                self.command.rest(time_s, position, sent)
+                self.leads = False
+        elif self.ahead.solved_now:
             self.command.copy_from(self.ahead.command, sent - result.torques, share)
             self.leads = True
 
-    @property
-    def goes_on(self) -> bool:
-        """Whether the robot's side can continue the command: it is of a solution, and comes to rest by itself."""
-        return self.leads and self.command.holds_still
-
-    def rest(self, sent: np.ndarray, checks: StateChecks, *, goes_on: bool) -> None:
-        """Command rest at the last measured positions, as there is no solution.
-
-        sent: (na,) N·m.  goes_on: keep the last trajectory, as states are only bad or missing.
-        """
-        if not goes_on:
-            self.command.rest(checks.time_s, checks.position, sent)
-            self.leads = False
+    def goes_on(self, machine: SafetyMachine) -> bool:
+        """Whether the robot's side continues the command: it is of a solution, comes to rest by itself, and no stop."""
+        continues = self.leads and self.command.holds_still
+        return continues and not (machine.latched or machine.state is SafetyState.INACTIVE)

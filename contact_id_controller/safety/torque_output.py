@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel
@@ -27,11 +29,12 @@ class TorqueOutput:
 
     Attributes:
         sent: (na,) N·m, torques sent last.
+        commanding: whether they were the controller's, in the last period.
     """
 
     def __init__(self, settings: ControllerSettings, effort: np.ndarray):
         na = len(effort)
-        self.sent = np.zeros(na)
+        self.sent, self.commanding = np.zeros(na), False
         self._start, self._offset = np.zeros(na), np.zeros(na)
         self._ramp, self._from = np.zeros(na), np.zeros(na)
         self._changed = self._continues = False
@@ -92,6 +95,32 @@ class TorqueOutput:
         """End the blending at once; the start ramp continues."""
         self._offset[:] = 0.0
         self._changed = self._continues = False
+
+    def send(
+        self,
+        wanted: np.ndarray | None,
+        safe: Callable[[], np.ndarray],
+        *,
+        at_once: bool,
+        goes_on: bool,
+    ) -> np.ndarray:
+        """Torques (na,), N·m, to send in this period, the controller's or the safe output; a view of `sent`.
+
+        Args:
+            wanted: (na,) of the controller; None: it does not command.
+            safe: returns the safe output (na,).
+            at_once: jump to it; else it is blended.
+            goes_on: the robot's side continues by itself: meanwhile nothing else is sent, and nothing is blended.
+        """
+        before, self.commanding = self.commanding, wanted is not None
+        if wanted is None and goes_on:
+            return self.sent
+        if wanted is None and at_once:
+            return self.jump(safe())
+        # Also to the safe output and back: an offset is valid for its source of torques only.
+        if self.commanding != before and not goes_on:
+            self.blend()
+        return self.follow(safe() if wanted is None else wanted)
 
     def jump(self, torques: np.ndarray) -> np.ndarray:
         """Send torques (na,), N·m, at once; the next wanted ones are blended."""
