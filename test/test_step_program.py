@@ -8,7 +8,7 @@ import quadprog
 from scipy.integrate import solve_ivp
 from scipy.optimize import linprog
 
-from contact_id_controller.planning.walking.feet import Swing, SwingShape
+from contact_id_controller.planning.walking.feet import Footing, Swing, SwingShape
 from contact_id_controller.planning.walking.program import next_landing
 from contact_id_controller.planning.walking.program_kernels import best_landing
 from contact_id_controller.planning.walking.step_rules import Rules, Situation, Weights
@@ -413,7 +413,7 @@ def test_a_foot_on_its_way_lands_in_its_time():
     goal = np.array([rules.reach[0], here[1]])
     shape = SwingShape(0.06, 0.1, rules.settle_s)
     swing = Swing(shape, 0.0, np.array([*here, 0.0]), 0.0, lands_s)
-    swing.aim(0.0, lands_s, goal, 0.0, 0.0)
+    swing.aim(0.0, lands_s, goal, 0.0, Footing(0.0))
     for now_s in np.arange(0.05, lands_s - 0.03, 0.01):
         left_s = lands_s - now_s
         aloft = swing.at(now_s)[:2, :2]

@@ -24,6 +24,12 @@ def test_a_quintic_is_scipys():
             assert own.at(t)[:, d].tolist() == pytest.approx(expected, abs=1e-10)
 
 
+def aim(swing, now_s, lands_s, goal, yaw, footing):
+    """Lead a foot elsewhere unless it keeps its place."""
+    kept = swing.keeps_place(now_s, lands_s)
+    swing.aim(now_s, lands_s, None if kept else goal, yaw, footing)
+
+
 def replanned(rng):
     """A swing of .4 s that gets another goal and time every 10 ms; jumps of its motion (k, 3) at these times."""
     swing = Swing(SHAPE, 1.0, rng.normal(size=3), rng.normal(), 1.4)
@@ -32,7 +38,7 @@ def replanned(rng):
         before = swing.at(t)
         lands_s = max(1.4 + 0.05 * rng.normal(), t + 0.06)
         goal = start[:2] + [0.2, 0.0] + 0.05 * rng.normal(size=2)
-        swing.aim(t, lands_s, goal, start[3] + 0.2, Footing(start[2] + 0.01))
+        aim(swing, t, lands_s, goal, start[3] + 0.2, Footing(start[2] + 0.01))
         jumps.append(np.abs(swing.at(t) - before).max(axis=1))
     return swing, np.array(jumps)
 
@@ -53,7 +59,7 @@ def test_a_swing_cut_short_is_no_higher(since_s):
         lands_s = lands_s if t < 1.0 + since_s else 1.0 + since_s + 0.15
         if t > lands_s - 0.01:
             break
-        swing.aim(t, lands_s, np.array([0.2, 0.0]), 0.0, Footing(0.0))
+        aim(swing, t, lands_s, np.array([0.2, 0.0]), 0.0, Footing(0.0))
         top = max(top, *(swing.at(t + s)[0, 2] for s in np.linspace(0.0, 0.01, 5)))
     assert top < 1.2 * SHAPE.lift_m
     assert swing.at(lands_s)[0, 2] == pytest.approx(0.0, abs=1e-9)
@@ -65,7 +71,7 @@ def test_a_foot_lands_without_speed_along_the_ground():
     top = 0.0
     for t in np.arange(1.0, 1.4, 0.01).tolist():
         top = max(top, swing.at(t)[0, 2])
-        swing.aim(t, 1.4, np.array([0.3, 0.05]) + 0.01 * rng.normal(size=2), 0.1, Footing(0.0))
+        aim(swing, t, 1.4, np.array([0.3, 0.05]) + 0.01 * rng.normal(size=2), 0.1, Footing(0.0))
     at = np.array([swing.at(t) for t in np.linspace(1.37, 1.4, 31)])
     low = at[:, 0, 2] < 0.003
     assert low.any() and np.abs(at[low][:, 1, :2]).max() < 1e-9
@@ -81,7 +87,7 @@ def test_the_path_of_a_plan_is_the_swing():
     for _ in range(10):
         swing, _ = replanned(rng)
         now_s = 1.0 + rng.uniform(0.0, 0.3)
-        swing.aim(now_s, 1.45, rng.normal(size=2), 0.0, Footing(0.0))
+        aim(swing, now_s, 1.45, rng.normal(size=2), 0.0, Footing(0.0))
         path = swing.path(now_s, 0.1)
         assert path.landing_s == pytest.approx(1.45 - now_s)
         assert path.may_land_from_s == pytest.approx(1.1 - now_s)

@@ -21,7 +21,8 @@ class Plan:
         joints, base, contacts: followed by the controller; None: that part of the plan before continues.
         goals: of the whole body, in place of joints and base; a plan has one or the other.
         walking: the gait is running.  restarted: the planner started anew with this plan.
-        unreachable: feet whose target was out of reach and has been replaced by the nearest point.
+        unreachable: feet whose target was out of reach, or on no ground to step on, and has been replaced by the nearest.
+        unmapped: a foothold lies outside the height map.
         bounded: velocity forwards and to the left, m/s, to which a faster command was limited; empty: as commanded.
         points_reached: number of way-points reached so far.
         forces: planned contact forces, if any; not followed, the controller computes its own.
@@ -33,6 +34,7 @@ class Plan:
     walking: bool = False
     restarted: bool = False
     unreachable: tuple[str, ...] = ()
+    unmapped: bool = False
     bounded: tuple[float, ...] = ()
     points_reached: int = 0
     forces: PlannedForces | None = None

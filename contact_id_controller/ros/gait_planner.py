@@ -102,6 +102,7 @@ class GaitPlannerNode(Node):
         self._velocity_ns: int | None = None
         self._unreachable: tuple[str, ...] = ()
         self._bounded: tuple[float, ...] = ()
+        self._unmapped = False
         self._sent_ns = NEVER_NS
         self._heard, self._begun_s, self._followed_s = False, time.monotonic(), math.inf
 
@@ -294,6 +295,9 @@ class GaitPlannerNode(Node):
                 f"planned footholds of {feet} are out of reach; the nearest reachable are used"
             )
         self._unreachable = plan.unreachable
+        if plan.unmapped and not self._unmapped:
+            self._warn("footholds are outside the height map: the ground counts as level there")
+        self._unmapped = plan.unmapped
         if plan.bounded and not self._bounded:
             forwards, left = plan.bounded
             self._warn(

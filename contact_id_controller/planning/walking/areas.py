@@ -3,6 +3,9 @@
 An area is grown from a place on which the whole foot is on one plane: step by step to the four sides, turned as the foot
 is, as long as the ground that the foot covers stays on that plane. Where it ends, footholds keep ``EDGE_M`` from it. As
 the foot's size is counted when an area grows, an area is where its middle may be.
+
+Of the ground below a foot all points of the map's grid are seen, of a grid finer than ``FINEST_M`` every few of them, and
+what is between them each ``SPACING_M``. Outside the map the ground goes on as high as at its border.
 """
 
 from __future__ import annotations
@@ -27,6 +30,9 @@ EDGE_M = 0.015
 
 SPACING_M = 0.02
 """Largest distance of points at which the ground below a foot is looked up."""
+
+FINEST_M = 0.005
+"""Least distance of points of the map's grid that are looked up."""
 
 GROWN_M, GROWTH_M = 0.2, 0.01
 """An area that reaches so far to a side has no bound there; length by which it grows."""
@@ -58,9 +64,35 @@ class Area(NamedTuple):
         """Height of its plane at a place (2,), m."""
         return self.height_m + float(self.slope @ (place - self.middle))
 
+    def nearest(self, place: np.ndarray) -> np.ndarray:
+        """A place (2,) brought into it, edge by edge, m."""
+        return brought_into(self.normals, self.bounds, place)
+
+    def bounded(self, normal: np.ndarray, bound: float) -> Area:
+        """The part of it in which normal (2,) x <= bound, m."""
+        normals, bounds = np.vstack([self.normals, normal]), np.append(self.bounds, bound)
+        return self._replace(normals=normals, bounds=bounds)
+
     def holds(self, place: np.ndarray) -> bool:
         """Whether a place (2,) is one of it."""
         return bool((self.normals @ place <= self.bounds + 1e-9).all())
+
+
+def spot(place: np.ndarray, height_m: float, slope: np.ndarray) -> Area:
+    """One place (2,), m, of that height and slope (2,), as an area."""
+    normals = np.vstack([np.eye(2), -np.eye(2)])
+    return Area(normals, normals @ place, place, height_m, slope)
+
+
+def brought_into(normals: np.ndarray, bounds: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """A point (2,) brought into a region, edge by edge."""
+    for _ in range(3):
+        over = normals @ point - bounds
+        k = int(np.argmax(over)) if len(over) else 0
+        if not len(over) or over[k] <= 0.0:
+            break
+        point = point - over[k] * normals[k]
+    return point
 
 
 class Areas:
@@ -95,11 +127,15 @@ class Areas:
         return found
 
     def height_at(self, place: np.ndarray) -> float:
-        """Height of the ground at a place (2,), m; not a number outside the map."""
-        return float(height_over(*self._field, place[0], place[1]))
+        """Height of the ground at a place (2,), m."""
+        return float(_height(self._field, place[0], place[1]))
+
+    def covers(self, place: np.ndarray) -> bool:
+        """Whether a place (2,), m, is on the map."""
+        return all(bool(axis[0] <= at <= axis[-1]) for axis, at in zip(self._field, place))
 
     def highest(self, begin: np.ndarray, end: np.ndarray, yaw: float) -> float:
-        """Height of the highest ground below a foot that goes from begin (2,) to end (2,), m; -inf: none is known."""
+        """Height of the highest ground below a foot that goes from begin (2,) to end (2,), m."""
         return float(_highest(self._field, begin, end, _turn(yaw), self._half))
 
 
@@ -109,8 +145,23 @@ def _turn(yaw: float) -> np.ndarray:
 
 
 @kernel
+def _height(field, at_x, at_y):
+    """Height of the ground, m; outside the map that of its border."""
+    x, y, heights = field
+    return height_over(x, y, heights, min(max(at_x, x[0]), x[-1]), min(max(at_y, y[0]), y[-1]))
+
+
+@kernel
+def _numbers(axis, low, high):
+    """First number, end and stride of the points of a grid's axis between two places, m."""
+    first, end = np.searchsorted(axis, low), np.searchsorted(axis, high, side="right")
+    cell = (axis[-1] - axis[0]) / (len(axis) - 1)
+    return first, end, max(int(FINEST_M / cell + 1e-6), 1)
+
+
+@kernel
 def _off_plane(field, place, turn, plane, first, last):
-    """Largest distance, m, of the ground from a plane over a rectangle; not a number where no ground is known.
+    """Largest distance, m, of the ground from a plane over a rectangle; not a number if its height is none.
 
     place (2,): of the plane, m.  turn (2, 2): columns are the rectangle's axes.  plane (3,): height at the place and slopes
     along these axes.  first, last (2,): corners along them, m from the place.
@@ -124,10 +175,8 @@ def _off_plane(field, place, turn, plane, first, last):
         a = first[0] + (last[0] - first[0]) * i / max(many[0], 1)
         for j in range(many[1] + 1):
             b = first[1] + (last[1] - first[1]) * j / max(many[1], 1)
-            height = height_over(
-                x,
-                y,
-                heights,
+            height = _height(
+                field,
                 place[0] + turn[0, 0] * a + turn[0, 1] * b,
                 place[1] + turn[1, 0] * a + turn[1, 1] * b,
             )
@@ -136,21 +185,34 @@ def _off_plane(field, place, turn, plane, first, last):
                 worst = off
             if not worst <= FLAT_M:
                 return worst
+    middle, half = 0.5 * (first + last), 0.5 * (last - first)
+    x_m = place[0] + turn[0, 0] * middle[0] + turn[0, 1] * middle[1]
+    y_m = place[1] + turn[1, 0] * middle[0] + turn[1, 1] * middle[1]
+    wide_x = abs(turn[0, 0]) * half[0] + abs(turn[0, 1]) * half[1]
+    wide_y = abs(turn[1, 0]) * half[0] + abs(turn[1, 1]) * half[1]
+    first_x, end_x, stride_x = _numbers(x, x_m - wide_x, x_m + wide_x)
+    first_y, end_y, stride_y = _numbers(y, y_m - wide_y, y_m + wide_y)
+    for i in range(first_x, end_x, stride_x):
+        for j in range(first_y, end_y, stride_y):
+            away_x, away_y = x[i] - place[0], y[j] - place[1]
+            a = turn[0, 0] * away_x + turn[1, 0] * away_y
+            b = turn[0, 1] * away_x + turn[1, 1] * away_y
+            if abs(a - middle[0]) <= half[0] and abs(b - middle[1]) <= half[1]:
+                worst = max(worst, abs(heights[i, j] - plane[0] - plane[1] * a - plane[2] * b))
+                if worst > FLAT_M:
+                    return worst
     return worst
 
 
 @kernel
 def _plane_below(field, place, turn, half, plane):
     """Write the plane (3,) through the ground at the corners of a foot: height at its middle, slopes along its axes."""
-    x, y, heights = field
     plane[:] = 0.0
     for i in (-1.0, 1.0):
         for j in (-1.0, 1.0):
             a, b = i * half[0], j * half[1]
-            height = height_over(
-                x,
-                y,
-                heights,
+            height = _height(
+                field,
                 place[0] + turn[0, 0] * a + turn[0, 1] * b,
                 place[1] + turn[1, 0] * a + turn[1, 1] * b,
             )
@@ -232,22 +294,45 @@ def _areas_near(field, place, turn, half, seeds, boxes, planes):
 
 @kernel
 def _highest(field, begin, end, turn, half):
-    """Height of the highest ground below a foot on its way from begin to end (2,), m; -inf where none is known."""
+    """Height of the highest ground below a foot on its way from begin to end (2,), m."""
     x, y, heights = field
-    way = np.sqrt((end[0] - begin[0]) ** 2 + (end[1] - begin[1]) ** 2)
+    along, across = end[0] - begin[0], end[1] - begin[1]
+    way = np.sqrt(along**2 + across**2)
     many, highest = int(np.ceil(way / SPACING_M)), -np.inf
     for k in range(many + 1):
         share = k / max(many, 1)
         for i in range(-2, 3):
             for j in range(-1, 2):
                 a, b = 0.5 * i * half[0], j * half[1]
-                height = height_over(
-                    x,
-                    y,
-                    heights,
-                    begin[0] + share * (end[0] - begin[0]) + turn[0, 0] * a + turn[0, 1] * b,
-                    begin[1] + share * (end[1] - begin[1]) + turn[1, 0] * a + turn[1, 1] * b,
+                height = _height(
+                    field,
+                    begin[0] + share * along + turn[0, 0] * a + turn[0, 1] * b,
+                    begin[1] + share * across + turn[1, 0] * a + turn[1, 1] * b,
                 )
                 if height > highest:
                     highest = height
+    # Points of the grid: below the foot at either end, or so near to the line between as its corners are.
+    wide_x = abs(turn[0, 0]) * half[0] + abs(turn[0, 1]) * half[1]
+    wide_y = abs(turn[1, 0]) * half[0] + abs(turn[1, 1]) * half[1]
+    goes_a = turn[0, 0] * along + turn[1, 0] * across
+    goes_b = turn[0, 1] * along + turn[1, 1] * across
+    beside = abs(goes_a) * half[1] + abs(goes_b) * half[0]
+    first_x, end_x, stride_x = _numbers(
+        x, min(begin[0], end[0]) - wide_x, max(begin[0], end[0]) + wide_x
+    )
+    first_y, end_y, stride_y = _numbers(
+        y, min(begin[1], end[1]) - wide_y, max(begin[1], end[1]) + wide_y
+    )
+    for i in range(first_x, end_x, stride_x):
+        for j in range(first_y, end_y, stride_y):
+            if not heights[i, j] > highest:
+                continue
+            away_x, away_y = x[i] - begin[0], y[j] - begin[1]
+            a = turn[0, 0] * away_x + turn[1, 0] * away_y
+            b = turn[0, 1] * away_x + turn[1, 1] * away_y
+            low_a, high_a = min(goes_a, 0.0) - half[0], max(goes_a, 0.0) + half[0]
+            low_b, high_b = min(goes_b, 0.0) - half[1], max(goes_b, 0.0) + half[1]
+            inside = low_a <= a <= high_a and low_b <= b <= high_b
+            if inside and abs(goes_a * b - goes_b * a) <= beside:
+                highest = heights[i, j]
     return highest

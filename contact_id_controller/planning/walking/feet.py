@@ -168,17 +168,17 @@ class Swing:
         self._rise(lifted_s, Footing(float(place[2])))
 
     def aim(
-        self, now_s: float, lands_s: float, goal: np.ndarray, yaw: float, ground: Footing
+        self, now_s: float, lands_s: float, goal: np.ndarray | None, yaw: float, ground: Footing
     ) -> None:
         """From now on land elsewhere: at goal (2,), m, on that ground, at another time.
 
-        A foot that is about to land keeps its place.
+        No goal: it keeps its place, as must a foot that is about to land (``keeps_place``).
         """
         self.lands_s = lands_s
         if ground.over_m is not None:
             rise = (ground.height_m - self._from_m) / self.shape.lift_m
             self.climbs = min(max(rise, -1.0), 1.0)
-        if not self.keeps_place(now_s):
+        if goal is not None:
             motion, end_s = self.along.at(now_s), self._stops_s(now_s, lands_s)
             nearest = motion[0, 2] + math.remainder(yaw - motion[0, 2], 2.0 * math.pi)
             begin_s = now_s + self.waits_s(now_s)
@@ -187,9 +187,9 @@ class Swing:
         if lands_s - now_s > NEAR_S:
             self._rise(now_s, ground)
 
-    def keeps_place(self, now_s: float) -> bool:
-        """Whether it is too late for another place."""
-        return not self.lands_s - now_s > self.rests_s() + KEPT_S
+    def keeps_place(self, now_s: float, lands_s: float) -> bool:
+        """Whether it is too late for another place if it lands at that time."""
+        return not lands_s - now_s > self.rests_s() + KEPT_S
 
     def is_on_its_way(self, now_s: float) -> bool:
         """Whether it is too late to go to another height."""

@@ -17,8 +17,9 @@ from contact_id_controller.exceptions import ConfigurationError, ContactIdError,
 from contact_id_controller.geometry import HeightField, SphereFoot
 from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
 from contact_id_controller.planning.gait.ground import refuse_ground
-from contact_id_controller.planning.walking.areas import Area, Areas
+from contact_id_controller.planning.walking.areas import Area, Areas, brought_into, spot
 from contact_id_controller.planning.walking.body import Body
+from contact_id_controller.planning.walking.crossing import Crossing
 from contact_id_controller.planning.walking.feet import Footing, Quintic, Swing, SwingShape, quintic
 from contact_id_controller.planning.walking.program import Landing, next_landing
 from contact_id_controller.planning.walking.program_kernels import aside
@@ -99,7 +100,8 @@ class WalkingPlanner:
         gait: of four feet.  lift_m: of feet aloft.  acceleration_m_s2: with which a velocity is reached.
         swing_s: usual duration of a swing; 0: what follows from the height.
         surface: height map of the ground; None: it is level.  search_m: how far from its usual place a foothold may be
-            moved to a flat area of the map.  most_lift_m: by which what lies on the way raises a swing at most.
+            moved to a flat area of the map; 0: a sole's length.  most_step_m: highest step up, down, and over what lies
+            on the way of a foot.
 
     Raises:
         ConfigurationError: see ``Body``; also a posture of another size, or a map under more feet than two.
@@ -123,7 +125,7 @@ class WalkingPlanner:
         swing_s: float = 0.0,
         surface: HeightField | None = None,
         search_m: float = 0.0,
-        most_lift_m: float = 0.1,
+        most_step_m: float = 0.1,
     ):
         if posture.shape != (robot.na,):
             raise ConfigurationError(
@@ -144,8 +146,9 @@ class WalkingPlanner:
             raise ConfigurationError(
                 f"parameter 'ground' is 'map', must be 'level' with gait {STEP} of {len(body.frames)} feet"
             )
+        search_m = search_m or 2.0 * float(body.half_sizes[0])
         self._areas = None if surface is None else Areas(surface, body.half_sizes, search_m)
-        self._most_lift_m = most_lift_m
+        self._most_step_m = most_step_m
         self._shape = SwingShape(lift_m, LAND_M_S, rules.settle_s)
         self._acceleration = acceleration_m_s2
         self._asked = VelocityCommand(turns=True)
@@ -171,7 +174,7 @@ class WalkingPlanner:
             acceleration_m_s2=settings.max_acceleration_m_s2,
             surface=surface,
             search_m=settings.foothold_search_m,
-            most_lift_m=settings.max_step_height_m,
+            most_step_m=settings.max_step_height_m,
         )
         planner.settings = settings
         planner._follower = WaypointFollower(
@@ -203,6 +206,7 @@ class WalkingPlanner:
         self._marks: list[tuple[float, np.ndarray, np.ndarray, float]] = []
         self._anchor = np.zeros(2)
         self._area: Area | None = None
+        self._clear_m, self._held = np.full((2, 2), np.inf), np.zeros(2, dtype=bool)
         self._slopes = np.zeros((len(self.body.frames), 2))
         self._level: Quintic | None = None
 
@@ -304,20 +308,49 @@ class WalkingPlanner:
         """Bring the velocity nearer to what is asked, and turn."""
         if self._follower is not None and len(self._follower.points):
             self._asked = self._follower.command(complex(*self.body.com[:2]), self.heading)
-        way, turn = self._asked.velocity, self._asked.yaw_rate
-        if not self._asked.turns:
-            way *= cmath.exp(-1j * self.heading)
+        turn, commanded = self._asked.yaw_rate, self._commanded()
         turn = min(max(turn, -MAX_YAW_RATE_RAD_S), MAX_YAW_RATE_RAD_S)
-        commanded = np.array([way.real, way.imag])
         asked = np.array([*self._in_reach(commanded), turn])
         less = np.abs(asked[:2] - commanded).max() > SLOW
         self._bounded = tuple(asked[:2].tolist()) if less else ()
+        asked[:2] = self._where_ground_is(asked[:2])
         most = np.array([*self._fastest(), self._acceleration * TURN_RATIO]) * elapsed_s
         self.velocity += np.clip(asked - self.velocity, -most, most)
         if not self.sequence.standing:
             ahead = self.heading + self.velocity[2] * elapsed_s - self.body.heading
             ahead = math.remainder(ahead, 2.0 * math.pi)
             self.heading = self.body.heading + min(max(ahead, -MOST_AHEAD_RAD), MOST_AHEAD_RAD)
+
+    def _commanded(self) -> np.ndarray:
+        """The velocity (2,) that is asked for, m/s, heading frame."""
+        way = self._asked.velocity
+        if not self._asked.turns:
+            way *= cmath.exp(-1j * self.heading)
+        return np.array([way.real, way.imag])
+
+    def _where_ground_is(self, velocity: np.ndarray) -> np.ndarray:
+        """What of a velocity (2,), m/s, heading frame, leads in a step no further than ground on which feet may stand."""
+        most = self._clear_m.min(axis=0) / (self.rules.swing_s + self.rules.double_s)
+        return np.clip(velocity, -most, most)
+
+    def _look_ahead(self) -> None:
+        """Find how far the ground goes on along the velocity asked for, forwards and aside, for the foot aloft."""
+        if self._areas is None:
+            return
+        aloft, longest_m = 1 - self.sequence.carry, COMMANDED * float(self.rules.reach[0])
+        crossing, turn = self._crossing(), _rotation(self.heading)
+        for d, speed in enumerate(self._commanded().tolist()):
+            clear_m = np.inf
+            if abs(speed) > SLOW:
+                clear_m = crossing.clear_m(math.copysign(1.0, speed) * turn[:, d], longest_m)
+            self._clear_m[aloft, d] = clear_m
+
+    def _unreachable(self) -> tuple[str, ...]:
+        """Frames of the feet before which there is no ground to step on."""
+        ends = (self._clear_m < AT_HOME_M).any(axis=1) | self._held
+        return tuple(
+            frame for k, frame in enumerate(self.body.frames) if ends[self.body.group_of(k)]
+        )
 
     def _fastest(self) -> np.ndarray:
         """Acceleration (2,) of the velocity, m/s^2: what the centre of pressure holds in half of a sole."""
@@ -379,6 +412,7 @@ class WalkingPlanner:
         """Begin to step where a velocity is asked or the robot would fall."""
         if self.rests and not self._moves and self._outside() < 0.0:
             return
+        self._clear_m[:], self._held[:] = np.inf, False
         carry, after_s = self._first_step()
         self.sequence.begin(time_s, carry, after_s)
         self._marks.clear()
@@ -445,6 +479,7 @@ class WalkingPlanner:
                 sequence.ends_s,
                 self._slopes[k],
             )
+        self._look_ahead()
 
     # Steps
 
@@ -535,9 +570,9 @@ class WalkingPlanner:
         place, few = free.footholds[foothold], np.array([*times[:2], free.after_s])
         areas = [self._area] if self._area is not None else []
         if not areas or not any(swing.is_on_its_way(time_s) for swing in aloft):
-            areas = self._areas.near(place, self._landing_yaw())
-            self._area = areas[0] if areas else None
-        if not areas or (len(areas) == 1 and areas[0].holds(place)):
+            areas = self._areas_about(place)
+            self._area = areas[0]
+        if len(areas) == 1 and areas[0].holds(place):
             return free
         best = None
         for area in areas:
@@ -549,9 +584,36 @@ class WalkingPlanner:
                 best, self._area = landing, area
         if best is None and self._area is not None:
             footholds = free.footholds.copy()
-            footholds[foothold] = _nearest(self._area.normals, self._area.bounds, place)
+            footholds[foothold] = self._area.nearest(place)
             best = free._replace(footholds=footholds)
         return best
+
+    def _areas_about(self, place: np.ndarray) -> list[Area]:
+        """The areas on which the next foot may land about a place (2,), m, or before it; if there is none it stays."""
+        crossing, aloft = self._crossing(), 1 - self.sequence.carry
+        areas = crossing.near(place) or crossing.before(place)
+        self._held[aloft] = not areas
+        if areas:
+            return areas
+        foot, begin = self.body.groups[aloft][0], crossing.begin
+        return [spot(begin, crossing.areas.height_at(begin), self._slopes[foot])]
+
+    def _crossing(self) -> Crossing:
+        """The next step of the foot that does not carry, on the map."""
+        assert self._areas is not None
+        body, carry = self.body, self.sequence.carry
+        foot, stands = body.groups[1 - carry][0], body.places[body.groups[carry][0], :2]
+        swing = self._swings.get(foot)
+        begin = body.places[foot] if swing is None else swing.at(swing.lifted_s)[0]
+        aside_m = _rotation(self.heading) @ self.rules.offset
+        return Crossing(
+            self._areas,
+            self._most_step_m,
+            begin[:2].copy(),
+            stands + aside_m if carry == 1 else stands - aside_m,
+            self._areas.height_at(stands),
+            self._landing_yaw(),
+        )
 
     def _landing_yaw(self) -> float:
         """Of the base when the foot aloft lands, rad."""
@@ -564,35 +626,34 @@ class WalkingPlanner:
             return
         turn, yaw = _rotation(self.heading), self._landing_yaw()
         for k, swing in self._swings.items():
-            goal = landing.footholds[0] + turn @ body.member[k]
-            swing.aim(
-                time_s, sequence.ends_s, goal, yaw + float(body.toes[k]), self._footing(swing, goal)
-            )
+            kept = swing.keeps_place(time_s, sequence.ends_s)
+            goal = swing.goal if kept else landing.footholds[0] + turn @ body.member[k]
+            footing = self._footing(swing, goal)
+            toes = yaw + float(body.toes[k])
+            swing.aim(time_s, sequence.ends_s, None if kept else goal, toes, footing)
 
     def _footing(self, swing: Swing, goal: np.ndarray) -> Footing:
         """The ground where a foot lands at goal (2,), m."""
-        body, carries = self.body, self.body.groups[self.sequence.carry]
-        if self._areas is None:
-            return Footing(body.ground_below(carries))
-        if swing.keeps_place(self._last_s or 0.0):
-            goal = swing.goal
+        if self._areas is None or self._area is None:
+            return Footing(self.body.ground_below(self.body.groups[self.sequence.carry]))
         begin = swing.at(swing.lifted_s)[0]
         higher = self._map_error()
         highest = higher + self._areas.highest(begin[:2], goal, self.heading)
-        if self._area is None:
-            below = higher + self._areas.highest(goal, goal, self.heading)
-            footing = Footing(below if math.isfinite(below) else body.ground_below(carries))
-        else:
-            footing = Footing(higher + self._area.height_at(goal), self._area.slope)
+        footing = Footing(higher + self._area.height_at(goal), self._area.slope)
         ends = max(float(begin[2]), footing.height_m)
-        over = min(max(ends, highest), ends + self._most_lift_m)
+        over = min(max(ends, highest), ends + self._most_step_m)
         return footing._replace(over_m=over)
+
+    def _is_off_map(self) -> bool:
+        """Whether the next foothold lies outside the map."""
+        if self._areas is None or self.landing is None:
+            return False
+        return not self._areas.covers(self.landing.footholds[1 if self.sequence.both else 0])
 
     def _map_error(self) -> float:
         """By how much the foot that carries is above the map, m: what odometry has wrong."""
         place = self.body.places[self.body.groups[self.sequence.carry][0]]
-        error = float(place[2]) - (self._areas.height_at(place[:2]) if self._areas else 0.0)
-        return error if math.isfinite(error) else 0.0
+        return float(place[2]) - (self._areas.height_at(place[:2]) if self._areas else 0.0)
 
     def _lead_height(self, time_s: float) -> Quintic:
         """Lead the ground, m, from which the height of the centre of mass counts to the mean of both feet at the landing."""
@@ -644,7 +705,7 @@ class WalkingPlanner:
             pressure = divergent = self._anchor
         else:
             normals, bounds = self._region([k for k in (0, 1) if stands[k]])
-            pressure, divergent = _nearest(normals, bounds, xi), xi
+            pressure, divergent = brought_into(normals, bounds, xi), xi
         early_s = sequence.patience.early_s
         goals = TaskGoals(
             ComGoal(pressure, divergent, self.rules.rate, *self._height(time_s)),
@@ -658,6 +719,8 @@ class WalkingPlanner:
             contacts=ContactSchedule(body.frames, times, stance, time_s),
             walking=not sequence.standing,
             restarted=restarted,
+            unreachable=self._unreachable(),
+            unmapped=self._is_off_map(),
             bounded=self._bounded,
             goals=goals,
         )
@@ -681,14 +744,3 @@ def _check(body: Body, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None)
 def _rotation(yaw: float) -> np.ndarray:
     c, s = math.cos(yaw), math.sin(yaw)
     return np.array([[c, -s], [s, c]])
-
-
-def _nearest(normals: np.ndarray, bounds: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """A point (2,) brought into a region, edge by edge."""
-    for _ in range(3):
-        over = normals @ point - bounds
-        k = int(np.argmax(over))
-        if over[k] <= 0.0:
-            break
-        point = point - over[k] * normals[k]
-    return point
