@@ -207,6 +207,7 @@ class WalkingPlanner:
         self._anchor = np.zeros(2)
         self._area: Area | None = None
         self._clear_m, self._held = np.full((2, 2), np.inf), np.zeros(2, dtype=bool)
+        self._blocked = False
         self._slopes = np.zeros((len(self.body.frames), 2))
         self._level: Quintic | None = None
 
@@ -338,19 +339,19 @@ class WalkingPlanner:
         if self._areas is None:
             return
         aloft, longest_m = 1 - self.sequence.carry, COMMANDED * float(self.rules.reach[0])
-        crossing, turn = self._crossing(), _rotation(self.heading)
-        for d, speed in enumerate(self._commanded().tolist()):
+        crossing, turn, commanded = self._crossing(), _rotation(self.heading), self._commanded()
+        for d, speed in enumerate(commanded.tolist()):
             clear_m = np.inf
             if abs(speed) > SLOW:
                 clear_m = crossing.clear_m(math.copysign(1.0, speed) * turn[:, d], longest_m)
             self._clear_m[aloft, d] = clear_m
+        step_m = np.abs(commanded) * (self.rules.swing_s + self.rules.double_s)
+        needed_m = np.maximum(step_m, 2.0 * AT_HOME_M) if self._blocked else AT_HOME_M
+        self._blocked = bool((self._clear_m < needed_m).any())
 
     def _unreachable(self) -> tuple[str, ...]:
-        """Frames of the feet before which there is no ground to step on."""
-        ends = (self._clear_m < AT_HOME_M).any(axis=1) | self._held
-        return tuple(
-            frame for k, frame in enumerate(self.body.frames) if ends[self.body.group_of(k)]
-        )
+        """The feet where there is no ground to step on: said until there is some for a whole step again."""
+        return self.body.frames if self._blocked or self._held.any() else ()
 
     def _fastest(self) -> np.ndarray:
         """Acceleration (2,) of the velocity, m/s^2: what the centre of pressure holds in half of a sole."""
@@ -412,7 +413,7 @@ class WalkingPlanner:
         """Begin to step where a velocity is asked or the robot would fall."""
         if self.rests and not self._moves and self._outside() < 0.0:
             return
-        self._clear_m[:], self._held[:] = np.inf, False
+        self._clear_m[:], self._held[:], self._blocked = np.inf, False, False
         carry, after_s = self._first_step()
         self.sequence.begin(time_s, carry, after_s)
         self._marks.clear()
