@@ -163,6 +163,25 @@ def test_feet_are_planned_with_the_slope():
         assert walk.ground(np.array(place)) == pytest.approx(place[0] * along + place[1] * across)
 
 
+def test_a_foot_comes_down_at_the_height_of_the_place_to_which_it_goes():
+    """Also one that a new time of landing makes keep its place: height and place are of one goal."""
+    slopes = np.array([-0.2, 0.05])
+    walk = Climber(talos(), slope(*slopes))
+    walk.body.places[:, 2] = walk.body.places[:, :2] @ slopes
+    walk.go(1.0, (0.3, 0.1))
+    planner = walk.planner
+    while not planner._swings or not 0.2 < planner.sequence.ends_s - walk.time_s < 0.21:
+        walk.go(PERIOD_S, (0.3, 0.1))
+    (swing,) = planner._swings.values()
+    now_s, sooner_s = planner._last_s, planner._last_s + 0.1
+    assert swing.keeps_place(now_s, sooner_s) and not swing.keeps_place(now_s, swing.lands_s)
+    planner.sequence.ends_s = sooner_s
+    moved = planner.landing._replace(footholds=planner.landing.footholds + [0.1, 0.0])
+    planner._aim(now_s, moved)
+    height = float(swing.down.at(swing.down.end_s)[0, 0])
+    assert height == pytest.approx(swing.goal @ slopes, abs=1e-6)
+
+
 def test_four_feet_need_level_ground(parts_of_four):
     with pytest.raises(ConfigurationError, match="must be 'level' with gait step of 4 feet"):
         WalkingPlanner(*parts_of_four, surface=slope(0.1, 0.0))

@@ -69,13 +69,14 @@ class GaitSettings(Settings):
         the ground early stands there, one that misses it comes down. map: known from a height map;
         footholds lie on its surface and swings pass over what lies between. With felt and map
         the base follows the plane through its feet in height, roll and pitch. With gait step level or
-        map, with which steps are planned onto flat areas.""",
+        map (flat areas).""",
         when="felt on rough ground or slopes, map on stairs.",
         choices=("level", "felt", MAP),
     )
     foothold_search_m: float = parameter(
         0.0,
-        "How far from its nominal place a foothold may be moved to more even ground of the map.",
+        """How far from its nominal place a foothold may be moved to more even ground of the map; 0 with gait step: a
+        sole's length.""",
         when="Raise to half the length of a step where the map has edges.",
         unit="m",
         minimum=0.0,
@@ -135,7 +136,7 @@ class GaitSettings(Settings):
     max_step_height_m: float = parameter(
         0.1,
         """Bound of that height where a swing passes over what lies between; step_height_m is added
-        to what that takes.""",
+        to what that takes. With gait step feet step no higher or lower.""",
         when="Raise for higher stairs, as far as the legs fold.",
         unit="m",
         minimum=0.0,
