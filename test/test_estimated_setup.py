@@ -30,8 +30,8 @@ def test_nobody_but_the_report_hears_the_oracle(tmp_path):
 def test_noisy_velocities_are_filtered_on_soles(tmp_path):
     """On round feet slips would be seen later."""
     for config, sensors, filter_s in (
-        ("config/plans/g1.yaml", "good", FILTER_S),
-        ("config/plans/g1.yaml", "perfect", 0.0),
+        ("config/bipeds/g1.yaml", "good", FILTER_S),
+        ("config/bipeds/g1.yaml", "perfect", 0.0),
         ("config/quadruped.yaml", "good", 0.0),
     ):
         choice = {"config": ROOT / config, "sensors": sensors, "state": "estimated"}

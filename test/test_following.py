@@ -28,7 +28,12 @@ def test_a_robot_whose_legs_splay_is_reported_though_it_never_falls(tmp_path):
     record = run.record(1.5)
     assert not record.fell and record.q[-1, 2] < 0.9 * record.q[0, 2]
     assert record.not_following_s > 0.5
-    assert "lower above its feet" in record.not_following and "slip" in record.not_following
+    # Which of both is evidence first is decided by millimetres.
+    assert any(
+        words in record.not_following
+        for words in ("lower above its feet", "from its planned place")
+    )
+    assert "slip" in record.not_following
     assert run.following.evidence[HEIGHT] > 0.05
     record.save(tmp_path / "record.npz")
     assert RunRecord.load(tmp_path / "record.npz").not_following == record.not_following

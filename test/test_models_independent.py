@@ -19,6 +19,7 @@ from robots import SOLO_FEET, frame_positions, point_kinematics, solo12
 from tolerances import within
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.models import ROWS, Tangential, contact_models
 
 DT, TIME_CONSTANT, MU = 1e-3, 0.05, 0.6
@@ -62,7 +63,7 @@ class Case:
         turn = np.zeros((3 * n, 3 * n))
         for i in range(n):
             turn[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] = self.problem.frames[i]
-        self.J, self.drift = turn @ J, DT * (turn @ drift)
+        self.J, self.drift = turn @ J, DT * (turn @ self.rigid(drift))
         self.target = self.drift - (1.0 - DT / TIME_CONSTANT) * self.J @ self.v  # w = J v+ + target
         data = robot.model.createData()
         M = pin.crba(robot.model, data, self.q)
@@ -72,6 +73,21 @@ class Case:
         self.P = np.eye(robot.nv)[robot.actuated]
         self.gap = np.zeros(3 * n)
         self.gap[::3] = self.contacts.gaps / DT
+
+    def rigid(self, drift):
+        """Drifts (3n,) of points that move with one body: of those that touch the nearest ones a rigid motion has."""
+        model, drift = self.robot.model, drift.copy()
+        links = [model.frames[self.robot.frame_id(f)].parentJoint for f in self.contacts.frames]
+        touching = self.contacts.gaps <= TOUCHING_SPEED * DT
+        for link in set(links):
+            few = [i for i in range(self.n) if links[i] == link and touching[i]]
+            motion = np.vstack(
+                [np.hstack([np.eye(3), -pin.skew(self.contacts.points[i])]) for i in few]
+                or [np.zeros((0, 6))]
+            )
+            rows = [3 * i + d for i in few for d in range(3)]
+            drift[rows] = motion @ np.linalg.lstsq(motion, drift[rows], rcond=None)[0]
+        return drift
 
     def build(self, contacts):
         return build_problem(

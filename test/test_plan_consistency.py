@@ -6,6 +6,7 @@ import pytest
 from robots import SOLO_FEET, SOLO_POSTURE, frame_positions, solo12
 
 from contact_id_controller import ContactSet, build_problem, solve
+from contact_id_controller.labels.contact_speeds import contact_speeds
 
 TWIST = np.array([0.3, 0.1, 0.05, 0.2, -0.3, 0.1])  # of the base
 
@@ -102,3 +103,69 @@ def test_corners_of_a_body_that_turns_do_not_contradict_each_other(turn):
     assert np.abs(problem.Y @ u + problem.c).max() < 1e-10
     bears = solve(problem, distribution="least_force").forces[4:, 2]
     np.testing.assert_allclose(bears, bears.mean(), rtol=0.2)
+
+
+def two_on_each_shank(seed, gaps=0.0):
+    """Solo12 in motion, four contacts on its feet and four 6 cm up the shanks."""
+    rng = np.random.default_rng(seed)
+    robot = solo12()
+    q, v = robot.neutral(), rng.normal(size=robot.nv)
+    q[robot.q_index] = SOLO_POSTURE
+    feet = frame_positions(robot, q, SOLO_FEET)
+    points = np.vstack([feet, feet + [0.0, 0.0, 0.06]])
+    heights = np.concatenate([np.zeros(4), np.full(4, gaps)])
+    return robot, q, v, ContactSet(points, [[0, 0, 1]] * 8, [*SOLO_FEET] * 2, 0.6, heights)
+
+
+@pytest.mark.parametrize("looked_up", [False, True])
+def test_some_contacts_of_a_set_are_as_if_there_were_no_others(looked_up):
+    """With its bodies looked up before, two contacts of one shank once had the rows of the first."""
+    robot, q, v, contacts = two_on_each_shank(1)
+    few = np.array([0, 4])
+    fresh = ContactSet(contacts.points[few], contacts.normals[few], [SOLO_FEET[0]] * 2, 0.6)
+    if looked_up:
+        contacts.links(robot)
+    both = [
+        build_problem(robot, q, v, np.zeros(robot.na), each, 1e-3)
+        for each in (fresh, contacts.subset(np.isin(np.arange(8), few)))
+    ]
+    for name in ("Y", "T", "c"):
+        one, other = (getattr(problem, name) for problem in both)
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12 * np.abs(one).max())
+
+
+def test_contacts_that_hang_above_the_ground_take_nothing_from_those_that_touch():
+    robot, q, v, contacts = two_on_each_shank(2, gaps=0.06)
+    alone = contacts.subset(np.arange(8) < 4)
+    whole, feet = (
+        build_problem(robot, q, v, np.zeros(robot.na), each, 1e-3) for each in (contacts, alone)
+    )
+    np.testing.assert_allclose(whole.c[:12], feet.c, rtol=0, atol=1e-12)
+
+
+def test_recorded_motion_contradicts_no_contacts_of_one_body():
+    """Surfaces that move as the contacts of the recorded motion leave nothing to be done."""
+    robot, q, v, contacts = two_on_each_shank(3)
+    following, dt = v + 0.01 * np.random.default_rng(4).normal(size=robot.nv), 1e-3
+    pin.computeJointJacobians(robot.model, robot.data, q)
+    bodies, pair = contacts.links(robot)
+    speeds = np.zeros((8, 3))
+    contact_speeds(
+        robot.jacobian_view,
+        v,
+        following,
+        robot.supports,
+        robot.coordinate_joint,
+        bodies[pair, 0],
+        contacts.points,
+        np.ones(8, dtype=bool),
+        dt,
+        speeds,
+    )
+    moving = ContactSet(
+        contacts.points, contacts.normals, contacts.frames, 0.6, surface_velocities=speeds
+    )
+    acceleration = (following - v)[robot.actuated] / dt
+    problem = build_problem(robot, q, v, acceleration, moving, dt, contact_time_constant_s=dt)
+    u = np.linalg.lstsq(problem.Y, -problem.c, rcond=None)[0]
+    assert np.abs(problem.Y @ u + problem.c).max() < 1e-11

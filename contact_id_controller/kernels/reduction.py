@@ -16,7 +16,9 @@ from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, inlined_kernel, kernel
 from contact_id_controller.kernels.dense import cholesky
 from contact_id_controller.kernels.spatial import (
+    FIT,
     link_motion,
+    make_rigid,
     point_acceleration,
     point_velocity,
     tangents,
@@ -24,6 +26,7 @@ from contact_id_controller.kernels.spatial import (
 from contact_id_controller.kernels.structs import Struct, StructType, packing
 from contact_id_controller.kernels.views import columns, keep, rows, view
 
+TOUCHING_SPEED = 0.05  # m/s; a contact touches when its gap allows no more closing speed than this
 SINGULAR_INERTIA = 1e-12  # smallest accepted pivot of M_uu relative to its diagonal
 
 
@@ -353,17 +356,17 @@ def _combine(w, rows, out):
 
 
 @inlined_kernel
-def _room_size(joints, pairs, nv):
-    """Numbers that ``_open_room`` needs at most."""
-    return 12 * joints + 24 + nv + pairs * (6 * nv + 13)
+def _room_size(joints, pairs, contacts, nv):
+    """Numbers that ``_open_room`` and ``_open_rows`` need at most."""
+    return 12 * joints + 21 + 3 * contacts + nv + pairs * (FIT + 4 + 6 * nv + 6)
 
 
 @inlined_kernel
-def _open_room(room, joints, pairs, each, nu, na):
+def _open_room(room, joints, pairs, contacts, nu):
     """Views of the workspace of ``_contact_rows``; an allocation of each costs as much as the reduction of a row.
 
-    twist, drift (joints, 6); vectors; of each pair (each, nu), (each, na), (each,), (3,), (3,), and whether it was
-    met: 0.
+    twist, drift (joints, 6); drifts (contacts, 3), fits (pairs, FIT), see ``make_rigid``; vectors; of each pair its
+    first contact's point (3,) and whether it was met: 0. Then the number of those before ``_open_rows``.
     """
     at = 12 * joints
     motion = view(room, 0, (joints, 6)), view(room, 6 * joints, (joints, 6))
@@ -373,60 +376,61 @@ def _open_room(room, joints, pairs, each, nu, na):
         view(room, at + 6, (3,)),
         view(room, at + 9, (3,)),
         view(room, at + 12, (3,)),
-        view(room, at + 15, (3,)),
-        view(room, at + 18, (6,)),
-        view(room, at + 24, (nu,)),
+        view(room, at + 15, (6,)),
+        view(room, at + 21, (nu,)),
     )
-    at += 24 + nu
-    at_t, at_met = at + pairs * each * nu, at + pairs * each * (nu + na)
-    fill(view(room, at, (pairs * (each * (nu + na) + 1),)), 0.0)
-    shared = (
+    at += 21 + nu
+    drifts, fits = view(room, at, (contacts, 3)), view(room, at + 3 * contacts, (pairs, FIT))
+    at += 3 * contacts + FIT * pairs
+    origin, met = view(room, at, (pairs, 3)), view(room, at + 3 * pairs, (pairs,))
+    fill(met, 0.0)
+    return motion, vectors, drifts, fits, origin, met, at + 4 * pairs
+
+
+@inlined_kernel
+def _open_rows(room, at, pairs, each, nu, na):
+    """Zeros for each pair: (each, nu), (each, na), (each,)."""
+    size = pairs * each
+    fill(view(room, at, (size * (nu + na + 1),)), 0.0)
+    return (
         view(room, at, (pairs, each, nu)),
-        view(room, at_t, (pairs, each, na)),
-        view(room, at_met + pairs, (pairs, each)),
-        view(room, at_met + pairs * (1 + each), (pairs, 3)),
-        view(room, at_met + pairs * (4 + each), (pairs, 3)),
-        view(room, at_met, (pairs,)),
+        view(room, at + size * nu, (pairs, each, na)),
+        view(room, at + size * (nu + na), (pairs, each)),
     )
-    return motion, vectors, shared
 
 
 @inlined_kernel
-def _middles(points, pair, counts, middle):
-    """Write the middle (pairs, 3), m, of the contacts of each pair of bodies.
+def _rows_of_a_pair(pair, met):
+    """Rows that contacts of the same two bodies share: six, taken at the first one's point; of a single one three.
 
-    points (n, 3), m; pair (n,); counts (pairs,): 0, before and after.
+    met (pairs,): 0, before and after.
     """
+    each = 3
+    for i in range(pair.shape[0]):
+        if met[pair[i]] > 0.0:
+            each = 6
+        met[pair[i]] = 1.0
+    fill(met, 0.0)
+    return each
+
+
+@inlined_kernel
+def _drifts(twist, drift, bodies, pair, points, out, other, work):
+    """Write Jdot v (n, 3), m/s2, of all contacts: of their point on the first body, less that on the second."""
     for i in range(points.shape[0]):
-        p = pair[i]
-        for d in range(3):
-            middle[p, d] = points[i, d] if counts[p] == 0.0 else middle[p, d] + points[i, d]
-        counts[p] += 1.0
-    for p in range(middle.shape[0]):
-        for d in range(3):
-            middle[p, d] /= counts[p]
-        counts[p] = 0.0
-
-
-@inlined_kernel
-def _rigid_drift(twist, drift, point, middle, out, work):
-    """Write Jdot v (3,), m/s2, of a contact of a rigid body: that of the ``middle`` of its contacts, and alpha x r.
-
-    omega x (omega x r) towards the middle is left out: no motion of a rigid body removes it. With it corners of a sole
-    that turns by .1 rad/s contradict each other by 1 um/s, and single ones get all force.
-    """
-    point_acceleration(twist, drift, middle, out, work)
-    x, y, z = point[0] - middle[0], point[1] - middle[1], point[2] - middle[2]
-    out[0] += drift[4] * z - drift[5] * y
-    out[1] += drift[5] * x - drift[3] * z
-    out[2] += drift[3] * y - drift[4] * x
+        first, second, own = bodies[pair[i], 0], bodies[pair[i], 1], out[i]
+        point_acceleration(twist[first], drift[first], points[i], own, work)
+        if second:
+            point_acceleration(twist[second], drift[second], points[i], other, work)
+            for d in range(3):
+                own[d] -= other[d]
 
 
 @inlined_kernel
 def _contact_rows(dynamics, tree, contacts, shares, position, room, reduced):
     """Rows of Y, T, c and speed of every contact; False when c is not finite.
 
-    c = J_u p + J_a qd_des + dt Jdot v - keep J v, less the surface's velocity.
+    c = J_u p + J_a qd_des + dt Jdot v - keep J v, less the surface's velocity. Jdot v is that of ``make_rigid``.
     """
     # Fields are taken out of their tuples once: within a loop each would be counted as a reference.
     J, v, supports = dynamics.J, dynamics.v, tree.supports
@@ -441,18 +445,20 @@ def _contact_rows(dynamics, tree, contacts, shares, position, room, reduced):
     Y, T, c, speeds, gap_speed = reduced.Y, reduced.T, reduced.c, reduced.speed, reduced.gap_speed
     dt, keep, drift_share = reduced.dt, shares.keep, shares.drift_share
     joints, pairs, nu, na = supports.shape[0], bodies.shape[0], L.shape[0], desired.shape[0]
-    # Contacts of the same two bodies share six rows, taken at the first one's point; of a single one three are enough.
-    each = 6 if points.shape[0] > pairs else 3
-    motion, vectors, shared = _open_room(room, joints, pairs, each, nu, na)
+    motion, vectors, drifts, fits, origin, met, at = _open_room(
+        room, joints, pairs, points.shape[0], nu
+    )
+    each = _rows_of_a_pair(pair, met)
+    rows_u, rows_t, planned = _open_rows(room, at, pairs, each, nu, na)
     twist, drift = motion
-    speed, pull, work, speed2, pull2, arm, w, inverse = vectors
-    rows_u, rows_t, planned, origin, middle, met = shared
-    _middles(points, pair, met, middle)
+    speed, work, speed2, pull2, arm, w, inverse = vectors
     link_motion(J, v, supports, tree.coordinate_joint, twist, drift)
+    _drifts(twist, drift, bodies, pair, points, drifts, pull2, work)
+    make_rigid(pair, points, gaps, TOUCHING_SPEED * dt, drifts, fits)
     for k in range(nu):
         inverse[k] = 1.0 / L[k, k]  # once: a division costs what twenty products do
     for i in range(points.shape[0]):
-        frame, point, p = frames[i], points[i], pair[i]
+        frame, point, p, pull = frames[i], points[i], pair[i], drifts[i]
         first, second = bodies[p, 0], bodies[p, 1]
         tangents(normals[i], frame)
         U, V, plan = rows_u[p], rows_t[p], planned[p]
@@ -464,13 +470,10 @@ def _contact_rows(dynamics, tree, contacts, shares, position, room, reduced):
                 body_rows(J, second, -1.0, supports, point, position, U, V)
             _through_inertia(L, inverse, C, base, desired, dt, U, V, plan)
         point_velocity(twist[first], point, speed)
-        _rigid_drift(twist[first], drift[first], point, middle[p], pull, work)
         if second:
             point_velocity(twist[second], point, speed2)
-            _rigid_drift(twist[second], drift[second], point, middle[p], pull2, work)
             for d in range(3):
                 speed[d] -= speed2[d]
-                pull[d] -= pull2[d]
         for d in range(3):
             if surface.shape[0]:
                 speed[d] -= surface[i, d]
@@ -557,7 +560,7 @@ def reduce(
     tree = Tree(actuated, unactuated, supports, mechanism.coordinate_joint)
     joints, pairs = supports.shape[0], bodies.shape[0]
     position = np.empty(nv, np.int64)
-    room = np.empty(_room_size(joints, pairs, nv))
+    room = np.empty(_room_size(joints, pairs, n, nv))
     for k in range(frames):
         own = view(store, k * size, (size,))
         for i in range(HEAD):

@@ -6,6 +6,9 @@ import math
 
 from contact_id_controller.kernels.compile import bare_kernel
 
+ROUNDING = 1e-12
+"""Share of the trace of a 3 x 3 matrix of squares that is far above its rounding."""
+
 
 @bare_kernel
 def tangents(normal, frame):
@@ -102,3 +105,85 @@ def point_acceleration(twist, drift, point, out, work):
     out[0] += twist[4] * work[2] - twist[5] * work[1]
     out[1] += twist[5] * work[0] - twist[3] * work[2]
     out[2] += twist[3] * work[1] - twist[4] * work[0]
+
+
+FIT = 16
+"""Numbers of each pair of bodies in ``make_rigid``: contacts that touch, their middle, mean drift, S (6), b (3)."""
+
+
+@bare_kernel
+def make_rigid(pair, points, gaps, touching_m, drifts, fits):
+    """Replace drifts Jdot v of contacts of the same two bodies by the nearest ones that a rigid motion has.
+
+    The drift of a point is affine in its place, and a motion of the bodies removes of it a + alpha x r alone; what
+    is left, as omega x (omega x r) in the plane of a sole's corners, would contradict contacts that hold (a sole that
+    turns by .1 rad/s: 1 µm/s in a period), and single ones get all force. Minimises sum |a + alpha x r - drift|^2, r
+    from the middle of those that touch: a is their mean, S alpha = b. One that touches alone keeps its own.
+
+    Args:
+        pair (n,): of each contact.  points (n, 3), m.  gaps (n,), m; those of at most ``touching_m`` touch.
+        drifts (n, 3): m/s2, changed.  fits (pairs, FIT): memory.
+    """
+    several = False
+    for p in range(fits.shape[0]):
+        for k in range(FIT):
+            fits[p, k] = 0.0
+    for i in range(points.shape[0]):
+        if gaps[i] <= touching_m:
+            fit = fits[pair[i]]
+            fit[0] += 1.0
+            several = several or fit[0] > 1.0
+            for d in range(3):
+                fit[1 + d] += points[i, d]
+                fit[4 + d] += drifts[i, d]
+    if not several:
+        return
+    for p in range(fits.shape[0]):
+        for k in range(1, 7):
+            fits[p, k] /= max(fits[p, 0], 1.0)
+    for i in range(points.shape[0]):
+        if gaps[i] <= touching_m:
+            fit = fits[pair[i]]
+            x, y, z = points[i, 0] - fit[1], points[i, 1] - fit[2], points[i, 2] - fit[3]
+            u, v, w = drifts[i, 0] - fit[4], drifts[i, 1] - fit[5], drifts[i, 2] - fit[6]
+            fit[7] += y * y + z * z
+            fit[8] -= x * y
+            fit[9] += x * x + z * z
+            fit[10] -= x * z
+            fit[11] -= y * z
+            fit[12] += x * x + y * y
+            fit[13] += y * w - z * v
+            fit[14] += z * u - x * w
+            fit[15] += x * v - y * u
+    for p in range(fits.shape[0]):
+        if fits[p, 0] > 1.0:
+            _turn(fits[p])
+    for i in range(points.shape[0]):
+        fit = fits[pair[i]]
+        if gaps[i] <= touching_m and fit[0] > 1.0:
+            x, y, z = points[i, 0] - fit[1], points[i, 1] - fit[2], points[i, 2] - fit[3]
+            drifts[i, 0] = fit[4] + fit[14] * z - fit[15] * y
+            drifts[i, 1] = fit[5] + fit[15] * x - fit[13] * z
+            drifts[i, 2] = fit[6] + fit[13] * y - fit[14] * x
+
+
+@bare_kernel
+def _turn(fit):
+    """Solve S alpha = b of ``make_rigid`` in the place of b, by Cholesky's method.
+
+    About the line on which all contacts lie nothing is known: S is raised by its rounding, and alpha is 0 there.
+    """
+    raised = ROUNDING * (fit[7] + fit[9] + fit[12])
+    if raised == 0.0:
+        fit[13] = fit[14] = fit[15] = 0.0
+        return
+    l00 = math.sqrt(fit[7] + raised)
+    l10, l20 = fit[8] / l00, fit[10] / l00
+    l11 = math.sqrt(fit[9] + raised - l10 * l10)
+    l21 = (fit[11] - l20 * l10) / l11
+    l22 = math.sqrt(fit[12] + raised - l20 * l20 - l21 * l21)
+    y0 = fit[13] / l00
+    y1 = (fit[14] - l10 * y0) / l11
+    fit[15] = (fit[15] - l20 * y0 - l21 * y1) / (l22 * l22)
+    fit[14] = (y1 - l21 * fit[15]) / l11
+    fit[13] = (y0 - l10 * fit[14] - l20 * fit[15]) / l00

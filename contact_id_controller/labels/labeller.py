@@ -160,22 +160,13 @@ class Labeller:
         if follows:
             speeds = np.zeros((count, n, 3))
         base: ContactSet = feet.select(np.ones(n, dtype=bool))
+        alone = np.zeros(n, dtype=bool)
         for k in np.flatnonzero(good):
             pin.computeJointJacobians(robot.model, robot.data, frames.q[k])
             feet.update(robot.data)
             points[k], normals[k], distances[k] = feet.points, feet.normals, feet.gaps
             if speeds is not None:
-                contact_speeds(
-                    robot.jacobian_view,
-                    frames.v[k],
-                    frames.next_velocity[k],
-                    robot.supports,
-                    robot.coordinate_joint,
-                    feet.links,
-                    points[k],
-                    drift[k],
-                    speeds[k],
-                )
+                self._speeds(frames, k, points[k], alone, drift[k], speeds[k])
         if self.contact == RECORDED and frames.contact is not None:
             touching = frames.contact.copy()
         else:
@@ -183,10 +174,38 @@ class Labeller:
             if speeds is not None:
                 touching &= (speeds * normals).sum(axis=2) <= self.parting_m_s
         touching &= good[:, None] & np.isfinite(points).all(axis=2)
+        if speeds is not None and len(set(feet.links)) < n:
+            for k in np.flatnonzero(good):
+                pin.computeJointJacobians(robot.model, robot.data, frames.q[k])
+                self._speeds(frames, k, points[k], touching[k], drift[k], speeds[k])
         friction[:] = base.friction
         # Recorded heights are not true to a micrometre, by which a foot would come down without a force.
         gaps = np.zeros((count, n))
         return ContactFrames(base, points, touching, normals, gaps, friction, speeds)
+
+    def _speeds(
+        self,
+        frames: Frames,
+        k: int,
+        points: np.ndarray,
+        touching: np.ndarray,
+        drift_s: float,
+        speeds: np.ndarray,
+    ) -> None:
+        """See ``contact_speeds``; the joint Jacobians are those of frame k."""
+        robot = self.robot
+        contact_speeds(
+            robot.jacobian_view,
+            frames.v[k],
+            frames.next_velocity[k],
+            robot.supports,
+            robot.coordinate_joint,
+            self._feet.links,
+            points,
+            touching,
+            drift_s,
+            speeds,
+        )
 
     def _labels(
         self,

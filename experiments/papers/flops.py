@@ -15,6 +15,7 @@ import pinocchio as pin
 
 from contact_id_controller import problem as problem_module
 from contact_id_controller.contacts import ContactSet
+from contact_id_controller.kernels.structs import Struct
 from contact_id_controller.robot import RobotModel
 from experiments.papers.blocks import Claim, Section
 from experiments.papers.paper import Paper
@@ -188,6 +189,8 @@ def count_ours(joints: int, n: int) -> int:
 def _counted(value):
     if isinstance(value, np.ndarray) and value.dtype == float:
         return np.array([Counted(x) for x in value.ravel()], dtype=object).reshape(value.shape)
+    if isinstance(value, Struct):
+        return types.SimpleNamespace(**{name: _counted(each) for name, each in vars(value).items()})
     return Counted(value) if isinstance(value, float) else value
 
 

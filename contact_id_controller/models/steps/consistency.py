@@ -22,9 +22,9 @@ from contact_id_controller.kernels.dense import (
     forward_substitute,
     gram,
 )
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED as TOUCHING_SPEED
 from contact_id_controller.kernels.views import keep, view
 
-TOUCHING_SPEED = 0.05  # m/s; a contact touches when its gap allows no more closing speed than this
 HOVERING_SPEED = 2e-3  # m/s; a contact at rest is above the ground by less of it
 LIFT_ACCELERATION = 5.0  # m/s2; plans that part a contact faster than this lift it off on purpose
 CHANGE_WEIGHT = 1e-9  # weight of delta against the contradiction, relative to traces
