@@ -1,5 +1,7 @@
 """What a robot that steps on a map does before ground on which it cannot step."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from test_walking_areas import HALF, Climber, below, stairs
@@ -8,6 +10,7 @@ from test_walking_planner import talos
 from contact_id_controller.geometry import HeightField
 from contact_id_controller.geometry.ground_file import ground_of
 from contact_id_controller.planning.walking.areas import Areas
+from contact_id_controller.plans.plan import Plan
 
 
 def heights(of, cell_m=0.02):
@@ -124,3 +127,14 @@ def test_what_is_as_small_as_a_cell_of_the_map_is_seen(shift_m):
         assert areas.highest(pole - away, pole + away, yaw) == pytest.approx(0.4)
         assert areas.near(np.zeros(2), yaw) == []
     assert areas.highest(pole - [0.2, 0.09], pole + [0.2, -0.09], 0.0) == 0.0
+
+
+def test_the_node_says_once_that_footholds_are_outside_the_map():
+    pytest.importorskip("rclpy")
+    from contact_id_controller.ros.gait_planner import GaitPlannerNode
+
+    said = []
+    node = SimpleNamespace(_warn=said.append, _unreachable=(), _bounded=(), _unmapped=False)
+    for unmapped in (False, True, True, False, True):
+        GaitPlannerNode._report(node, Plan(unmapped=unmapped))
+    assert len(said) == 2 and all("outside the height map" in text for text in said)

@@ -52,12 +52,12 @@ class Crossing(NamedTuple):
 
     def clear_m(self, way: np.ndarray, longest_m: float) -> float:
         """How far areas go on along a way (2,), of length 1, from beside the foot that carries, at most ``longest_m``."""
-        farthest = 0.0
-        for k in range(1, LOOKS + 1):
+        for k in range(LOOKS, 0, -1):
             place = self.home + k / LOOKS * longest_m * way
-            for area in self.near(place):
-                farthest = max(farthest, float(way @ (area.nearest(place) - self.home)))
-        return farthest
+            if areas := self.near(place):
+                reached = max(float(way @ (area.nearest(place) - self.home)) for area in areas)
+                return max(reached, 0.0)
+        return 0.0
 
     def _leads_to(self, area: Area, place: np.ndarray) -> bool:
         """Whether the foot may step to the place (2,) of an area that is nearest to this one."""
