@@ -375,6 +375,29 @@ def test_a_wrong_value_of_the_estimator_is_an_error(good, tmp_path):
     assert lines(found, ERROR, "LF_PAW")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("mounted_sensors", ["foot_pressure NOFOOT"], "NOFOOT"),
+        ("imu_frame", "NOIMU", "NOIMU"),
+        ("contact_frames", ["LF_FOOT", "RF_PAW"], "RF_PAW"),
+        ("joint_wrenches", ["NOJOINT"], "NOJOINT"),
+    ],
+)
+@pytest.mark.parametrize("section", ["dynamics_estimator", "/front/dynamics_estimator", "/**"])
+def test_what_the_estimators_node_would_refuse_is_an_error(
+    good, tmp_path, section, name, value, words
+):
+    """In its own section, in that of a namespace, and among the values of all nodes, where no other takes all of them."""
+    body = good.pop("dynamics_estimator")["ros__parameters"]
+    if section == "/**":
+        del good["simulated_robot"]
+        body = {"mounted_sensors": ["foot_pressure LF_FOOT"]}
+    good[section] = {"ros__parameters": {**body, name: value}}
+    found = check(good, tmp_path)
+    assert len(lines(found, ERROR, "estimator", words)) == 1, found
+
+
 def told(findings):
     return [(finding.level, str(finding)) for finding in findings]
 

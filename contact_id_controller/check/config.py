@@ -16,7 +16,7 @@ from contact_id_controller.check.description import (
     check_limits,
     check_posture,
 )
-from contact_id_controller.check.estimator import check_estimator
+from contact_id_controller.check.estimator import check_estimator, check_pipeline
 from contact_id_controller.check.file import check_model, check_sections, check_values
 from contact_id_controller.check.findings import ERROR, Finding, error, note, warning
 from contact_id_controller.check.gains import check_gains
@@ -67,6 +67,8 @@ def check_config(path: Path, ros2_control: Path | None = None, distro: str = "")
     if known is None:
         return findings
     settings, robot, posture = known
+    for given in _estimators(ParameterFile(path)):
+        findings += check_pipeline(given)
     if ros2_control is not None:
         findings += check_ros2_control(ros2_control, robot, settings, posture, distro)
     try:
@@ -93,8 +95,7 @@ def _at_the_desk(
     sections = file.sections()
     settings, findings = check_values(sections["controller"])
     between = check_sections(sections) + check_interfaces(sections)
-    if ESTIMATOR in sections:
-        given = estimator_parameters(sections[ESTIMATOR], sections["controller"])
+    for given in _estimators(file):
         between += check_estimator(given)
     if settings is None:
         return findings + between, None
@@ -115,6 +116,12 @@ def _at_the_desk(
     simulated = sections.get("simulated_robot", {})
     findings = between + findings + check_local_feedback(robot, settings, posture, simulated)
     return findings, (settings, robot, posture)
+
+
+def _estimators(file: ParameterFile) -> list[dict[str, Any]]:
+    """Parameters of each dynamics estimator of the file."""
+    controller = file.section("controller")
+    return [estimator_parameters(given, controller) for given in file.named(ESTIMATOR)]
 
 
 def _check_description(settings: ControllerSettings) -> tuple[RobotModel | None, list[Finding]]:

@@ -1,4 +1,4 @@
-"""Checks of the dynamics estimator's section: its values, and whether its node can read the mounted sensors."""
+"""Checks of the dynamics estimator's section: its values, its pipeline, whether its node can read the mounted sensors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from contact_id_controller.check.findings import Finding, error, note, warning
 from contact_id_controller.estimation.mounted import Mounted
+from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError
 from contact_id_controller.lazy import loaded
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
@@ -24,6 +25,22 @@ def check_estimator(values: Mapping[str, Any]) -> list[Finding]:
     if sensors and importlib.util.find_spec("rclpy") is None:
         return [note(SUBJECT, "the sensors' messages were not looked at: ROS is not installed")]
     return [_readable(sensor) for sensor in sensors]
+
+
+def check_pipeline(values: Mapping[str, Any]) -> list[Finding]:
+    """An error if the node could not be configured with values of which `check_estimator` complains not; it compiles."""
+    try:
+        settings = DynamicsEstimatorSettings.from_mapping(values)
+    except ContactIdError:
+        return []  # told of by `check_estimator`
+    try:
+        feet, radii = settings.foot_frames, settings.foot_radii_m
+        pipeline = EstimationPipeline(settings.robot(), feet, radii, settings.pipeline)
+        settings.refuse_unknown_wrenches(pipeline.estimator.joint_names)
+    except ContactIdError as problem:
+        return [error(SUBJECT, problem)]
+    rank = pipeline.estimator.observability.rank
+    return [note(SUBJECT, f"{len(feet)} feet, rank {rank}")]
 
 
 def _readable(sensor: Mounted) -> Finding:

@@ -17,7 +17,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from contact_id_controller.estimation.base_estimate import BaseEstimate
 from contact_id_controller.estimation.odometry_arrays import POSE
 from contact_id_controller.estimation.pipeline import EstimationPipeline, PipelineEstimate
-from contact_id_controller.exceptions import UnknownJointError, choices
 from contact_id_controller.ros.direct_loop import KEPT_IN_LOCKSTEP
 from contact_id_controller.ros.packed import PackedMessage, markers, stamp_parts
 from contact_id_controller.ros.state_publisher import packed_odometry, packed_wrench
@@ -56,11 +55,7 @@ class EstimatePublisher:
     ):
         self._node = node
         joints = list(pipeline.estimator.joint_names)
-        unknown = [name for name in settings.joint_wrenches if name not in joints]
-        if unknown:
-            raise UnknownJointError(
-                f"parameter 'joint_wrenches' names {unknown[0]!r}, must be among {choices(joints)}"
-            )
+        settings.refuse_unknown_wrenches(joints)
         depth = KEPT_IN_LOCKSTEP if settings.mode == "lockstep" else 10
         self._qos = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
         self._publishers: list[Any] = []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.estimation.sensor_kinds import all_mounted
+from contact_id_controller.exceptions import UnknownJointError, choices
 from contact_id_controller.settings.robot_rows import SAME_ROBOT, FeetRows, MotorParameters
 from contact_id_controller.settings.shared_rows import autostart, contact_radii, record_path
 from contact_id_controller.settings.specification import parameter
@@ -127,6 +128,14 @@ class DynamicsEstimatorSettings(FeetRows, MotorParameters):
         # Properties that refuse their parameters when they are made.
         _ = self.locked
         _ = self.pipeline
+
+    def refuse_unknown_wrenches(self, joints: Sequence[str]) -> None:
+        """Raise UnknownJointError for the first of ``joint_wrenches`` that is no joint of the estimator's."""
+        for name in self.joint_wrenches:
+            if name not in joints:
+                raise UnknownJointError(
+                    f"parameter 'joint_wrenches' names {name!r}, must be among {choices(joints)}"
+                )
 
     @property
     def reliable(self) -> bool:

@@ -65,8 +65,24 @@ class ParameterFile:
                 )
             raise ConfigurationError(f"'{self.path}' has no section '{node}', only {found}")
         shared = self._merged([_ALL_NODES] if _ALL_NODES in self._bodies else [])
-        others = _KNOWN - {spec.name for spec in TABLES.get(node, ())} if node in TABLES else set()
+        own = _names_of(_base_name(node))
+        others = _KNOWN - own if own else set()
         return {k: v for k, v in shared.items() if k not in others} | self._merged(names)
+
+    def named(self, node: str) -> list[dict[str, Any]]:
+        """Values of every node of this name, in any namespace.
+
+        Without one those of ``/**``, if some of them are this node's and no other's that has a section.
+
+        Raises:
+            ConfigurationError: a section without ``ros__parameters``.
+        """
+        kinds = [_base_name(name) for name in self.nodes]
+        if node in kinds or _ALL_NODES not in self._bodies:
+            return [self.section(name) for name, kind in zip(self.nodes, kinds) if kind == node]
+        names, taken = _names_of(node), set[str]().union(*map(_names_of, kinds))
+        own = {k: v for k, v in self._merged([_ALL_NODES]).items() if k in names}
+        return [own] if own.keys() - taken else []
 
     def own_section(self, node: str) -> dict[str, Any]:
         """Values of one section alone, without ``/**``, for a section of no node.
@@ -102,6 +118,16 @@ class ParameterFile:
                 )
             values.update(body[_BODY])
         return values
+
+
+def _base_name(node: str) -> str:
+    """The name of a node without its namespace."""
+    return node.rpartition("/")[2]
+
+
+def _names_of(node: str) -> set[str]:
+    """Names of a node's parameters; none of an unknown node."""
+    return {spec.name for spec in TABLES.get(node, ())}
 
 
 def load_settings(path: str | Path, section: str = "controller") -> ControllerSettings:
