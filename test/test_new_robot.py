@@ -134,6 +134,8 @@ def test_legs_of_two_joints_are_legs_and_it_says_what_they_lack(tmp_path, capsys
     assert run(["new", SOLO8, "--output", str(file)]) == DONE
     out = capsys.readouterr().out
     assert "4 legs of 0.32 m" in out and "legs of 3 joints or more" in out
+    assert "no section dynamics_estimator: the sensors leave" in out
+    assert "dynamics_estimator" not in ParameterFile(file)
     shared = yaml.safe_load(file.read_text())["/**"]["ros__parameters"]
     assert shared["floating_base"] is True and len(shared["contact_frames"]) == 4
 

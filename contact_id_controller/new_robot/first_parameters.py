@@ -13,6 +13,7 @@ import yaml
 from scipy.spatial import ConvexHull, QhullError
 
 from contact_id_controller.check.config import check_config
+from contact_id_controller.check.estimator import check_pipeline
 from contact_id_controller.check.findings import ERROR
 from contact_id_controller.control.held_damping import largest_damping, mobilities
 from contact_id_controller.control.torques_ahead import joint_inertia
@@ -30,6 +31,8 @@ from contact_id_controller.new_robot.mjcf_motors import motors_of_mjcf
 from contact_id_controller.new_robot.stance import reach, standing_posture
 from contact_id_controller.robot import MotorRows, RobotModel, resolve_urdf
 from contact_id_controller.settings.command_watchdog import DAMPING_PERIOD_S
+from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
+from contact_id_controller.settings.nodes import TABLES
 
 PERIOD_S = 0.001
 FRICTION = 0.6
@@ -205,6 +208,7 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: Moto
         *contacts,
         *_motors(robot),
     ]
+    estimator, not_estimated = _estimator(shared)
     sections = {
         "/**": shared,
         "controller": _controller(robot, posture, feet, moving_end=walks),
@@ -213,7 +217,7 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: Moto
             if walks
             else {"joint_motion": _standing(posture)}
         ),
-        "dynamics_estimator": [Row("period_s", PERIOD_S), LEVEL],
+        **estimator,
         "simulated_robot": [
             Row("initial_joint_positions", posture.tolist()),
             Row("friction_coefficient", FRICTION, "Of the ground; the controller does not see it."),
@@ -246,7 +250,20 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: Moto
         found.append("it stands; for footsteps write a section kinodynamic_planner")
     how = "trots" if walks else "stands"
     title = f"{name}: {robot.mass:.1f} kg, {robot.na} joints, {how}; proposed from its URDF."
-    return Proposal(_text(title, sections), tuple(found), stands)
+    return Proposal(_text(title, sections), (*found, *not_estimated), stands)
+
+
+def _estimator(shared: list[Row]) -> tuple[dict[str, list[Row]], list[str]]:
+    """The section of the dynamics estimator; or none, and a line that says why its node would not start."""
+    rows = [Row("period_s", PERIOD_S), LEVEL]
+    names = {spec.name for spec in TABLES[ESTIMATOR]}
+    values = {row.name: row.value for row in (*shared, *rows) if row.name in names}
+    refused = [
+        f"no section {ESTIMATOR}: {finding.text}"
+        for finding in check_pipeline(values)
+        if finding.level == ERROR
+    ]
+    return ({} if refused else {ESTIMATOR: rows}), refused
 
 
 def _model(urdf: str, floating: bool, limbs: Anatomy, motors: MotorRows) -> RobotModel:
