@@ -95,10 +95,12 @@ def _at_the_desk(
     sections = file.sections()
     settings, findings = check_values(sections["controller"])
     between = check_sections(sections) + check_interfaces(sections)
-    for given in _estimators(file):
-        between += check_estimator(given)
     if settings is None:
         return findings + between, None
+    for given in _estimators(
+        file
+    ):  # many of its values are the controller's: one mistake, one line
+        between += check_estimator(given)
     findings += check_model(settings)
     robot, about_robot = _check_description(settings)
     findings += about_robot
