@@ -112,7 +112,8 @@ class _Workspace(threading.local):
         self.data: Any = model.createData()
         self.scratch: Any = None
         self.mass_matrix: NDArray[np.float64] = self.data.M
-        self.jacobian: NDArray[np.float64] = self.data.J
+        # Of a robot with one coordinate Pinocchio gives (6,).
+        self.jacobian: NDArray[np.float64] = self.data.J.reshape((6, model.nv), order="F")
         self.nonlinear_effects: NDArray[np.float64] = self.data.nle
 
     @cached_property

@@ -2,10 +2,12 @@
 
 import time
 
+import numpy as np
 import pinocchio as pin
 import pytest
 from robots import QUADRUPED, QUADRUPED_FEET
 
+from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.exceptions import RobotDescriptionError, UnknownFrameError
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.safety.in_process import InProcessController
@@ -209,3 +211,16 @@ def test_the_node_refuses_to_configure(heavy, capfd):
         context.try_shutdown()
     said = [line for line in capfd.readouterr().err.splitlines() if "not configured" in line]
     assert len(said) == 1 and "mass value is 'heavy'" in said[0]
+
+
+def test_a_robot_may_have_one_joint():
+    model = pin.Model()
+    joint = model.addJoint(0, pin.JointModelRY(), pin.SE3.Identity(), "hinge")
+    body = pin.Inertia(2.0, np.array([0.3, 0.0, 0.0]), 0.1 * np.eye(3))
+    model.appendBodyToJoint(joint, body, pin.SE3.Identity())
+    nothing = ContactSet(np.zeros((0, 3)), np.zeros((0, 3)), [], 0.6)
+    problem = build_problem(
+        RobotModel(model, ["hinge"]), np.zeros(1), np.zeros(1), np.ones(1), nothing, 1e-3
+    )
+    inertia = 0.1 + 2.0 * 0.3**2
+    assert solve(problem).torques == pytest.approx([inertia - 2.0 * 9.81 * 0.3])

@@ -443,7 +443,7 @@ def _contact_rows(dynamics, tree, contacts, shares, position, room, reduced):
     surface, gaps, frames = contacts.surface, contacts.gaps, reduced.frames
     L, C, base, desired = reduced.L, reduced.C, reduced.base, reduced.desired
     Y, T, c, speeds, gap_speed = reduced.Y, reduced.T, reduced.c, reduced.speed, reduced.gap_speed
-    dt, keep, drift_share = reduced.dt, shares.keep, shares.drift_share
+    dt, kept, drift_share = reduced.dt, shares.keep, shares.drift_share
     joints, pairs, nu, na = supports.shape[0], bodies.shape[0], L.shape[0], desired.shape[0]
     motion, vectors, drifts, fits, origin, met, at = _open_room(
         room, joints, pairs, points.shape[0], nu
@@ -492,7 +492,7 @@ def _contact_rows(dynamics, tree, contacts, shares, position, room, reduced):
             for k in range(each):
                 total += w[k] * plan[k]
             for k in range(3):
-                share = dt * drift_share * pull[k] - keep * speed[k]
+                share = dt * drift_share * pull[k] - kept * speed[k]
                 if surface.shape[0]:
                     share -= surface[i, k]
                 total += w[k] * share
