@@ -97,9 +97,8 @@ def _at_the_desk(
     between = check_sections(sections) + check_interfaces(sections)
     if settings is None:
         return findings + between, None
-    for given in _estimators(
-        file
-    ):  # many of its values are the controller's: one mistake, one line
+    # Later than these, as many of its values are the controller's: one mistake, one line.
+    for given in _estimators(file):
         between += check_estimator(given)
     findings += check_model(settings)
     robot, about_robot = _check_description(settings)
