@@ -364,11 +364,12 @@ class Guard:
             self.result = None
         commanding = machine.commanding and self.result is not None
         silent = not self.lockstep and not commanding and self.good.overdue_in_s(self.clock()) < 0.0
+        local = self.local
         sent = self.output.send(
             wanted if commanding else None,
             self.safe_torques,
             at_once=machine.latched or silent,
-            goes_on=self.local.goes_on(machine),
+            goes_on=local.leads and local.goes_on(machine),
         )
         return self._sent(sent)
 
@@ -383,14 +384,16 @@ class Guard:
             given.ring[given.count % len(given.ring)] = torques
             given.count += 1
         self.controller.sent(torques)
-        self.local.update(
-            torques,
-            self.result,
-            self.output.share,
-            goes_on=self.local.goes_on(self.machine),
-            time_s=checks.time_s,
-            position=checks.position,
-        )
+        local = self.local
+        if local.command is not None:
+            local.update(
+                torques,
+                self.result,
+                self.output.share,
+                goes_on=local.goes_on(self.machine),
+                time_s=checks.time_s,
+                position=checks.position,
+            )
         return torques
 
     def _look_at_efforts(self, joints: JointReading) -> None:
