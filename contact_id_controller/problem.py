@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 UNIT_TOLERANCE = 1e-3  # of a quaternion's norm: odometry in single precision is well within
 
-_NO_FORCE, _NO_SURFACE = np.zeros(0), np.zeros((0, 3))
+NO_FORCE, NO_SURFACE = np.zeros(0), np.zeros((0, 3))
+"""Stand for no external force, and surfaces at rest, as arguments of ``reduce``."""
 
 
 class How(TypedDict, total=False):
@@ -234,22 +235,19 @@ class ProblemMaker:
             StateError, UnknownFrameError: as ``build_problem``.
         """
         problem = Problem(self.robot, contacts, self.period, self.keep, external_forces)
-        force = _NO_FORCE if external_forces is None else external_forces
-        self.fill(problem.store, v, acceleration, contacts, contacts.points, force)
+        force = NO_FORCE if external_forces is None else external_forces
+        self._fill(problem.store, v, acceleration, contacts, force)
         return problem
 
-    def fill(
+    def _fill(
         self,
         store: NDArray[np.float64],
         v: NDArray[np.float64],
         acceleration: NDArray[np.float64],
         contacts: ContactSet,
-        points: NDArray[np.float64],
-        force: NDArray[np.float64] = _NO_FORCE,
+        force: NDArray[np.float64],
     ) -> None:
-        """Write that problem's numbers into ``store``; points (n, 3) m: contact points.
-
-        All arrays as ``dense`` gives them.
+        """Write that problem's numbers into ``store``; all arrays as ``dense`` gives them.
 
         Raises:
             StateError: numbers that are not finite, or an inertia that is not positive definite.
@@ -264,10 +262,10 @@ class ProblemMaker:
             force,
             bodies,
             pair,
-            points,
+            contacts.points,
             contacts.normals,
             contacts.gaps,
-            _NO_SURFACE if surface is None else surface,
+            NO_SURFACE if surface is None else surface,
             store,
         )
         if not sound:

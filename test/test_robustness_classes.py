@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.models import ROWS, options, solve
-from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.solution import RELAXED
 from experiments.benchmark.random_problems import random_problem
 from experiments.benchmark.robustness import (

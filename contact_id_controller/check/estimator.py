@@ -28,11 +28,11 @@ def check_estimator(values: Mapping[str, Any]) -> list[Finding]:
 
 
 def check_pipeline(values: Mapping[str, Any]) -> list[Finding]:
-    """An error if the node could not be configured with values of which `check_estimator` complains not; it compiles."""
+    """An error if the node could not be configured with values that `check_estimator` accepts; it compiles."""
     try:
         settings = DynamicsEstimatorSettings.from_mapping(values)
     except ContactIdError:
-        return []  # told of by `check_estimator`
+        return []  # `check_estimator` reports it
     try:
         feet, radii = settings.foot_frames, settings.foot_radii_m
         pipeline = EstimationPipeline(settings.robot(), feet, radii, settings.pipeline)

@@ -35,10 +35,10 @@ from contact_id_controller.control.touch import Touch
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FeetOnGround, contact_names, feet_on
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.kernels.views import dense
 from contact_id_controller.models import Tangential, row_of
 from contact_id_controller.models.contact_model import ContactModel
-from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.plans.base_trajectory import BaseReference
 from contact_id_controller.plans.checks import Followed, prepare, ready_to_follow
 from contact_id_controller.plans.goals import TaskGoals

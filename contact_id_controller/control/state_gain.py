@@ -34,8 +34,9 @@ from contact_id_controller.control.gain_kernels import (
 )
 from contact_id_controller.control.limits import POSITION, VELOCITY
 from contact_id_controller.kernels.pyramid import APART, HOLDING
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.models.active_set import WHOLE, ActiveSet
-from contact_id_controller.models.steps.consistency import LIFT_ACCELERATION, TOUCHING_SPEED
+from contact_id_controller.models.steps.consistency import LIFT_ACCELERATION
 from contact_id_controller.models.steps.force_distribution import (
     DENSE_COMPONENTS,
     MANY_TIE_BREAK,

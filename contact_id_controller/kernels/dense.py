@@ -128,9 +128,8 @@ def cholesky(matrix, n, tolerance):
         pivot = np.sqrt(pivot)
         row[j], inverse = pivot, 1.0 / pivot
         odd = (n - j - 1) % 2
-        for i in range(
-            j + 1 + odd, n, 2
-        ):  # two rows at a time: sums of few terms wait for each other
+        # Two rows at a time: sums of few terms wait for each other.
+        for i in range(j + 1 + odd, n, 2):
             other, next_one = matrix[i], matrix[i + 1]
             total, next_total = other[j], next_one[j]
             for k in range(j):

@@ -19,9 +19,9 @@ from contact_id_controller.kernels.pyramid import (
     UNBOUNDED_FRICTION,
     effective_friction,
 )
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.no_slip_qp import EDGES, unbounded_friction
-from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.models.steps.motion import (
     CREEPS,
     STICKING_SPEED,

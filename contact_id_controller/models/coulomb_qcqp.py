@@ -28,7 +28,7 @@ from contact_id_controller.kernels.inlined import bare_inlined
 from contact_id_controller.kernels.interior_point.method import NOT_CONVERGED as UNSETTLED
 from contact_id_controller.kernels.interior_point.method import SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
-from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED, open_store
 from contact_id_controller.kernels.views import dense, view
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.least_power.holding import hold
@@ -37,7 +37,6 @@ from contact_id_controller.models.least_power.primal_dual_active_set import leas
 from contact_id_controller.models.least_power.task import Optimum, Task
 from contact_id_controller.models.steps.consistency import (
     NOISE,
-    TOUCHING_SPEED,
     project_held,
     touching,
 )

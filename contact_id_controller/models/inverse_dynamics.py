@@ -17,7 +17,13 @@ from contact_id_controller.kernels.views import dense
 from contact_id_controller.models.frame_problems import UNTOLD
 from contact_id_controller.models.registry import parted, solvable
 from contact_id_controller.models.steps.reduced import room_size
-from contact_id_controller.problem import ProblemMaker, compute_dynamics, vector
+from contact_id_controller.problem import (
+    NO_FORCE,
+    NO_SURFACE,
+    ProblemMaker,
+    compute_dynamics,
+    vector,
+)
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.solution import Solution
 
@@ -26,8 +32,6 @@ if TYPE_CHECKING:
 
     from contact_id_controller.models.names import Friction, Solver
     from contact_id_controller.models.registry import DoorOptions
-
-_NO_FORCE, _NO_SURFACE = np.zeros(0), np.zeros((0, 3))
 
 
 class InverseDynamics:
@@ -69,15 +73,15 @@ class InverseDynamics:
         )
         self._store = empty_store(n, robot.nu, na)
         surface = contacts.surface_velocities
-        self._first = _NO_FORCE, *contacts.links(robot)
+        self._first = NO_FORCE, *contacts.links(robot)
         self._last = (
             dense(contacts.normals),
             dense(contacts.gaps),
-            _NO_SURFACE if surface is None else dense(surface),
+            NO_SURFACE if surface is None else dense(surface),
             self._store,
         )
-        numbers = robot.mechanism, self._problems.how, _NO_FORCE, _NO_FORCE
-        self._reduce = direct(reduce, *numbers, *self._first, _NO_SURFACE, *self._last)
+        numbers = robot.mechanism, self._problems.how, NO_FORCE, NO_FORCE
+        self._reduce = direct(reduce, *numbers, *self._first, NO_SURFACE, *self._last)
         self._room: NDArray[np.float64] = np.empty(room_size(n, na, robot.nv))
         self._torques = self._room[6 * n + na : 6 * n + 2 * na]
 

@@ -28,12 +28,12 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import APART, HOLDING, STICKING, UNBOUNDED_FRICTION
-from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED, open_store
 from contact_id_controller.kernels.views import dense, view
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.frame_problems import TYPES, UNTOLD, FramesCall
 from contact_id_controller.models.options import DISTRIBUTIONS
-from contact_id_controller.models.steps.consistency import TOUCHING_SPEED, project_plan
+from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import (
     UNHOLDABLE,
     finished,

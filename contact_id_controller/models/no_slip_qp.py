@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.coulomb_qp import solve_cones, stages_of
 from contact_id_controller.models.coulomb_qp_one_stage import solve_regularised
-from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 

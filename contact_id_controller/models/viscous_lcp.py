@@ -23,10 +23,10 @@ from contact_id_controller.kernels.dense import (
 )
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import APART, STICKING
-from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED, open_store
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.options import DISTRIBUTIONS
-from contact_id_controller.models.steps.consistency import TOUCHING_SPEED, project_plan
+from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import (
     finished,
     map_identities,

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.models import solve
-from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.problem import Problem
 from contact_id_controller.projected.program import QcqpProgram
 from contact_id_controller.solution import SOLVED, Solution

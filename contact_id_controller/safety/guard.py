@@ -369,7 +369,8 @@ class Guard:
             wanted if commanding else None,
             self.safe_torques,
             at_once=machine.latched or silent,
-            goes_on=local.leads and local.goes_on(machine),
+            goes_on=local.leads
+            and local.goes_on(machine),  # asked first: most have none, and a call costs
         )
         return self._sent(sent)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from contact_id_controller.control.controller import StepResult
-from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.safety.incidents import Incidents
 from contact_id_controller.safety.machine import SafetyMachine, SafetyState
 from contact_id_controller.safety.monitor import StepMonitor, gave_way_m_s, shortfall

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION, effective_friction
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.models import ContactModel, Normal, Tangential, row_of
 from contact_id_controller.models.coulomb_lcp import NO_SLIP
 from contact_id_controller.models.no_slip_qp import unbounded_friction
-from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 

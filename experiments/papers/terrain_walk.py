@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.geometry import TerrainFeet
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.lcp import lemke, ppm
-from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     Period,

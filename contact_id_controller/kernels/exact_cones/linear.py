@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.dense import add_rows, times_rows
 
 SCALE, FIRST, SECOND, FIRST_FIRST, FIRST_SECOND, SECOND_SECOND = range(6)
 COEFFICIENTS = 6
@@ -89,10 +90,7 @@ def velocities(law, c, u, w):
             w[n + i] += first
             w[2 * n + i] += second
         return
-    for k in range(u.shape[0]):
-        row, amount = Y[k], u[k]
-        for r in range(w.shape[0]):
-            w[r] += amount * row[r]
+    add_rows(Y, u, 1.0, w)
 
 
 @bare_kernel
@@ -109,11 +107,7 @@ def motion(law, z, u):
                     normal * blocks[e, 0] + first * blocks[e, 1] + second * blocks[e, 2]
                 )
         return
-    for k in range(u.shape[0]):
-        row, total = Y[k], 0.0
-        for r in range(z.shape[0]):
-            total += row[r] * z[r]
-        u[k] = total
+    times_rows(Y, z, u)
 
 
 @bare_kernel

@@ -22,7 +22,7 @@ from contact_id_controller.kernels.dense import (
     forward_substitute,
     gram,
 )
-from contact_id_controller.kernels.reduction import TOUCHING_SPEED as TOUCHING_SPEED
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.kernels.views import keep, view
 
 HOVERING_SPEED = 2e-3  # m/s; a contact at rest is above the ground by less of it

@@ -9,8 +9,7 @@ import numpy as np
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.dense import add_rows, backward_substitute
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
-from contact_id_controller.kernels.reduction import open_store
-from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
+from contact_id_controller.kernels.reduction import TOUCHING_SPEED, open_store
 from contact_id_controller.models.steps.reduced import Answer, matrices
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, NOT_CONVERGED, Solution
