@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-pytest.importorskip("rclpy")
+pytest.importorskip("rclpy", reason="needs ROS 2")
 from geometry_msgs.msg import Pose, Twist
 from rclpy.serialization import deserialize_message, serialize_message
 from robots import QUADRUPED

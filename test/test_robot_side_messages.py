@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-pytest.importorskip("rclpy")
+pytest.importorskip("rclpy", reason="needs ROS 2")
 from paths import CONFIG, ROOT
 from rclpy.serialization import serialize_message
 from test_linear_feedback import random_feedback

@@ -189,7 +189,7 @@ def test_four_feet_need_level_ground(parts_of_four):
 
 def test_talos_goes_up_a_step_of_ten_centimetres_in_mujoco(tmp_path):
     """With the map it stands on the step, its centre of mass as high above it as before; no sole is on the edge."""
-    pytest.importorskip("mujoco")
+    pytest.importorskip("mujoco", reason="needs the simulated robot")
     ground = tmp_path / "step.yaml"
     ground.write_text(
         "boxes: [{size_m: [3.0, 2.0, 0.1], top_m: [1.83, 0.0, 0.1]}]\nmargin_m: 1.0\n"

@@ -130,7 +130,7 @@ def test_what_is_as_small_as_a_cell_of_the_map_is_seen(shift_m):
 
 
 def test_the_node_says_once_that_footholds_are_outside_the_map():
-    pytest.importorskip("rclpy")
+    pytest.importorskip("rclpy", reason="needs ROS 2")
     from contact_id_controller.ros.gait_planner import GaitPlannerNode
 
     said = []

@@ -314,7 +314,7 @@ def test_lengths_come_from_the_posture(parts):
 
 def test_talos_walks_in_mujoco_as_fast_as_it_is_told():
     """Controller, planner and simulated robot in one process: forwards, then aside; no fall, soles never near."""
-    pytest.importorskip("mujoco")
+    pytest.importorskip("mujoco", reason="needs the simulated robot")
     file = str(CONFIG / "bipeds" / "talos.yaml")
     settings = controller_settings(file)
     run = InProcessRun(file, settings, mujoco_robot(settings, 0.6))
@@ -339,7 +339,7 @@ def test_talos_walks_in_mujoco_as_fast_as_it_is_told():
 
 def test_bolt_walks_on_two_points_and_keeps_its_heading():
     """It fell after 2 s: attitude gave way to a centre of mass that no point holds, and light touches were felt late."""
-    pytest.importorskip("mujoco")
+    pytest.importorskip("mujoco", reason="needs the simulated robot")
     file = str(CONFIG / "bipeds" / "bolt.yaml")
     settings = controller_settings(file)
     run = InProcessRun(file, settings, mujoco_robot(settings, 0.6))
@@ -354,7 +354,7 @@ def test_bolt_walks_on_two_points_and_keeps_its_heading():
 
 def test_a_touch_between_two_plans_is_a_landing():
     """G1's soles bounce when they land: 90 ms later they still did not press where a plan looked, and it fell."""
-    pytest.importorskip("mujoco")
+    pytest.importorskip("mujoco", reason="needs the simulated robot")
     file = str(CONFIG / "bipeds" / "g1.yaml")
     settings = controller_settings(file)
     run = InProcessRun(file, settings, mujoco_robot(settings, 0.6))
