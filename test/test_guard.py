@@ -346,6 +346,29 @@ def _two_publishers_of_one_joint(door):
 
 
 @row()
+def _joints_that_repeat_while_they_move(door):
+    """A driver that repeats its last reading with new stamps: refused once the velocity should have led away."""
+    moving = _spoiled(np.zeros(12), 4, 4.0)
+    for k in range(20):
+        door.send(_spoiled(STANDING, 4, STANDING[4] + 0.004 * k), moving)
+    for _ in range(100):
+        door.send(_spoiled(STANDING, 4, STANDING[4] + 0.076), moving)
+    # .2 rad at 4 rad/s take 50 ms, and `state_timeout_s` 20 more.
+    assert door.refused == {"joints_frozen": 50} and door.state == "interrupted"
+    assert "repeat for 0.051 s" in door.log[0]
+    door.stand()
+    assert door.state == "holding"
+
+
+@row()
+def _joints_that_repeat_at_rest(door):
+    """Coarse encoders at rest, one velocity a little off: no evidence of anything."""
+    for _ in range(1500):
+        door.send(STANDING, _spoiled(np.zeros(12), 4, 0.1))
+    assert door.state == "holding" and not door.refused
+
+
+@row()
 def _joint_that_is_elsewhere_now(door):
     """An encoder with a new zero: taken at the third state, with its posture held."""
     follow_goal(door, STANDING + 0.1)

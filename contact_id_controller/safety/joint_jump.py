@@ -14,6 +14,9 @@ from contact_id_controller.safety.jump_filter import JumpFilter
 FASTEST_RAD_S2 = 1000.0
 """Largest acceleration between two states: a change of position that it explains is no jump."""
 
+LONGEST_STILL_S = 1.0
+"""Joints slower than the limit within this time are not taken for frozen: a small error of a velocity at rest adds up."""
+
 _whole_turns = bare_kernel(whole_turns)
 
 
@@ -58,3 +61,18 @@ def unexplained(place, row, dt, turns):
         if away > most:
             worst, most = k, away
     return worst, most
+
+
+@bare_kernel
+def repeated_motion(place, row, age_s):
+    """How far the fastest joint should have moved within ``age_s``, rad or m, where row repeats place; else -1.
+
+    place, row (2 na,): positions, rad or m, then velocities, before and now.
+    """
+    count, fastest = row.shape[0] // 2, 0.0
+    for k in range(2 * count):
+        if place[k] != row[k]:
+            return -1.0
+        if k >= count:
+            fastest = max(fastest, abs(row[k]))
+    return fastest * min(age_s, LONGEST_STILL_S)

@@ -72,7 +72,7 @@ class JointReading(NamedTuple):
 UNIT_TOLERANCE = 1e-2
 """Largest deviation of the norm of a measured quaternion from 1."""
 
-GOOD, NOT_FINITE, NOT_UNIT, UNTIMELY, JOINT_JUMP, BASE_JUMP = range(-1, -7, -1)
+GOOD, NOT_FINITE, NOT_UNIT, UNTIMELY, JOINT_JUMP, JOINTS_FROZEN, BASE_JUMP = range(-1, -8, -1)
 """Faults of a state or a base; impossible values are reported by their index, >= 0, instead."""
 
 _FIRST = (0, 7, 10)
@@ -91,6 +91,7 @@ class Seen(Struct):
         joint_limit (1,) rad or m, base_limits (2,) m, rad: least jumps, shared with the `JumpFilter` of each.
         row: (2 na,) joints read last.  base: (13,) measured last.
         joint_place (2 na,), base_place (13,); joint_mark, base_mark (3,): of their `JumpFilter`.
+        since_ns: (1,) stamp with which the joints first came as they are in joint_place.
         position, velocity (na,), q (nq,), v (nv,): of the last state in order.
     """
 
@@ -106,6 +107,7 @@ class Seen(Struct):
     base: Numbers
     joint_place: Numbers
     joint_mark: Places
+    since_ns: Places
     base_place: Numbers
     base_mark: Places
     position: Numbers
@@ -147,6 +149,7 @@ def seen_of(robot: RobotModel, joints: JointJump, base: OdometryJump) -> Seen:
         base=np.zeros(BASE_SIZE),
         joint_place=joints.place,
         joint_mark=joints.mark,
+        since_ns=np.zeros(1, dtype=np.int64),
         base_place=base.place,
         base_mark=base.mark,
         position=np.zeros(na),
@@ -183,6 +186,11 @@ def examine(position, velocity, time_ns, in_time, base_ns, judges_base, seen):
         _, away = joint_jump.unexplained(place, row, dt, seen.turns)
         if not away <= seen.joint_limit[0] + 0.5 * joint_jump.FASTEST_RAD_S2 * dt * dt:
             return JOINT_JUMP
+    motion = joint_jump.repeated_motion(place, row, 1e-9 * (time_ns - seen.since_ns[0]))
+    if motion < 0.0 or not mark[KNOWN]:
+        seen.since_ns[0] = time_ns
+    elif motion > seen.joint_limit[0]:
+        return JOINTS_FROZEN
     _accept(row, time_ns, place, mark)
     base = seen.base
     _keep_joints(
@@ -532,6 +540,12 @@ class StateChecks:
         if fault == JOINT_JUMP:
             away, _ = self._joint_jump.judge(self._seen.row, joints.time_ns)
             return Refusal("joint_jump", away) if away else None
+        if fault == JOINTS_FROZEN:
+            frozen_s = (joints.time_ns - self._seen.since_ns[0]) * NANO
+            return Refusal(
+                "joints_frozen",
+                f"measured joints repeat for {frozen_s:.3f} s to the last digit, though by their velocities they move",
+            )
         if fault == BASE_JUMP:
             away, _ = self._jump.judge(self._seen.base, self.base_ns)
             return Refusal("odometry_jump", away) if away else None

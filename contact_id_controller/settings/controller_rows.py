@@ -515,7 +515,8 @@ class SafetySettings:
     joint_jump: float = parameter(
         0.2,
         """Change of a joint's position from one state to the next that its velocity does not explain
-        and that is refused as a jump; three in a row that agree are its new place.""",
+        and that is refused as a jump; three in a row that agree are its new place. A reading
+        that repeats is refused once a joint should have moved so far.""",
         when="Raise where states come seldom and joints are fast: to what one moves in two periods.",
         unit="rad or m",
         minimum=1e-6,

@@ -28,6 +28,9 @@ NAMELESS_STATES, EACH = 10, 20
 ALTERNATING_RAD, ALTERNATING_S = 0.5, 0.05
 LATE_STATES = 20
 REPEATED_S = 0.05
+FROZEN_S = 0.2
+"""In which a joint of a walk moves by `joint_jump`, .2 rad, at 1 rad/s."""
+
 JUMP_M = JUMP_RAD = 1.0
 CLOCK_JUMP_S, CLOCK_LAG_S, CLOCK_FAULT_S = 1.0, 0.2, 0.5
 
@@ -48,7 +51,7 @@ def _spoiled(world: FaultWorld, reason: str, **spoilers) -> Observed:
     )
 
 
-_IMPOSSIBLE = "possible is", "from where its velocity leads"
+_IMPOSSIBLE = "possible is", "from its position extrapolated"
 """Words of what is refused of states that cannot be."""
 
 
@@ -187,6 +190,19 @@ def alternating(world: FaultWorld) -> Observed:
     few = refused < 0.2 * ALTERNATING_S / world.simulated_period_s
     remark = f"{refused} states refused"
     return Observed(None, f"only {remark}" if few else WALKS_AGAIN, remark)
+
+
+def frozen(world: FaultWorld) -> Observed:
+    """One reading again and again with new stamps, as from a driver that lost its bus."""
+    first = []
+
+    def repeat(message):
+        first.append(message)
+        for field in ("position", "velocity", "effort"):
+            setattr(message, field, getattr(first[0], field))
+        return message
+
+    return _spoiled(world, "joints_frozen", spoil_joint_states=repeat)
 
 
 def nameless(world: FaultWorld) -> Observed:
@@ -343,6 +359,11 @@ def _with_clock(world: FaultWorld, spoil) -> Observed:
     return Observed(None, ending(world))
 
 
+def when_frozen(world: FaultWorld) -> float:
+    """The fastest joint of a walk should have moved by the limit, and then nothing good came for the time-out."""
+    return FROZEN_S / world.real_time_factor + world.state_timeout_s
+
+
 def time_back(world: FaultWorld) -> Observed:
     relay = world.relay
     stamp_s = relay.stamp_s
@@ -410,6 +431,13 @@ FAULTS = (
         "NaN in one joint, for ever", "refused, safe output", when_silent, WALKS_AGAIN, nan_stays
     ),
     Fault("one joint missing", "refused, safe output", when_silent, WALKS_AGAIN, joint_missing),
+    Fault(
+        "joint states repeat one reading, with new stamps",
+        "refused, safe output",
+        when_frozen,
+        WALKS_AGAIN,
+        frozen,
+    ),
     Fault("simulated clock jumps back by 1 s, for .5 s", "none", None, WALKS_ON, clock_back),
     Fault("simulated clock silent for .5 s", "none", None, WALKS_ON, clock_stands),
     Fault("simulated clock .2 s late for .5 s", "none", None, WALKS_ON, clock_late),
