@@ -548,6 +548,31 @@ def test_odometry_of_other_frames_is_refused_until_they_are_forgotten(packed, ch
     read(**other)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_frames_of_one_wrong_message_are_left_after_many_others(packed):
+    """A planner that nobody activates anew met one spoiled message first; two publishers take turns."""
+    reader = OdometryReader(confirmations=3)
+
+    def read(frame):
+        message = Odometry(child_frame_id="base")
+        message.header.frame_id = frame
+        message.pose.pose.orientation.w = 1.0
+        return reader.read(serialize_message(message) if packed else message)
+
+    read("spoiled")
+    for frame in ("odom", "odom", "map", "odom", "odom", "spoiled", "odom", "odom"):
+        if frame == "spoiled":
+            read(frame)
+            continue
+        with pytest.raises(StateError, match="before was of 'base' in 'spoiled'"):
+            read(frame)
+    for _ in range(3):
+        read("odom")
+    assert reader.world_frame == "odom"
+    with pytest.raises(StateError, match="before was of 'base' in 'odom'"):
+        read("spoiled")
+
+
 def test_bytes_of_odometry_are_read_as_the_message_is():
     readers = OdometryReader(), OdometryReader()
     for k in range(4):

@@ -73,13 +73,14 @@ class Peer:
         self.executor.add_node(self.node)
         self.walk = KinematicWalk(QUADRUPED)
         self.q, self.v = self.walk.q, self.walk.v
-        self.stamp_ns = 10_000_000_000
+        self.stamp_ns, self.frame = 10_000_000_000, "odom"
 
     def publish(self, **changes):
         """One state at `stamp_ns`: odometry, then joints."""
         odometry, joints = odometry_and_joints(self.walk.model, self.q, self.v, self.stamp_ns)
         for name, value in changes.items():
             setattr(joints, name, value)
+        odometry.header.frame_id = self.frame
         self.odometry.publish(odometry)
         if self.touching:
             touch = JointState(name=list(self.touching), position=list(self.touching.values()))
@@ -347,6 +348,17 @@ def test_joints_in_another_order_are_matched_by_name(peer, planner):
     assert plan.in_order(model.joint_names).positions[0] == pytest.approx(
         peer.q[model.q_index], abs=1e-3
     )
+
+
+def test_a_first_odometry_in_a_wrong_frame_does_not_keep_the_planner_from_planning(peer, planner):
+    planner()
+    peer.frame = "spoiled"
+    peer.meet()
+    peer.frame = "odom"
+    peer.run(0.5)  # without the odometry before, whose age is limited
+    begin_ns = peer.stamp_ns
+    peer.run(0.1)
+    peer.wait_for(lambda: peer.joints and stamps(peer.joints)[-1] > begin_ns)
 
 
 def test_planning_begins_anew_when_time_goes_back(peer, planner):

@@ -137,16 +137,26 @@ class PositionsByName:
         return values
 
 
+CONFIRMATIONS = 10
+"""Messages of odometry in a row in other frames after which the frames before were wrong: for planners and pages, which
+nobody activates anew. Of two publishers that alternate neither has so many."""
+
+
 class OdometryReader:
     """Reads nav_msgs/Odometry of a floating base, or its bytes.
 
     `world_frame`: frame of the last message. Messages in frames other than those of the first one, as from another
     publisher, are refused until `forget_frames`.
+
+    Args:
+        confirmations: so many messages in a row in other frames show that the first one was wrong; 0: none do, as where
+            the robot is commanded by them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, confirmations: int = 0) -> None:
         self.world_frame = "world"
         self._frames: tuple[str, str] | None = None
+        self._confirmations, self._others, self._agreeing = confirmations, ("", ""), 0
         self._numbers = np.zeros(BASE_SIZE + 6)
         self._base, self._variances = self._numbers[:BASE_SIZE], self._numbers[BASE_SIZE:]
         self._packed = NumbersReader(packed.ODOMETRY)
@@ -183,14 +193,18 @@ class OdometryReader:
 
     def _check_frames(self, frame: str, child: str) -> None:
         """Refuse other frames than before; only called for a new layout of bytes, as other frames change it."""
-        if self._frames is None:
-            self._frames = frame, child
-        if (frame, child) != self._frames:
-            self._packed.forget()
-            raise StateError(
-                f"odometry is of frame {child!r} in {frame!r}, that before was of "
-                f"{self._frames[1]!r} in {self._frames[0]!r}: does another node publish it, too?"
-            )
+        frames = frame, child
+        known = self._frames or frames
+        if frames != known:
+            self._agreeing = self._agreeing + 1 if frames == self._others else 1
+            self._others = frames
+            if self._agreeing != self._confirmations:
+                self._packed.forget()
+                raise StateError(
+                    f"odometry is of frame {child!r} in {frame!r}, that before was of "
+                    f"{known[1]!r} in {known[0]!r}: does another node publish it, too?"
+                )
+        self._frames, self._agreeing = frames, 0
 
 
 def joint_trajectory(message: Any, allow_moving_end: bool = False) -> JointTrajectory:

@@ -28,7 +28,7 @@ from contact_id_controller.exceptions import ConfigurationError, ContactIdError,
 from contact_id_controller.planning.by_velocity import velocity_planner
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.ros import plan_bytes, scheduling
-from contact_id_controller.ros.conversions import PositionsByName
+from contact_id_controller.ros.conversions import CONFIRMATIONS, PositionsByName
 from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.packed import read_message, read_text
@@ -114,7 +114,7 @@ class GaitPlannerNode(Node):
             self.planner = velocity_planner(robot, settings, settings.terrain)
             plan_bytes.warm_up()
         checks = StateChecks(robot, odometry_age_limit_s=ODOMETRY_AGE_LIMIT_S)
-        self._input = StateInput(robot.joint_names, checks)
+        self._input = StateInput(robot.joint_names, checks, CONFIRMATIONS)
         self._period_ns = round(self.settings.plan_period_s * 1e9)
         self._stamps = StampWatch(self._period_ns)
         self._lead_ns = round(self.planner.lead_s * 1e9)

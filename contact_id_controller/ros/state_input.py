@@ -52,10 +52,14 @@ class StateInput:
     Args:
         joint_names: the joints that are read from each message.
         checks: checks what was read.
+        confirmations: of `OdometryReader`.
     """
 
-    def __init__(self, joint_names: Sequence[str], checks: StateChecks) -> None:
-        self.joints, self.odometry = JointStateReader(joint_names), OdometryReader()
+    def __init__(
+        self, joint_names: Sequence[str], checks: StateChecks, confirmations: int = 0
+    ) -> None:
+        self.joints = JointStateReader(joint_names)
+        self.odometry = OdometryReader(confirmations)
         self.checks = checks
 
     def take_odometry(self, message: bytes) -> None:

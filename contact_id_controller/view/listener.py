@@ -89,7 +89,7 @@ class Listener:
         self.level, self.words = 0, "nothing received yet"
         self.values: dict[str, str] = {}
         self._joints = conversions.JointStateReader(robot.joint_names)
-        self._base = conversions.OdometryReader()
+        self._base = conversions.OdometryReader(conversions.CONFIRMATIONS)
         listen = self._listen
         self._states = listen(JointState, "joint_states")
         self._odometry = listen(Odometry, "odometry")
