@@ -28,8 +28,8 @@ NAMELESS_STATES, EACH = 10, 20
 ALTERNATING_RAD, ALTERNATING_S = 0.5, 0.05
 LATE_STATES = 20
 REPEATED_S = 0.05
-FROZEN_S = 0.2
-"""In which a joint of a walk moves by `joint_jump`, .2 rad, at 1 rad/s."""
+FROZEN_S = 0.4
+"""In which a joint of a walk moves by `joint_jump`, .2 rad, at .5 rad/s, in the calmest moments, too."""
 
 JUMP_M = JUMP_RAD = 1.0
 CLOCK_JUMP_S, CLOCK_LAG_S, CLOCK_FAULT_S = 1.0, 0.2, 0.5
