@@ -163,12 +163,20 @@ class ContactSet:
         friction: NDArray[np.float64] | None = None,
         viscosity: NDArray[np.float64] | None = None,
     ) -> ContactSet:
-        """The same contacts with the given values replaced; identities are kept.
+        """The same contacts with the given values, of the constructor's shapes and units; identities are kept.
 
-        Shapes and values are not checked.
+        Ranges are not checked.
+
+        Raises:
+            ContactSetError: another shape.
         """
         given = points, gaps, normals, load_share, friction, viscosity
-        return self.at(*(None if value is None else dense(value) for value in given))
+        changed = self.at(*(None if value is None else dense(value) for value in given))
+        for name in ("points", "gaps", "normals", "load_share", "friction", "viscosity"):
+            shape, found = getattr(self, name).shape, getattr(changed, name).shape
+            if found != shape:
+                raise ContactSetError(f"{name} must have shape {shape}, got {found}")
+        return changed
 
     def at(
         self,

@@ -1,5 +1,7 @@
 """The reduced problem against the un-reduced dynamics, assembled with Pinocchio and numpy alone."""
 
+import re
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -180,6 +182,19 @@ def test_bad_contacts_are_refused_by_name(robot):
     unknown = ContactSet(np.zeros((1, 3)), up, ["NO_FOOT"])
     with pytest.raises(UnknownFrameError, match="NO_FOOT.*FL_FOOT"):
         build_problem(robot, robot.neutral(), np.zeros(18), np.zeros(12), unknown, DT)
+
+
+@pytest.mark.parametrize(
+    "name", ["points", "gaps", "normals", "load_share", "friction", "viscosity"]
+)
+def test_moved_refuses_values_of_another_shape(name):
+    contacts = ContactSet(np.zeros((3, 3)), [[0, 0, 1]] * 3, ["FL_FOOT"] * 3)
+    good = getattr(contacts, name)
+    for bad in (good[:2], np.concatenate([good, good]), 0.5):
+        shapes = f"{name} must have shape {good.shape}, got {np.shape(bad)}"
+        with pytest.raises(ContactSetError, match=re.escape(shapes)):
+            contacts.moved(**{name: bad})
+    assert getattr(contacts.moved(**{name: good.tolist()}), name).tolist() == good.tolist()
 
 
 def test_bad_robot_is_refused_by_name(tmp_path):

@@ -17,6 +17,7 @@ from contact_id_controller.report.metrics import (
     measure,
     shown,
 )
+from contact_id_controller.ros.step_recording import Recorder
 from contact_id_controller.runs import record as records
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
 from contact_id_controller.runs.record import (
@@ -136,8 +137,7 @@ def test_rows_are_copied_when_they_are_collected():
 
 
 def test_the_controller_writes_what_the_record_is_made_of(tmp_path):
-    recording = pytest.importorskip("contact_id_controller.ros.step_recording")
-    recorder = recording.Recorder(tmp_path / "controller.npz", ["a", "b"], ["left"])
+    recorder = Recorder(tmp_path / "controller.npz", ["a", "b"], ["left"])
     two = np.zeros(2)
     values = dict.fromkeys(StepResult._fields, two)
     values |= {

@@ -178,10 +178,12 @@ def test_dying_process_takes_no_other_result_along(place):
 
 # Dask
 
+NO_DASK = "the package distributed (Dask) is not installed"
+
 
 @pytest.fixture(scope="module")
 def cluster():
-    distributed = pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed", reason=NO_DASK)
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
@@ -208,7 +210,7 @@ def test_workers_with_other_sources_are_refused(place, cluster, monkeypatch):
 
 
 def test_no_scheduler_is_one_line(place, monkeypatch):
-    pytest.importorskip("distributed")
+    pytest.importorskip("distributed", reason=NO_DASK)
     monkeypatch.setattr(worker_pool, "CONNECT_S", 0.5)
     folder, store = place
     with pytest.raises(RunError, match="no Dask scheduler at 'tcp://127.0.0.1:9'"):

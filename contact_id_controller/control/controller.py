@@ -193,12 +193,12 @@ class StepSolver:
             # Models without complementarity let it hold without load, here even before it touches.
             parting = contacts.gaps > TOUCHING_SPEED * self._period_s
             friction = contacts.friction
-            contacts = contacts.moved(
+            contacts = contacts.at(
                 friction=np.where((friction >= UNBOUNDED_FRICTION) & parting, 0.0, friction)
             )
         if period.slips[0]:
             felt = period.grip[period.contact]
-            contacts = contacts.moved(friction=np.minimum(contacts.friction, felt))
+            contacts = contacts.at(friction=np.minimum(contacts.friction, felt))
         known = period.external.copy() if self._disturbed else None
         if self._pushes:
             known = self._pushing(known)

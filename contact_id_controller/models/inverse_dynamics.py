@@ -135,7 +135,7 @@ class InverseDynamics:
         points: NDArray[np.float64] | None = None,
     ) -> Solution:
         """Compute the complete solution of a step; arguments and errors as of ``torques``."""
-        contacts = self.contacts if points is None else self.contacts.moved(self._at(points).copy())
+        contacts = self.contacts if points is None else self.contacts.moved(np.array(points))
         robot = self.robot
         q, v = vector("q", q, robot.nq), vector("v", v, robot.nv)
         acceleration = vector("desired_acceleration", desired_acceleration, robot.na)
