@@ -101,7 +101,10 @@ class Search(NamedTuple):
 
 @kernel
 def pyramids(mode, angle, span, mu, edges):
-    """Admissible sets of the contacts, see ``project_contact``; exact cones |z_T| <= mu z_N if edges is 0."""
+    """Admissible sets K_i of n contacts: parts of pyramids with ``edges`` edges, or if 0 cones |z_T| <= mu z_N.
+
+    mode, angle, span, mu (n,): see ``project_contact``.
+    """
     directions = np.empty((edges, 2))
     edge_directions(edges, directions)
     return AdmissibleSets(mode, angle, span, mu, directions)
@@ -138,7 +141,7 @@ def _curved_basis(mu, force, basis):
 
 @bare_kernel
 def _project(forces, sets, z, pieces):
-    """Project ``forces``, contact by contact and ray by ray, into z (3n + q,) with its pieces."""
+    """z = P_K(forces), contact by contact, then ray by ray, (3n + q,); ``pieces``, out: the face on which each lies."""
     mode, angle, span, mu, directions = sets.mode, sets.angle, sets.span, sets.mu, sets.directions
     number, basis, first, second = pieces.number, pieces.basis, pieces.first, pieces.second
     n, exact = mode.shape[0], directions.shape[0] == 0
@@ -275,7 +278,12 @@ def _update_hessian(rows, sets, pieces, search):
 
 @bare_kernel
 def _assume_inside(sets, pieces, z, force):
-    """Set ``pieces`` for the first step as if every force lay inside its set; z (3n,), force (3,): workspace."""
+    """Set ``pieces`` for the Hessian of a cold start, as if every contact carried load inside its set.
+
+    At x = 0 without shift every force is zero, at the tip of its set, where the Hessian would be D alone. So contacts
+    that may stick get the whole space (rank 3), without friction the normal, sliding ones the face at the middle of
+    their part of the pyramid; rays are loaded. z (3n,), force (3,): workspace.
+    """
     mode, angle, span, mu, directions = sets.mode, sets.angle, sets.span, sets.mu, sets.directions
     number, basis, first, second = pieces.number, pieces.basis, pieces.first, pieces.second
     n = mode.shape[0]
@@ -296,7 +304,7 @@ def _assume_inside(sets, pieces, z, force):
 
 @bare_kernel
 def _size(rows, x):
-    """Largest entry of target and D x, the scale of the gradient."""
+    """Largest entry of target and D x, (dim,) each: the scale of the gradient target + D x - W^T z."""
     size = 0.0
     for k in range(x.shape[0]):
         size = max(size, abs(rows.target[k]), abs(rows.weight[k] * x[k]))
@@ -305,7 +313,10 @@ def _size(rows, x):
 
 @bare_kernel
 def _noise(rows, mu, x, z):
-    """Rounding error of the gradient if shifts are much larger than the forces; 0 without shift."""
+    """Rounding error of W^T z where z = P_K(-W x - shift) is a small difference of large numbers; 0 without shift.
+
+    mu (n,), x (dim,), z (3n,).
+    """
     W, shift, noise, most = rows.W, rows.shift, 0.0, 0.0
     for k in range(x.shape[0]):
         most = max(most, abs(x[k]))
@@ -417,7 +428,11 @@ def _whole_step(rows, sets, x, z, pieces, defect, search):
 
 @bare_inlined
 def _advance(rows, sets, x, z, pieces, defect, search):
-    """Take a step; returns its length, 0 if rounding allows none."""
+    """Take a step (H + damping) step = -gradient of ``_descend``'s length; returns this, 0 if rounding allows none.
+
+    Damping grows, up to MAX_DAMPINGS times, while H is singular or the objective does not fall. defect: of the
+    gradient, for ``_whole_step``.
+    """
     H, L, step, gradient = search.H, search.L, search.step, search.gradient
     dim = x.shape[0]
     trace = _update_hessian(rows, sets, pieces, search)
@@ -466,7 +481,7 @@ def _begin(rows, sets, warm, x, z, pieces, search):
 
 @bare_kernel
 def _minimise(rows, sets, limit, x, z, pieces, search):
-    """Newton's method of ``cone_newton`` on opened arrays."""
+    """Newton's method of ``cone_newton``, arguments and result as there; search: workspace."""
     number, held = pieces.number, search.held
     warm = False
     for k in range(x.shape[0]):

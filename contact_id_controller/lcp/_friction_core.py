@@ -5,11 +5,15 @@ lambda.  With u = sum Y f (r,) loaded contacts decouple:
 
     w_N = y_N u + d z_0 + g_N,    w_e = y_e u + lambda + g_e,    w_l = mu f_N - sum f_e + g_l
 
-so lambda and one edge force of each sliding contact are eliminated locally, and a dense core
-of about r unknowns remains: forces on one side, rows w = 0 on the other, z_0 as the last unknown.
+with the row y_j of Y along the normal or an edge, the covering velocity d and the constant g of
+each pair, and z_0 that Lemke's method drives to zero.  So lambda and one edge force of each sliding
+contact are eliminated locally, and a dense core of about r unknowns remains: its columns are the
+other basic forces and z_0, its rows the other equations w_j = 0.
 The unknown of the normal is (1 + mu) f_N, so that a sliding contact's column has the size of a row
 of Y for any mu.  A contact without load needs no pairs: its friction force is zero, its lambda
 follows from its velocity.  Loaded contacts are numbered by slots.
+
+n contacts, k edges, p = k + 2 pairs, ``slots`` loaded contacts, Y of rank r.
 """
 
 from __future__ import annotations
@@ -109,10 +113,19 @@ def split(real, integer, n, r, k):
 
 @kernel
 def factor_core(work, edges, slots, open_slot, open_pair, covered):
-    """Build and factor the core of ``slots`` loaded contacts; returns its size, or -1 if singular.
+    """Build and factor the core of ``slots`` loaded contacts; returns its order m, or -1 if singular.
 
-    At (open_slot, open_pair) both variables are non-basic, and z_0 is then basic (``covered``);
-    slot -1: there is no such pair.
+        core (m, m)[b, a] = rows[b] . columns[a]
+
+    rows (m, r): y_j of each equation w_j = 0, less the edge row that gives lambda where lambda is basic.
+    columns (m, r): what a unit of each unknown adds to u, with the edge force that w_l = 0 gives with it.
+    w_l has no row in u: its entry is mu / (1 + mu). The last column, of z_0, has the covering velocities.
+
+    Args:
+        edges: (k, 2) unit vectors in the tangent plane.
+        open_slot, open_pair: of the entering variable: its z and its w are both non-basic, so its w = 0 is a row too;
+            open_slot -1: none enters.
+        covered: whether z_0 is basic, as it is until the path ends.
     """
     axes, basic, index, blocks = work.axes, work.basic, work.index, work.blocks
     mu, share, slot = work.weights[FRICTION], work.weights[SHARE], work.slot
@@ -122,7 +135,7 @@ def factor_core(work, edges, slots, open_slot, open_pair, covered):
         _choose_eliminated(basic, slot, s, open_slot, open_pair)
         held, slipping = slot[HELD, s], slot[SLIPPING, s]
         if basic[s, last] == 1 and slipping < 0:
-            return -1
+            return -1  # no row determines its lambda
         for j in range(last + 1):
             row = basic[s, j] == 1 or (open_slot == s and open_pair == j)
             if a == capacity or b == capacity:
@@ -165,9 +178,11 @@ def factor_core(work, edges, slots, open_slot, open_pair, covered):
 
 @kernel
 def _choose_eliminated(basic, slot, s, open_slot, open_pair):
-    """Edge force eliminated by w_l = 0 and row w_e = 0 that gives lambda, of slot s; -1 for none.
+    """Choose what slot s eliminates locally, into ``slot``: HELD and SLIPPING, an edge each or -1 for none.
 
-    basic: mask of the basic z by slot and pair.
+    HELD: the edge whose force follows from w_l = 0, mu f_N = sum f_e, if that equation holds. SLIPPING: the edge whose
+    row w_e = 0 gives lambda = -(y_e u + d_e z_0 + g_e), if lambda is basic. Both are the first edge with a force,
+    or the entering one. basic (n, p): 1 where z is basic; open_slot, open_pair: see ``factor_core``.
     """
     last = basic.shape[1] - 1
     slips = basic[s, last] == 1
@@ -183,7 +198,10 @@ def _choose_eliminated(basic, slot, s, open_slot, open_pair):
 
 @kernel
 def _combine(axes, edges, s, j, share, other, weight, out):
-    """out[:r] = row of pair j of slot s (a normal times ``share``) + weight times an edge's."""
+    """out (r,) = y_j + weight y_other: rows of Y of slot s along the normal (j = 0, times ``share``) or an edge.
+
+    Pair ``last`` has no row: zero for it. other: an edge, or -1 for none.
+    """
     last = edges.shape[0] + 1
     normal = share if j == 0 else 0.0
     along = across = 0.0
@@ -198,7 +216,7 @@ def _combine(axes, edges, s, j, share, other, weight, out):
 
 @kernel
 def _covering(work, edges, s, j):
-    """Coefficient of z_0 in the row of pair j of slot s."""
+    """Coefficient d_j of z_0 in the row of pair j of slot s: d_N, edge . d_T, and 0 in w_l."""
     i = work.slot[CONTACT, s]
     if j == 0:
         return work.cover[0, i]
@@ -209,10 +227,11 @@ def _covering(work, edges, s, j):
 
 @kernel
 def solve_core(work, edges, slots, m, source, target):
-    """Solve for the basic variables with row constants work.terms[CONSTANT], into work.level[target].
+    """Solve  core x = -(rows . source + constant)  by the factors of ``factor_core``; returns z_0.
 
-    Every row w = 0 is satisfied; pairs whose w is basic receive w.  ``source`` (r,) becomes
-    u = source + sum Y f.  Returns z_0.
+    The basic variables, z or w, of all slots go into work.level[target]; ``source`` (r,) in, u = source + sum Y f out.
+    With constants g and source 0 these are values; with a unit of the entering variable, changes (``_entering_terms``).
+    m: order of the core. constant: work.terms[CONSTANT] (n, p), of which the edge rows lose that of the row of lambda.
     """
     axes, index, blocks, slot = work.axes, work.index, work.blocks, work.slot
     constant, solution = work.terms[CONSTANT], work.vectors[SOLUTION]
@@ -248,7 +267,12 @@ def solve_core(work, edges, slots, m, source, target):
 
 @kernel
 def _local_values(work, edges, s, u, z0, out):
-    """Fill slot s's entries of ``out`` that are not in the core, from u and z_0."""
+    """Compute the basic variables of slot s that are not in the core, from u (r,) and z_0, into ``out``.
+
+        w_N = y_N u + d_N z_0 + g_N,  lambda and w_e = y_e u + d_e z_0 + lambda + g_e,  f_held or w_l = mu f_N - sum f_e
+
+    out (n + n p,): a row of work.level; the slot's entries begin at n + s p.
+    """
     axes, basic, constant = work.axes, work.basic, work.terms[CONSTANT]
     last = basic.shape[1] - 1
     first = work.cover.shape[1] + s * (last + 1)

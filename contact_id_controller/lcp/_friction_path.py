@@ -46,14 +46,25 @@ ROUNDING = 1e-12  # of scaled values; z_0 has reached zero when no more than thi
 
 @kernel
 def follow_path(problem, attempt, slots, max_pivots, work, report):
-    """Drive z_0 to zero; returns the status and the number of loaded contacts, with final values in work.
+    """Drive z_0 to zero; returns (status, number of loaded contacts), with final values in work.level[VALUE].
 
-    With ``slots`` > 0 there is no path: the values at the warm basis in the slots are computed.
+    In each turn the complement of the variable that left enters; ``blocking`` is the basic variable that reaches zero
+    first and leaves: below n the w_N of a contact without load, which then gets a slot; else a pair of a slot; COVERING
+    is z_0, which ends the path; NOTHING a ray.
+
     The first attempt covers normal velocities alone, breaks ties by the lexicographic rule, updates
     values and releases slots.  Later ones cover tangential velocities too, each in directions of
     its own: that breaks the ties of contacts at rest, so that of variables that vanish
     within rounding the best pivot may be taken.  They evaluate values from the data at each pivot,
     and every second one keeps the slots.
+
+    Args:
+        problem: ``FrictionProblem`` with the scales of ``scaled``.
+        attempt: 0 for the first path.
+        slots: 0, or the number of contacts of a warm basis in the slots: no path then, its values are computed.
+        max_pivots: of this attempt; counted in report[PIVOTS].
+
+    Source: Cottle, Pang and Stone (1992), algorithm 4.4.5.
     """
     n, r = work.cover.shape[1], work.axes.shape[2]
     width, level, basic, edges = work.basic.shape[1], work.level, work.basic, problem.edges
@@ -65,7 +76,7 @@ def follow_path(problem, attempt, slots, max_pivots, work, report):
         blocking, z0, z0_spread = _unload(problem, attempt, u, work)
     while True:
         covered = blocking != COVERING
-        s, j, entering_z = blocking, blocking, True
+        s, j, entering_z = blocking, blocking, True  # slot and pair of what enters; -1 at the end
         if covered and blocking < n:
             s, j = slots, np.int64(0)
             slots += 1
@@ -76,7 +87,7 @@ def follow_path(problem, attempt, slots, max_pivots, work, report):
             entering_z = basic[s, j] == 0
             basic[s, j] = 0
         unloading = j == 0 and not entering_z and not keep
-        if unloading:
+        if unloading:  # its normal force has vanished: friction and lambda go with it
             for e in range(1, width):
                 basic[s, e] = 0
         m = factor_core(work, edges, slots, s, j, covered)
@@ -115,7 +126,7 @@ def follow_path(problem, attempt, slots, max_pivots, work, report):
             u[x] += theta * du[x]
         z0 += theta * z0_change
         z0_spread += tilt * z0_change
-        if unloading:
+        if unloading:  # w_N of a contact without slot has entered; the last slot fills the gap
             entered = work.slot[CONTACT, s]
             slots -= 1
             _copy_slot(work, slots, s)
@@ -128,10 +139,11 @@ def follow_path(problem, attempt, slots, max_pivots, work, report):
 
 @kernel
 def _unload(problem, attempt, u, work):
-    """Start with no contact loaded and the least z_0; returns the contact that fixes it, its value, its spread.
+    """Start without load at the least z_0 with w_N = c_N + d_N z_0 >= 0.
 
-    A covering velocity d lies within the dual of its contact's cone, d_N > mu |d_T|, which like a vector of ones
-    prevents the path from ending on a ray.
+    Returns (the contact whose w_N is then zero, or COVERING if all c_N >= 0; z_0; its spread); u (r,) is set to zero.
+    Covering velocities d, in work.cover (3, n), differ by ``attempt``; each lies within the dual of its contact's cone,
+    d_N > mu |d_T|, which like a vector of ones prevents the path from ending on a ray.
     """
     for x in range(u.shape[0]):
         u[x] = 0.0
@@ -150,7 +162,10 @@ def _unload(problem, attempt, u, work):
 
 @kernel
 def _blocking(careful, level, end, z0, z0_spread, z0_change):
-    """Variable that leaves, and the steps of values and spreads to there."""
+    """Ratio test: (variable that leaves, step of values, step of spreads), as ``first_blocking`` returns them.
+
+    careful: by the largest pivot among those within rounding (``steadiest_blocking``), not by the spreads.
+    """
     if not careful:
         return first_blocking(level, end, TIE_TOLERANCE, z0, z0_spread, z0_change)
     blocking, theta = steadiest_blocking(level, end, ROUNDING, z0, z0_change)
@@ -169,7 +184,7 @@ def _advance(level, end, theta, tilt):
 
 @kernel
 def _refine(work, edges, slots, m, du):
-    """Correct the final values of the slots by their residuals."""
+    """Correct the final values of the slots by one step of iterative refinement; du (r,): workspace."""
     n, width, level = work.cover.shape[1], work.basic.shape[1], work.level
     _residual_terms(work, edges, slots, du)
     solve_core(work, edges, slots, m, du, CHANGE)
@@ -179,7 +194,7 @@ def _refine(work, edges, slots, m, du):
 
 @kernel
 def place_contact(problem, s, i, work):
-    """Assign contact i to slot s: its scaled rows, constants and friction."""
+    """Copy contact i into slot s: scaled rows of Y (3, r), constants g (p,), mu / (1 + mu) and 1 / (1 + mu)."""
     c, mu, edges, scale_c = problem.c, problem.mu[i], problem.edges, problem.scale_c
     offset, last = work.terms[OFFSET], work.basic.shape[1] - 1
     work.slot[CONTACT, s] = i
@@ -196,7 +211,10 @@ def place_contact(problem, s, i, work):
 
 @kernel
 def _start_sliding(work, edges, s, u, z0):
-    """Let slot s, still without load, slide along the edge most against its velocity at u."""
+    """Let slot s, still without load, slide along the edge most against its velocity at u (r,) and z_0.
+
+    That edge's force, still zero, and lambda = -min_e (y_e u + d_e z_0 + g_e) become basic.
+    """
     axes, level, basic = work.axes, work.level, work.basic
     last = basic.shape[1] - 1
     first = work.cover.shape[1] + s * (last + 1)
@@ -225,7 +243,7 @@ def _start_sliding(work, edges, s, u, z0):
 
 @kernel
 def _problem_terms(work, slots, u):
-    """Write the row constants of the problem itself, without a source of u."""
+    """Set up ``solve_core`` for the values: constants g of the problem, u (r,) from zero."""
     for s in range(slots):
         for j in range(work.basic.shape[1]):
             work.terms[CONSTANT, s, j] = work.terms[OFFSET, s, j]
@@ -235,7 +253,10 @@ def _problem_terms(work, slots, u):
 
 @kernel
 def _entering_terms(work, edges, slots, s, j, entering_z, du):
-    """Write row constants and source of u for one unit of the variable entering at (s, j)."""
+    """Set up ``solve_core`` for the changes by one unit of the variable entering at slot s, pair j.
+
+    A w enters its own row with -1; lambda enters all edge rows; a force enters w_l, and u by its row of Y: du (r,).
+    """
     axes, constant, last = work.axes, work.terms[CONSTANT], work.basic.shape[1] - 1
     for t in range(slots):
         for e in range(last + 1):
@@ -259,7 +280,7 @@ def _entering_terms(work, edges, slots, s, j, entering_z, du):
 
 @kernel
 def _residual_terms(work, edges, slots, u):
-    """Write the residuals of the present values in the slots' rows: solving for them refines the values."""
+    """Set up ``solve_core`` for a correction: constants are the residuals w_j of the values, u (r,) from zero."""
     axes, basic, constant, value = work.axes, work.basic, work.terms[CONSTANT], work.level[VALUE]
     n, r, last = work.cover.shape[1], u.shape[0], basic.shape[1] - 1
     for x in range(r):
@@ -297,7 +318,10 @@ def _residual_terms(work, edges, slots, u):
 
 @kernel
 def _free_normals(problem, work, slots, z0, motion, target):
-    """Write values or changes of w_N of contacts without slot; no change for the others."""
+    """Write w_N of contacts without slot, y_N u + d_N z_0 + g_N, into work.level[target]; zero change for the others.
+
+    target: VALUE, or CHANGE, in which g_N has no part; motion (r,), z0: u and z_0, or their changes.
+    """
     out, n = work.level[target], work.cover.shape[1]
     for i in range(n):
         out[i] = work.cover[0, i] * z0
@@ -313,7 +337,7 @@ def _free_normals(problem, work, slots, z0, motion, target):
 
 @kernel
 def _prefer_normal(level, basic, n, blocking, theta):
-    """Replace a blocking friction variable by its contact's normal force if that vanishes too."""
+    """The blocking variable, or its contact's normal force if that vanishes at the same step theta: it parts then."""
     if blocking < n:
         return blocking
     width = basic.shape[1]
@@ -326,7 +350,7 @@ def _prefer_normal(level, basic, n, blocking, theta):
 
 @kernel
 def _copy_slot(work, source, target):
-    """Move a loaded contact from one slot to another."""
+    """Copy a loaded contact from slot ``source`` to slot ``target``: rows, constants, basis, values and spreads."""
     width, n, level = work.basic.shape[1], work.cover.shape[1], work.level
     if source == target:
         return

@@ -44,7 +44,7 @@ def scaled(Y, c, mu, edges, work):
 
 @kernel
 def load_basis(problem, basis, work):
-    """Put the contacts that carry load in a warm basis into slots; returns their number."""
+    """Put the contacts that carry load in a warm basis (n, p) bool into slots; returns their number."""
     slots = np.int64(0)
     work.cover[:] = 0.0
     for i in range(basis.shape[0]):
@@ -59,7 +59,12 @@ def load_basis(problem, basis, work):
 
 @kernel
 def finish(problem, slots, work, answer, report):
-    """Write the result of ``slots`` loaded contacts; returns whether its residual certifies it."""
+    """Write the result of ``slots`` loaded contacts in the caller's units; returns whether its residual certifies it.
+
+        residual = max |w - (M z + q)| / size,  size about |q| + |M| z of its row   (``_contact_error``)
+
+    answer: out, see ``FrictionAnswer``; report[RESIDUAL]: out.
+    """
     Y, edges, basis, z, impulses = problem.Y, problem.edges, answer.basis, answer.z, answer.impulses
     r, n, last = Y.shape[1], problem.mu.shape[0], basis.shape[1] - 1
     to_speed = 1.0 / problem.scale_c
@@ -104,10 +109,10 @@ def finish(problem, slots, work, answer, report):
 
 @kernel
 def _into_cone(z, mu, slides):
-    """Scale edge forces to at most mu f_N, and to exactly that if the contact slips.
+    """Scale the edge forces z[1:k + 1] so that their sum is at most mu f_N, and exactly that if the contact slips.
 
-    A force that should vanish consists of rounding only, whose share of friction is meaningless.  The effect
-    of the change appears in w.
+    mu f_N = sum f_e was solved for with rounding, which counts where f_N itself is nearly zero. w is computed from
+    the scaled forces, so the residual still judges them.
     """
     last = z.shape[0] - 1
     total, limit = 0.0, mu * z[0]
@@ -120,7 +125,13 @@ def _into_cone(z, mu, slides):
 
 @kernel
 def _contact_error(i, problem, u, u_size, floor, most, answer):
-    """Fill contact i's w (and lambda without load); returns its largest error relative to |q| + |M| z."""
+    """Fill contact i's w (and lambda without load); returns its largest error relative to |q| + |M| z.
+
+    Args:
+        u, u_size: (r,) sum Y f and the sum of its terms' sizes.
+        floor: added to each row's size, m/s, so that a row of rounding only passes.
+        most: largest size that counts, m/s, so that huge impulses do not excuse an error.
+    """
     Y, c, edges, basis, z, w = (
         problem.Y,
         problem.c,
@@ -163,7 +174,10 @@ def _contact_error(i, problem, u, u_size, floor, most, answer):
 
 @kernel
 def _slide(i, s, t, edges, basis, z):
-    """Set contact i without load: no friction, lambda the speed against the worst edge; s, t: tangential speeds."""
+    """Set lambda and basis of contact i without load, which slides freely: lambda = max_e -(edge_e . (s, t)), >= 0.
+
+    s, t: its velocity along the tangents, m/s.
+    """
     last = z.shape[1] - 1
     against, slip = 1, 0.0
     for e in range(1, last):

@@ -301,10 +301,18 @@ def _closing(reduced, held, gap_speed, answer):
 
 @inlined_kernel
 def _attempt(reduced, demand, lift, guess, plan, answer, optimum):
-    """Solve with the touching contacts constrained, except, with ``lift``, those that the plan lifts.
+    """Solve with one set of constrained contacts: those that touch, with ``lift`` less those that the plan lifts.
 
-    guess: see ``least_power``.  plan: workspace, its ``held`` (n,) out: the constrained contacts.  answer, optimum:
-    out. Returns (status, steps, largest contradiction m/s).
+    First the plan is projected onto what these contacts allow (``demand.project``), then ``_relax`` solves; the
+    accelerations that change by d are added to the plan: delta += dt d, moved -= dt^2 T d.
+
+    Args:
+        guess: see ``least_power``.
+        plan: workspace; its ``held`` (n,), out: the constrained contacts.
+        answer, optimum: out.
+
+    Returns (status, steps, largest contradiction m/s): SOLVED; RELAXED_CODE if the plan changed or a contact gave way;
+    CONTRADICTORY if no motion satisfies the contacts, or they yielded; else that of the solver.
     """
     mu, project, held = demand.mu, demand.project, plan.held
     moved, delta, T, dt = answer.moved, answer.delta, reduced.T, reduced.dt
@@ -342,9 +350,9 @@ def _attempt(reduced, demand, lift, guess, plan, answer, optimum):
 
 @bare_inlined
 def _size_of_motion(reduced, held, moved):
-    """Largest present or planned velocity, m/s, of the constrained contacts, held (n,) bool.
+    """Largest present or planned velocity, m/s, of the constrained contacts: the scale of what contradicts.
 
-    moved (3n,) m/s: planned.
+    held (n,) bool; moved (3n,) m/s: planned.
     """
     scale = 0.0
     for i in range(held.shape[0]):
@@ -356,7 +364,7 @@ def _size_of_motion(reduced, held, moved):
 
 @bare_inlined
 def _judge_torques(demand, torques, figures):
-    """Clip the torques, in place, to their limits (which removes rounding errors); figures[0] is their power."""
+    """Clip the torques (na,), in place, to their limits, which removes rounding errors; figures[0] = u^T W u."""
     figures[0] = 0.0
     for j in range(torques.shape[0]):
         limit = demand.limits[j]
@@ -366,7 +374,7 @@ def _judge_torques(demand, torques, figures):
 
 @inlined_kernel
 def _task(reduced, demand, plan, joints, K, rank, unit):
-    """Make the program with the constraints K, k of this rank; joints: na if the plan may change by d, else 0."""
+    """The ``Task`` of this plan and the equations K, k of ``hold``; joints: na if the plan may change by d, else 0."""
     return Task(
         Y=reduced.Y,
         T=reduced.T,
@@ -388,10 +396,13 @@ def _task(reduced, demand, plan, joints, K, rank, unit):
 
 @inlined_kernel
 def _relax(reduced, demand, plan, moved, guess, optimum):
-    """Solve for the plan; if that is infeasible with a disturbance d, then with yielding contacts too.
+    """Solve the program of the module at the first level that is feasible.
+
+    AS_PLANNED: d = 0; DISTURBED: d at cost rho; YIELDING: contacts yield too, by least squares. Where it
+    may succeed ``least_power`` is tried first, for it is faster than the interior-point method.
 
     moved (3n,) m/s: contact velocities at z = 0; guess: see ``least_power``; optimum: out. Returns (status, steps,
-    level of relaxation, norm of the contact velocities that no motion can remove).
+    level, norm of the contact velocities that no motion can remove).
     """
     Y, T, dt, mu, held = reduced.Y, reduced.T, reduced.dt, demand.mu, plan.held
     na = T.shape[1]
@@ -402,10 +413,10 @@ def _relax(reduced, demand, plan, moved, guess, optimum):
         if level == DISTURBED:
             if na == 0 and not held.any():
                 return status, steps, AS_PLANNED, unremovable
-            nothing = plan.residual[:0]
-            rank, _, unit = hold(Y, T, dt, mu, held, moved, plan.wide, plan.k, nothing)
+            unneeded = plan.residual[:0]
+            rank, _, unit = hold(Y, T, dt, mu, held, moved, plan.wide, plan.k, unneeded)
             task = _task(reduced, demand, plan, na, plan.wide, rank, unit)
-        # The active set of a relaxed plan is found from nothing in few cases only.
+        # Without a guess ``least_power`` seldom finds the active set of a relaxed plan.
         if level == AS_PLANNED or (level == DISTURBED and guess.shape[0]):
             solved, more = least_power(task, guess, optimum)
             steps += more

@@ -1,4 +1,9 @@
-"""Linearly independent equations of the contact constraints."""
+"""Equations that keep the constrained contacts at rest, without those that depend on the others.
+
+    Y y - dt^2 T d + moved = 0        y = Y^T z (nu,), d (na,) rad/s2, at each constrained contact
+
+Their rows depend on each other as soon as several contacts hold one body; the solvers need independent ones.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +16,15 @@ from contact_id_controller.kernels.dense import independent_rows
 
 @bare_kernel
 def held_rows(mu):
-    """Number of constrained rows of a contact: 3, without friction the normal one only."""
+    """Number of constrained velocities of a contact with friction mu: 3, without friction the normal one only."""
     return 3 if mu > 0.0 else 1
 
 
 @bare_kernel
 def unit_of_disturbance(Y, T, dt, joints):
-    """Unit of d that makes its columns of K as large as those of y, so that the numerical rank is meaningful.
+    """Unit of d, |Y| / |dt^2 T| (Frobenius norms): in it the columns of d in K are as large as those of y.
 
-    Y (3n, nu); T (3n, joints); dt, s.
+    Otherwise the numerical rank would depend on the period. Y (3n, nu); T (3n, joints); dt, s.
     """
     first, second = 0.0, 0.0
     for r in range(Y.shape[0]):
@@ -32,11 +37,15 @@ def unit_of_disturbance(Y, T, dt, joints):
 
 @kernel
 def hold(Y, T, dt, mu, held, moved, K, k, residual):
-    """Independent equations K (y, d) = k of Y y - dt^2 T d + moved = 0 at the constrained contacts ``held`` (n,).
+    """Reduce Y y - dt^2 T d + moved = 0 at the constrained contacts to independent equations K (y, d / unit) = k.
 
-    K (3 n, nu + joints), k (3 n,): out, the first rank rows; joints = 0: no columns for d.
-    moved (3n,): m/s, contact velocities at y = d = 0. residual (3n,), or (0,) if not needed: out, m/s, the part that no
-    y can remove. Returns (rank, norm of that part, unit of d).
+    Args:
+        mu, held: (n,) friction; bool, the constrained contacts.
+        moved: (3n,) m/s, contact velocities at y = d = 0.
+        K, k: out, (3n, nu + joints) and (3n,), of which the first rank rows count; joints = 0: no columns for d.
+        residual: out, (3n,) m/s, contact velocities that no y removes; (0,) if not needed.
+
+    Returns (rank, norm of the velocities that nothing removes, unit of d: see ``unit_of_disturbance``).
     """
     nu = Y.shape[1]
     joints = K.shape[1] - nu

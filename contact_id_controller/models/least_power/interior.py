@@ -1,7 +1,12 @@
 """A least-power task as a cone program, solved by the interior-point method.
 
-Variables: torques, the disturbance, unbounded forces, cones. Rows: those of the torques and
-the contact constraints, which are soft if contacts may yield.
+    min u^T W u + rho price |d|^2 + tie |z|^2
+        u - T^T z - schur d = offset              na rows
+        K (Y^T z, d / unit) = k                   rank rows, soft if contacts may yield
+        |u| <= limits, z_N >= 0 (unbounded friction), z_i in its cone (the others)
+
+Variables, in this order: u (na,); d (joints,); 3 forces of each contact with unbounded friction; 3 forces of each other
+contact, in units in which its cone is x_0 >= |x_T|. The first ``boxes`` of them have bounds, the rest are cones.
 """
 
 from __future__ import annotations
@@ -35,7 +40,11 @@ NARROW = 1e-9  # limits closer to each other than this share of the largest are 
 
 @kernel
 def solve_by_interior_point(task, yields, optimum):
-    """Solve one task; ``yields``: contacts may yield, by least squares. Returns (status, steps)."""
+    """Solve the program above for one ``Task``. Returns (status of ``interior_point.method``, steps).
+
+    yields: whether contacts may yield: then rho is 1, and a contact's velocity costs YIELD times the joints' change
+    that gives the same. optimum: out, see ``Optimum``; figures[0], the objective, is left to the caller.
+    """
     n, na = task.mu.shape[0], task.T.shape[1]
     forces, bounded = 0, 0
     for i in range(n):
@@ -54,7 +63,7 @@ def solve_by_interior_point(task, yields, optimum):
         np.empty(boxes),
         np.empty(boxes),
     )
-    place = np.empty(n, np.int64)
+    place = np.empty(n, np.int64)  # of each contact's forces among the variables
     tie = force_price(task.T, task.W)
     _torque_rows(task, program)
     if task.joints:
@@ -75,7 +84,10 @@ def solve_by_interior_point(task, yields, optimum):
 
 @bare_kernel
 def _torque_rows(task, program):
-    """Write the rows u - T^T z - schur d = offset within limits, K (Y^T z, d) = k, without the columns of z and d."""
+    """Write the columns, costs and limits of u, and the right sides offset and k of all rows.
+
+    Joints with limits of (nearly) zero get a narrow interval: the method needs an interior.
+    """
     na = task.T.shape[1]
     largest = 0.0
     for j in range(na):
@@ -93,7 +105,7 @@ def _torque_rows(task, program):
 
 @bare_kernel
 def _disturbance_columns(task, rho, program):
-    """Write the columns of d, unbounded, with cost ``rho`` in units of the torques that move a joint free to move."""
+    """Write the columns -schur and K_d of d, unbounded, with cost rho |d|^2 ``disturbance_price``."""
     nu, na = task.Y.shape[1], task.T.shape[1]
     price = rho * disturbance_price(task.schur, task.W)
     for j in range(na):
@@ -107,7 +119,11 @@ def _disturbance_columns(task, rho, program):
 
 @kernel
 def _softness(task, tie):
-    """Set the compliance of yielding contacts: a violation costs YIELD times as much as that motion of the joints."""
+    """Softness s of the contact rows, |K (y, d) - k|^2 / (2 s), at which contacts yield only where joints cannot.
+
+    With a disturbance: a contact's velocity costs YIELD times the d that gives it, dt^2 T d in the mean; where no joint
+    moves a contact: relative to the contacts' mobility and the price of forces, ``tie``.
+    """
     lever = 0.0
     for r in range(task.T.shape[0]):
         for j in range(task.joints):
@@ -122,9 +138,9 @@ def _softness(task, tie):
 
 @bare_kernel
 def _force_columns(task, tie, program, place):
-    """Write the columns of the forces in units of their cones, with cost ``tie``.
+    """Write the columns -T and K_y Y of the forces in units of their cones, with cost ``tie``.
 
-    place (n,): first column, -1 for none.
+    place (n,): out, each contact's first variable, -1 if it is not constrained.
     """
     na = task.T.shape[1]
     box, cone = na + task.joints, program.lower.shape[0]
@@ -154,7 +170,11 @@ def _force_columns(task, tie, program, place):
 
 @bare_kernel
 def _hand_out(task, boxes, place, point, optimum):
-    """Convert the solver's point to impulses, disturbance and memory in SI units."""
+    """Convert the solver's point to impulses z (N·s), disturbance d (rad/s2) and the memory of an ``Optimum``.
+
+    Multipliers are kept of limits and cones that are active within ON_BOUND: the active set of the next guess.
+    boxes: index of the first cone variable; place (n,): see ``_force_columns``.
+    """
     na = task.T.shape[1]
     x, s, r, memory = point.x, point.s, point.r, optimum.memory
     fill(memory, 0.0)

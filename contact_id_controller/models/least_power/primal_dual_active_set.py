@@ -89,9 +89,11 @@ class Kkt(NamedTuple):
 
 @kernel
 def least_power(task, guess, optimum):
-    """Find the optimum if a few steps suffice. Returns (whether ``optimum`` is it, steps).
+    """Solve the program of the module for one ``Task``, if it is small and few steps suffice.
 
-    guess: the memory of a similar task, its first na entries, or none.
+    guess: ``Optimum.memory`` (na + 4n,) of a similar task, its first na entries if contacts differ, or (0,) for none:
+    where the active set begins. It changes the steps, not the optimum. optimum: out.
+    Returns (whether ``optimum`` is the optimum, steps).
     """
     n, na = task.mu.shape[0], task.T.shape[1]
     m = task.joints
@@ -144,7 +146,12 @@ def least_power(task, guess, optimum):
 
 @bare_inlined
 def _condense(task, condensed, double):
-    """Eliminate the torques: constraints and costs in forces and disturbance. double (na,): workspace."""
+    """Fill ``condensed``: with u = offset + G^T x, x = (forces in units of their cones, d), the task is one in x.
+
+        H = D + 2 G W G^T (lower half),   E x = k: first rank rows of R
+
+    double (na,): workspace.
+    """
     G, R, H, price, unit, place = condensed
     T, Y, K, schur, W = task.T, task.Y, task.K, task.schur, task.W
     n, nu, na, m = task.mu.shape[0], Y.shape[1], T.shape[1], G.shape[0]
@@ -206,7 +213,11 @@ def _start(task, condensed, guess, active):
 
 @bare_inlined
 def _newton(task, condensed, active, kkt, figures):
-    """Newton's method on the KKT equations, with an update of the active set after each step."""
+    """Newton's method on the KKT equations, with an update of the active set after each step.
+
+    Without curved cones the equations are linear: the first step on the right set is exact. figures: see ``Optimum``.
+    Returns (whether the point is optimal, steps).
+    """
     x, w, u, sign, pressing, cones = active
     G, H, price, place = condensed.G, condensed.H, condensed.price, condensed.place
     mu, limits, W, offset, rank = task.mu, task.limits, task.W, task.offset, task.rank
@@ -254,6 +265,7 @@ def _newton(task, condensed, active, kkt, figures):
 def _exchange(mu, limits, place, active):
     """Add violated constraints to the active set, remove those of wrong sign; returns whether any changed.
 
+    A limit joins where |u| > limit, a cone where |x_T| > x_N; each leaves when its multiplier is negative.
     mu, place (n,): see ``Condensed``; limits (na,) N·m.
     """
     x, _, u, sign, pressing, cones = active
@@ -281,9 +293,10 @@ def _exchange(mu, limits, place, active):
 
 @bare_inlined
 def _active_rows(k, rank, mu, limits, condensed, active, kkt):
-    """Gradients R of the active constraints, defects and multipliers. Returns (count, whether any cone is curved).
+    """Write gradients R, defects and multipliers w of the active constraints E x = k, sign u = limit, |x_T| = x_N.
 
-    E x = k; sign u = limit; |x_T| = x_N. The count is -1 if a cone's force is at its tip.
+    Returns (number of rows q, whether any is a curved cone's); q is -1 if a cone's force is at its tip, where it has no
+    gradient. k (rank,), mu (n,), limits (na,).
     """
     G, R, place = condensed.G, condensed.R, condensed.place
     x, w, u, sign, pressing, cones = active
@@ -393,9 +406,9 @@ def _factor_hessian(H, mu, place, x, cones, F):
 
 @bare_inlined
 def _factor_rows(q, rank, R, F, V, S):
-    """Compute V = R F^-T (rows, m) and S (rows, rows), the factor of V V^T.
+    """Compute V = R F^-T (q, m) and S (q, q), the factor of V V^T = R (F F^T)^-1 R^T; False where it is singular.
 
-    Active limits and cones are regularised a little.
+    Rows of active limits and cones, from ``rank`` on, may depend on each other: their diagonal grows by SOFT.
     """
     m = F.shape[0]
     for a in range(q):
@@ -416,7 +429,7 @@ def _factor_rows(q, rank, R, F, V, S):
 
 @bare_inlined
 def _step(q, kkt, x, w):
-    """Solve H dx + R^T dw = -gradient,  R dx = -defect by the factors in ``kkt``; updates x (m,), w (rows,)."""
+    """Solve H dx + R^T dw = -gradient,  R dx = -defect (q rows) by the factors in ``kkt``; updates x (m,), w (q,)."""
     F, V, S, dw, dx = kkt.F, kkt.V, kkt.S, kkt.dw, kkt.dx
     m = x.shape[0]
     assign(dx, kkt.gradient)

@@ -1,7 +1,7 @@
 """The least-power program of coulomb/qcqp in named tuples, its units and its costs.
 
 min u^T W u + rho price |d|^2 + tie |z|^2       u = offset + T^T z + schur d
-    K (Y^T z, d) = k,  |u| <= limits,  z_N >= 0,  |z_T| <= mu z_N at the constrained contacts
+    K (Y^T z, d / unit) = k,  |u| <= limits,  z_N >= 0,  |z_T| <= mu z_N at the constrained contacts
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ class Optimum(NamedTuple):
 
 @bare_kernel
 def units_of_cone(mu):
-    """Units of normal and tangential force in which the cone is x0 >= |x_T|; ones where it is unbounded."""
+    """Units (normal, tangential) in which |z_T| <= mu z_N is x_0 >= |x_T|, z = unit x; ones where mu is infinite.
+
+    The larger of the two is one for every mu.
+    """
     if not mu < np.inf:
         return 1.0, 1.0
     return (1.0, mu) if mu <= 1.0 else (1.0 / mu, 1.0)
@@ -74,7 +77,10 @@ def cone_price(tie, normal_unit, component):
 
 @bare_kernel
 def force_price(T, W):
-    """Second derivative of the tie break by a force; 1 if no torque depends on any force."""
+    """Tie break: 2 TIE_BREAK times the mean over forces r of sum_j W_j T_rj^2, their power; 1 if that is zero.
+
+    T (3n, na), W (na,).
+    """
     cost = 0.0
     for r in range(T.shape[0]):
         row = T[r]
@@ -85,7 +91,10 @@ def force_price(T, W):
 
 @bare_kernel
 def disturbance_price(schur, W):
-    """Cost of a disturbance at rho = 1: that of the torques that cause it, averaged over the joints."""
+    """Cost of d_j^2 at rho = 1: sum_i W_i schur_ij^2, the power of the torques that cause it, averaged over joints j.
+
+    schur (na, na), W (na,).
+    """
     total = 0.0
     for i in range(W.shape[0]):
         for j in range(W.shape[0]):
@@ -95,7 +104,7 @@ def disturbance_price(schur, W):
 
 @bare_kernel
 def into_rows(K, rank, factor, row, out):
-    """out[a] = factor (K row)_a: column of the contact constraints for a force whose row of Y is ``row``."""
+    """out (rank,) = factor K_y row: the column of a force in the contact constraints; row (nu,): its row of Y."""
     for a in range(rank):
         line, total = K[a], 0.0
         for c in range(row.shape[0]):

@@ -54,10 +54,19 @@ def mean_diagonal(Y):
 
 @kernel
 def elastic(Y, c, gap_speed, mu, edges, eps, balance, x, z):
-    """Solve the regularised program: z (3n,) out, x (nu,) its multipliers u / eps in and out.
+    """Solve the regularised program of the module; x (nu,) are its multipliers u / eps, z (3n,) its impulses.
 
-    balance: difference of u and Y^T z, relative to u, above which the solution is refined.
-    Returns Newton steps, negative when the method failed; z lies in the cones in both cases.
+        min 1/2 eps |x|^2 + 1/2 |P_K(-(Y x + (c + gap_speed) / eps))|^2,   z = P_K(the same)
+
+    Args:
+        Y, c, gap_speed, mu: (3n, nu), (3n,) m/s, (n,) m/s, (n,).
+        edges: of the friction pyramids, 0: exact cones.
+        eps: compliance of the contacts, 1/kg.
+        balance: difference of u and Y^T z, relative to u, above which the solution is refined.
+        x: zero, or of a similar program; out.
+        z: out, inside the cones in any case.
+
+    Returns Newton steps, negative when the method failed.
     """
     n, nu = gap_speed.shape[0], Y.shape[1]
     shift, weight = np.empty(3 * n), np.empty(nu)
@@ -114,9 +123,9 @@ def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
 
 @kernel
 def _soften(grip, Y, c, speed, moved, gap_speed, mu, edges, u, z):
-    """``ease`` with another compliance, ``grip``, for tangents of unbounded friction; arguments and result as there.
+    """Do as ``ease`` with compliance ``grip`` for tangents of unbounded friction; arguments and result as there.
 
-    If these nearly depend on other contacts, their forces would be out of all proportion.
+    Where such tangents nearly depend on other contacts, compliance SOFTNESS would leave enormous forces along them.
     """
     n, nu = gap_speed.shape[0], u.shape[0]
     # Unbounded cones stay the same when their tangents are measured in another unit.
@@ -143,9 +152,9 @@ def _soften(grip, Y, c, speed, moved, gap_speed, mu, edges, u, z):
 
 @kernel
 def tame(reduced, moved, mu, edges, u, z):
-    """Relax contacts with enormous forces in stage I, if a small change suffices.
+    """Relax the contact velocities of stage I, whose forces are enormous, if a small change suffices (GRIP_SOFTNESS).
 
-    moved, z (3n,), u (nu,): in and out. Returns (steps, largest change m/s); unchanged if it would be too large.
+    moved (3n,) m/s, z (3n,), u (nu,): in and out, unchanged if that would be too large. Returns (steps, change m/s).
     """
     eased, motion, forces = moved.copy(), np.empty(u.shape[0]), np.empty(z.shape[0])
     status, steps, change = _soften(
@@ -170,7 +179,10 @@ def tame(reduced, moved, mu, edges, u, z):
 
 @kernel
 def _give_way(Y, eps, moved, gap_speed, mu, edges, u, z):
-    """Relax the contacts by compliance eps: ``moved`` (3n,) in and out, u, z out. Returns Newton steps."""
+    """Relax the contacts by compliance eps: moved + eps z, u = Y^T z. Returns Newton steps, see ``elastic``.
+
+    moved (3n,): m/s, in and out; u (nu,), z (3n,): out.
+    """
     x = np.zeros(u.shape[0])
     steps = elastic(Y, moved, gap_speed, mu, edges, eps, EXACT, x, z)
     fill(u, 0.0)
@@ -189,7 +201,7 @@ def _give_way(Y, eps, moved, gap_speed, mu, edges, u, z):
                 velocity += Y[r, k] * u[k]
             force[d] = -velocity / eps
             change[d] = eps * z[r]
-        # What rounding leaves of the velocity along the piece of the cone that z lies on goes too.
+        # Along the face of the cone on which z lies the velocity is zero: what rounding left of it goes too.
         piece = project_contact(
             STICKING, 0.0, 0.0, mu[i], directions, force, nearest, basis, first, second
         )
@@ -243,7 +255,18 @@ def with_fallback(solution: Solution, mu: np.ndarray, edges: int) -> Solution:
 
 @kernel
 def _soft_forces(store, actuated, unactuated, mu, edges, change, room):
-    """Write into ``room`` the forces of soft contacts (``elastic``) for the plan changed by ``change`` (na,), rad/s."""
+    """Solve for contacts as soft as FALLBACK_REGULARISATION times their own mobility; torques and velocity follow.
+
+        z = P_K(-(Y u + moved + gap_speed) / eps),   u = Y^T z,   eps = FALLBACK_REGULARISATION mean_diagonal(Y)
+
+    z is inside the cones and at most |moved + gap_speed| / eps, however much the contacts contradict each other.
+
+    Args:
+        store, actuated, unactuated: of the problem, see ``matrices``.
+        mu, edges: (n,) friction; edges of the pyramids, 0: exact cones.
+        change: (na,) rad/s, by which the plan's joint velocities change.
+        room: out, see ``open_answer``.
+    """
     reduced = open_store(store, actuated, unactuated)
     answer = begin(reduced, room)
     Y, T, gap_speed, moved, delta = (
