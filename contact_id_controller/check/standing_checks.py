@@ -81,7 +81,7 @@ def check_feet(controller: Controller, state: RobotState) -> list[Finding]:
 
 
 def _check_depth(controller: Controller) -> list[Finding]:
-    """Errors for joints and links below the ground: then a named foot is not one."""
+    """Errors for joints and links below the ground: the standing posture is wrong, or another link is the foot."""
     robot, up = controller.robot, controller.feet.up
     model, data = robot.model, robot.data
     pin.updateFramePlacements(model, data)

@@ -87,7 +87,7 @@ LEAST_ARM_M = 0.02
 
 @kernel
 def _feel(period, elapsed, lasted):
-    """Low-pass into ``pressure`` (n,) N what each foot's leg feels along the normal.
+    """Low-pass into ``pressure`` (n,) N the normal force at each foot that its leg's joints show, J_leg^T f = r_leg.
 
     A sole gives a force at its middle and a moment, which counts as forces at the distance of its corners.
     elapsed: since the last state, s; lasted: so long that what moved the robot meanwhile is known.
@@ -129,7 +129,7 @@ def _feel(period, elapsed, lasted):
                     gram[a, b] += column[a] * column[b]
         period.foot_speed[i, 0] = np.sqrt(speed[0] ** 2 + speed[1] ** 2 + speed[2] ** 2)
         period.foot_speed[i, 1] = down
-        if lasted and _carried(gram, size, wrench):
+        if lasted and _solve_wrench(gram, size, wrench):
             along = 0.0
             for d in range(3):
                 along += normals[i, d] * wrench[d]
@@ -138,8 +138,18 @@ def _feel(period, elapsed, lasted):
 
 
 @kernel
-def _carried(gram, size, wrench):
-    """From J r to the wrench (size,) that J^T maps to r, with J J^T (size, size) overwritten; False: there is none."""
+def _solve_wrench(gram, size, wrench):
+    """Solve (J J^T + LEVERLESS trace(J J^T)) f = J r for the foot's wrench f, the least squares of J^T f = r.
+
+    Without the second term a leg without lever in some direction, such as a straight one, would give any force there.
+
+    Args:
+        gram: (6, 6), J J^T in its lower triangle; overwritten.
+        size: 3, of a force (N), or 6, of a sole's force and moment.
+        wrench: (6,), the first ``size``: J r in, f out.
+
+    Returns False if the leg has no joint that feels it.
+    """
     trace = 0.0
     for a in range(size):
         trace += gram[a, a]

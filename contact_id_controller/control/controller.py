@@ -621,9 +621,9 @@ class Controller:
         return np.bincount(self.feet.foot, self.planned_stance(t)) > 0.0
 
     def measure(self, forces: np.ndarray) -> None:
-        """Set the measured ground forces at the contacts over the last period, (n, 3) N, world frame.
+        """Remember the measured ground forces at the contacts over the last period, (n, 3) N, world frame.
 
-        Only models that take measured forces use them.
+        Those of the periods before are kept, too. Only models that take measured forces use them.
         """
         kept = self.memory.forces
         kept[1:] = kept[:-1]

@@ -137,7 +137,7 @@ def channel_order(case: Case) -> Finding:
 
 
 def _degrees(name: str, channels: tuple[str, ...], why: str, sure: str = "certain") -> Finding:
-    """Finding on channels in degrees: why, and how certain."""
+    """Finding that channels are in degrees; why, sure: the evidence, and how certain it is, as words."""
     return Finding(
         name,
         WRONG,

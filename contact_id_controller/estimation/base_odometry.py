@@ -614,7 +614,7 @@ class BaseOdometry:
         return ""
 
     def _start_covariance(self, P: np.ndarray, up: np.ndarray) -> None:
-        """What standing still leaves unknown: a sideways bias of the accelerometer is a tilt."""
+        """Set P to what standing still leaves unknown: a sideways bias of the accelerometer looks like a tilt."""
         settings, R = self.settings, self.estimate.rotation
         seconds = settings.still_time_s
         P[:] = 0.0
@@ -634,12 +634,17 @@ class BaseOdometry:
         self._turn_about_position()
 
     def _place_base(self) -> None:
-        """At the given place, or above the origin, as high as puts the feet on z = 0; their height is that of level ground."""
+        """Put the base at the given place, or above the origin with its standing feet at z = 0, at the attitude of x.
+
+        The mean height of the standing feet (the lowest, if none stands) becomes that of the level ground, O_LEVEL.
+        """
         x, at, record = self._x, filtering.POSITION, self._record
         lever = self.estimate.rotation @ self._facts[filtering.F_IMU_POSITION :][:3]
         x[at : at + 3] = lever + (np.zeros(3) if self._place is None else self._place)
         contacts = self._contacts.copy()
-        self._contacts[:] = 0.0  # only places of the feet are needed: no update
+        self._contacts[:] = (
+            0.0  # only the feet's kinematics are needed: without contact the filter corrects nothing
+        )
         self._touch_down()
         self._contacts[:] = contacts
         down = contacts > filtering.CONTACT
@@ -653,7 +658,7 @@ class BaseOdometry:
         record[filtering.O_HELD] = record[filtering.O_WALKED] = 0.0
 
     def _touch_down(self) -> None:
-        """A step without time: the feet, which touch already, touch down where the legs have them."""
+        """Advance the filter by no time: feet in contact get footholds where the legs have them, as if long there."""
         dt, self._inputs[filtering.I_DT] = self._inputs[filtering.I_DT], 0.0
         self._feet[:] = 0.0
         advance(self.arrays)

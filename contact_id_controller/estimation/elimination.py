@@ -62,7 +62,10 @@ def measured(system, m, y, up, r):
 
 @bare_kernel
 def _add_row(h, base, weight, target, columns, H, Y, K):
-    """Add weight (h, base)^T (h, base) to the normal equations of a limb and of the base."""
+    """Add weight |h z + base a_0 - target|^2 / 2 of one sensor row to the normal equations of a limb and of the base.
+
+    h (columns,), base (6,); H, Y, K: see ``_eliminate``.
+    """
     for i in range(columns):
         f = weight * h[i]
         if f != 0.0:
@@ -131,10 +134,14 @@ def _pivot(H, Y, j, smallest):
 
 @bare_kernel
 def _eliminate(H, Y, n, K):
-    """Factor H = L^T L (n, n; lower) in place, 1 / L_jj on the diagonal; Y <- L^-T Y (n, 13).
+    """Eliminate a limb's n unknowns z from  H z + Y (a_0, lambda, -1) = 0,  its normal equations.
 
-    K (12, 13) loses its Schur complement. From the last row to the first, so that all loops begin at
-    zero and are vectorised; two rows at a time, for half the passes over what remains.
+        H (n, n; lower) <- L with H = L^T L, 1 / L_jj on its diagonal;   Y (n, 13) <- L^-T Y
+        K (12, 13) <- K - Y[:, :12]^T H^-1 Y   (of Y before)
+
+    The 12 columns are the base's acceleration a_0 (6) and the multiplier lambda (6) of f_0 = 0, the last the right
+    side. From the last row to the first, so that all loops begin at zero and are vectorised; two rows at a time, for
+    half the passes over what remains. Returns False where H is singular.
     """
     smallest = 0.0
     for j in range(n):

@@ -172,9 +172,9 @@ def samples_of(robot: RobotModel, log: Log) -> tuple[tuple[Samples, ...], bool]:
         raise RecordError(f"the log {log.source!r} has no positions; name their columns with --map")
     columns = [log.joints.index(name) for name in robot.joint_names]
     torque, in_amperes = log.effort, False
-    if not _says_something(torque):
+    if not _changes(torque):
         torque, in_amperes = log.current, True
-    if torque is None or not _says_something(torque):
+    if torque is None or not _changes(torque):
         raise RecordError(
             f"the log {log.source!r} has neither efforts nor currents that change; name their columns with --map"
         )
@@ -195,7 +195,7 @@ def samples_of(robot: RobotModel, log: Log) -> tuple[tuple[Samples, ...], bool]:
     return pieces(log.time, q, v, a, torque), in_amperes
 
 
-def _says_something(channel: Array | None) -> bool:
+def _changes(channel: Array | None) -> bool:
     return (
         channel is not None
         and bool(np.isfinite(channel).any())
@@ -382,9 +382,16 @@ def _left_out(table: Array, spread: Array) -> float:
 def leaning_fit(
     robot: RobotModel, motion: Motion, shapes: Sequence[DriveShape], level: Rows, belief: Belief
 ) -> tuple[Fit, Array]:
-    """Fit the base's lean (2,) together with the model; torques due to lean use the bodies of the fit before.
+    """Fit roll and pitch of a fixed base, its lean (2,) rad, together with the model; returns (fit, lean).
 
-    The robot's gravity is changed to that of the lean.
+    Torques are linear in bodies and drives, but lean multiplies the bodies: each of at most LEANS fits linearises about
+    the lean and the bodies of the one before.
+
+    Args:
+        robot: its gravity becomes that of a base with this lean, g (lean, -1) to first order.
+        shapes: of the joints' drives.
+        level: the log's rows for a level base.
+        belief: the prior, of everything but the lean.
     """
     down, which = robot.model.gravity.linear.copy(), moving(motion)
     size, lean = float(np.linalg.norm(down)), np.zeros(2)
@@ -438,7 +445,7 @@ def described_with_friction(robot: RobotModel, fitted: Rows, judged: Rows, belie
 
 def measured_constants(robot: RobotModel, log: Log) -> Array | None:
     """N·m/A of each joint (na,), from a log with efforts and currents; NaN where it cannot be found."""
-    if log.effort is None or not _says_something(log.current):
+    if log.effort is None or not _changes(log.current):
         return None
     assert log.current is not None
     found = np.full(robot.na, np.nan)

@@ -178,7 +178,14 @@ class QcqpProgram:
         return rows, values
 
     def _solve(self, level: Any, warm_start: Any) -> QcqpResult:
-        """Solve one level in the variables torques, slacks, disturbance, unbounded contacts, cones."""
+        """Solve one level of relaxation, 0: none, as a ``ConeProgram``.
+
+            min u^T W u + d^T diag(rho) d + force_weight sum (f_N^2 + |f_T|^2 / min(mu, 1)^2)
+            A [u; f] + D d = b,   C [u; f] - s = c,   s >= 0,   lower <= u <= upper,   f in its cones
+
+        Columns, in this order: u (na), s (k), d (m), the forces of contacts with unbounded friction, those of the
+        others in units in which their cones are x_N >= |x_T|. Rows: those of A (with D), then those of C.
+        """
         C = np.vstack([np.zeros((0, self.A.shape[1])), *self._inequalities])
         c = np.concatenate([np.zeros(0), *self._bounds])
         D, rho = self._levels[level - 1] if level else (np.zeros((len(self.b), 0)), np.zeros(0))
@@ -196,13 +203,14 @@ class QcqpProgram:
             np.hstack([rows[:, :na], extra, rows[:, columns] * units.reshape(-1)]).T
         )
         boxes, N, p = na + k + m + 3 * int(free.sum()), At.shape[0], At.shape[1]
+        # The program's cost is 1/2 x^T weight x: twice the weights here.
         price = np.full((n, 3), 2.0 * self.force_weight)
         price[:, 0] *= units[:, 0] ** 2
         weight = np.concatenate([2.0 * self.weights, np.zeros(k), 2.0 * rho, price.reshape(-1)])
         lower, upper = np.full(boxes, -np.inf), np.full(boxes, np.inf)
         lower[:na], upper[:na] = self.lower, self.upper
         lower[na : na + k] = 0.0
-        lower[na + k + m :: 3] = 0.0
+        lower[na + k + m :: 3] = 0.0  # normal forces of contacts with unbounded friction
         b = np.concatenate([self.b, c])
         program = ConeProgram(weight, np.zeros(N), At, b, np.zeros(p), lower, upper)
         column, row = np.empty(N), np.empty(p)

@@ -321,7 +321,7 @@ class CommandWatchdogNode(Node):
             full_name(each.node_name, each.node_namespace)
             for each in self.get_subscriptions_info_by_topic(topic)
         ]
-        # A worker listens there, too, for others that send.
+        # The worker of this node subscribes there too, to detect other senders.
         connected = self._commands.get_subscription_count() >= len(listeners)
         return connected and any(name != own for name in listeners)
 

@@ -128,7 +128,7 @@ class ControlTopics:
         self._others = OtherSenders(self._node, topic, kind, allowed)
         publisher = self._node.create_publisher(kind, topic, qos)
         self._others.know_own()
-        inputs = dict.fromkeys((self._odometry, *self._served, *self._patient))
+        inputs = dict.fromkeys((self._odometry, *self._served, *self._deferred))
         self._sources = Sources(self._node, [each.topic_name for each in inputs])
         return publisher
 
@@ -159,7 +159,12 @@ class ControlTopics:
         )
 
     def _subscribe(self, stream: QoSProfile) -> None:
-        """Subscribe to odometry, joint states and plans, in the order in which they are served."""
+        """Subscribe to odometry, joint states and plans.
+
+        In real time states are served first, or commands are late; the step takes the odometry itself, and plans
+        (``_deferred``) are served between states. In lockstep the sender waits, so all are served as they come:
+        odometry before its state, plans at once.
+        """
         plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         subscribe = self._node.create_subscription
         # Where executors serve in order of creation, odometry comes before its joint state.
@@ -176,23 +181,21 @@ class ControlTopics:
                 (Float64MultiArray, "task_goals", self._loop.take_task_goals),
             )
         ]
-        # In real time states are served first, or commands are late, and take their odometry themselves; in lockstep
-        # states wait for it, and plans apply at once.
         joints, base, contacts, goals = plans
-        floating = self._robot.floating_base
+        # A planner publishes on all topics of one of these lists (planner_required).
         self._planners = [[joints, base, contacts], [goals, contacts]]
-        if not floating:
+        if not self._robot.floating_base:
             self._planners = [[joints, contacts]]
-        together = self._loop.guard.lockstep
-        self._served = [self._odometry, *plans, self._states] if together else [self._states]
-        self._patient: list[Subscription] = [] if together else plans
+        lockstep = self._loop.guard.lockstep
+        self._served = [self._odometry, *plans, self._states] if lockstep else [self._states]
+        self._deferred: list[Subscription] = [] if lockstep else plans
 
     @property
     def subscriptions(self) -> tuple[list[Subscription], ...]:
         """Subscriptions to serve without delay; to serve one at a time between states; that a step takes from."""
         contact = self._contact_input
         polled = [self._odometry, *(() if contact is None else contact.subscriptions)]
-        return self._served, self._patient, polled
+        return self._served, self._deferred, polled
 
     @property
     def is_heard(self) -> bool:
@@ -271,7 +274,7 @@ class ControlTopics:
         """Destroy all topics and timers, after the last command was acknowledged."""
         # A lost message is sent again until it is acknowledged, but not without its publisher.
         self._incidents.guarded("last command", self._commands.wait_for_all_acked, _ARRIVAL)
-        for subscription in {*self._served, *self._patient, self._odometry}:
+        for subscription in {*self._served, *self._deferred, self._odometry}:
             self._node.destroy_subscription(subscription)
         for publisher in (self._commands, self._markers, self._diagnostics):
             self._node.destroy_publisher(publisher)

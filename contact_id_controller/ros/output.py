@@ -99,14 +99,17 @@ class _Forwarder:
 
 
 def _run_apart(handles: list[int], log: Path) -> None:
-    """Run this file as a process that is no child of this one, which may wait for its own children."""
+    """Run this file as a detached process, by two forks: this process may wait for all its own children.
+
+    handles: of the pipes that it reads; log: the file that it writes.
+    """
     child = os.fork()
     if child:
         os.waitpid(child, 0)
         return
     try:
         if not os.fork():
-            for number in signal.valid_signals():  # it ends with those that print
+            for number in signal.valid_signals():  # it ends when those that print end
                 with contextlib.suppress(OSError):  # of some the system decides
                     signal.signal(number, signal.SIG_IGN)
             for handle in handles:

@@ -35,7 +35,7 @@ class ControllerImpl(ControllerImplBase):
         """Load the parameter file and compile; the given messages are not used.
 
         Raises:
-            ConfigurationError: the variable is not set, or the file has a mistake: configure then
+            ConfigurationError: CONFIG_VARIABLE is not set, or the file has a mistake: configure then
                 fails with this line.
         """
         path = os.environ.get(CONFIG_VARIABLE)

@@ -128,7 +128,7 @@ def arm_push(path: Path, name: str, duration_s: float, limit_nm: float | None = 
         )
         tau_c = track(dynamics, [task])
 
-        def make(
+        def program_of(
             weights: Any,
             lower: ArrayLike = -np.inf,
             upper: ArrayLike = np.inf,
@@ -136,16 +136,17 @@ def arm_push(path: Path, name: str, duration_s: float, limit_nm: float | None = 
             dynamics: ProjectedDynamics = dynamics,
             tau_c: np.ndarray = tau_c,
         ) -> Any:
+            """The least-power program of this period's task, with other limits, N·m, or friction (1,)."""
             result = program(dynamics, tau_c, PRICE, weights, lower, upper)
             result.friction = result.friction if friction is None else friction
             return result
 
         load = push["load_n"] * np.sin(angle)
         answers, friction, previous = allocate_push(
-            make, robot.na, push["push_n"], load, weights, limits, previous
+            program_of, robot.na, push["push_n"], load, weights, limits, previous
         )
         record.add(answers, friction)
-        qdd = np.linalg.solve(dynamics.M, make(weights).b - dynamics.C @ v - dynamics.gravity)
+        qdd = np.linalg.solve(dynamics.M, program_of(weights).b - dynamics.C @ v - dynamics.gravity)
         v = dynamics.P @ (v + dt * qdd)
         q = pin.integrate(robot.model, q, dt * v)
     return record.run(name, mu, "the plan", limit_nm, dt)

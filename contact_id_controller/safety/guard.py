@@ -179,7 +179,7 @@ class Guard:
         self.output.blend()
 
     def _take_over(self) -> None:
-        """Take limits and safe outputs from the controller's settings, at the start and after each change."""
+        """Apply the controller's settings to all parts: at the start, and after each change of the controller."""
         controller, settings = self.controller, self.controller.settings
         damping = settings.spread("damping_nm_s_rad", controller.robot.na)
         self.local.take_over(controller)
@@ -190,12 +190,13 @@ class Guard:
         self.checks.apply(settings)
         self.good.timeout_s = settings.state_timeout_s
         self.offset.warned_s = WARNED_PERIODS * settings.period_s
-        # With a full gain on the robot's side measured efforts are no evidence on the commanded ones.
-        judged = settings.start_ramp_s > 0.0 and not settings.interface.needs_derivative
-        watched_s = settings.effort_gap_s if judged else 0.0
+        # Measured efforts are compared with commanded ones only where those are all that acts: not with a full gain on
+        # the robot's side.
+        comparable = settings.start_ramp_s > 0.0 and not settings.interface.needs_derivative
+        watched_s = settings.effort_gap_s if comparable else 0.0
         if (watched_s, settings.period_s) != self.effort_monitor.watched:
             self.effort_monitor = EffortMonitor(controller.robot.na, watched_s, settings.period_s)
-            self.output.go_on()
+            self.output.go_on()  # a ramp that the monitor before has stopped
         self.contacts.needed = bool(controller.measured)
 
     # Start and stop
@@ -270,7 +271,10 @@ class Guard:
         return self._jump(self.safe_torques())
 
     def release_emergency_stop(self, active: bool) -> str:
-        """Release the emergency stop, which `resume` or `start` then leaves; return why not, or an empty string."""
+        """Release the emergency stop, which `resume` or `start` then leaves; return why not, or an empty string.
+
+        active: whether the controller is active, so that `resume` is the one.
+        """
         if self.machine.state is not SafetyState.EMERGENCY_STOP:
             return "the emergency stop was not engaged"
         try:

@@ -269,9 +269,9 @@ class SimulatedSensors:
             self._true(world.state())  # refuses now what is not there
 
     def read(self, state: RobotState, imu: bool = True, mounted: bool = True) -> Readings:
-        """Readings for the state at the end of the world's last period.
+        """Noisy readings of all sensors for the state at the end of the world's last period.
 
-        imu, mounted: whether these are used; otherwise their readings are noise only.
+        imu, mounted: whether the IMU and mounted sensors are used; if not, their readings are noise only.
         """
         world, robot = self.world, self.world.robot
         return self.noisy.read(

@@ -43,7 +43,7 @@ from contact_id_controller.view.topics import PLANS, contact_topics, sent_as
 
 NANO = 1_000_000_000
 LOOK_S = 0.005
-"""Longest wait of the node for a message, s."""
+"""Longest time between two looks of the node at its timeouts, s: its longest wait for a message."""
 
 UNSENT = "safe output"
 """Status of a row in which the safe output was commanded."""
@@ -191,10 +191,10 @@ class Replay:
         for k, action in enumerate(timeline.actions):
             if k % 200 == 0:
                 progress(k / len(timeline.actions))
-            self._do(action, sent)
+            self._carry_out(action, sent)
         return self._result([*self._remarks(), *timeline.remarks])
 
-    def _do(self, action: Action, sent: np.ndarray) -> None:
+    def _carry_out(self, action: Action, sent: np.ndarray) -> None:
         """Carry out one action of the timeline: observe a state, step, or an event.
 
         Args:
@@ -205,24 +205,26 @@ class Replay:
             self._state = action.state
         if action.kind == OBSERVE:
             message = messages[action.state]
-            self._look(message)
+            self._advance_to(message)
             loop.observe(message.data, self._now_ns(message))
         elif action.kind == STEP:
             message = messages[action.state]
-            self._look(message)
+            self._advance_to(message)
             of_its_own = loop.guard.checks.base_ns == stamp_ns(message.data)
             self._missing += self.robot.floating_base and not of_its_own
             torques = loop.command(message.data, self._now_ns(message))
             self._keep(message, torques, action.command, sent)
             loop.finish(self._clock_s)
         else:
-            self._happen(action.event)
+            self._repeat_event(action.event)
         loop.report()
 
-    def _look(self, message: Message) -> None:
-        """Advance the clock and the odometry to the time of a state."""
+    def _advance_to(self, message: Message) -> None:
+        """Advance to a state: the guard's clock to its arrival; contact and odometry to its stamp."""
         guard, now_s = self.loop.guard, message.time_ns / NANO
-        while self._clock_s < now_s:  # the node calls it as often, with or without states
+        while (
+            self._clock_s < now_s
+        ):  # timeouts are looked at as often as by the node, with or without states
             self._clock_s = min(self._clock_s + LOOK_S, now_s)
             guard.look()
         stamp = stamp_ns(message.data)
@@ -244,7 +246,7 @@ class Replay:
         stamp = stamp_ns(message.data)
         return message.time_ns if abs(message.time_ns - stamp) < 3600 * NANO else stamp
 
-    def _happen(self, event: dict[str, Any]) -> None:
+    def _repeat_event(self, event: dict[str, Any]) -> None:
         """Repeat a recorded event on the guard: start, plan, stop, timeout, emergency stop, settings."""
         loop, guard, kind = self.loop, self.loop.guard, event["event"]
         if kind == STARTED:

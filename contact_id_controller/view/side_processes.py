@@ -14,7 +14,7 @@ LOOPBACK, PORT = "127.0.0.1", 8080
 
 
 def recording(folder: Path, bag: Path, storage: str) -> list[str]:
-    """Of a recorder of the run in a folder, into a new bag."""
+    """Command line of a recorder of the run in a folder, into a new bag; storage: a plugin of rosbag2."""
     return [
         *_module("bag_recorder"),
         "--parameters",

@@ -146,10 +146,17 @@ def _add_cone(row0, row1, row2, block, rows, S):
 
 @bare_kernel
 def aim(program, point, target, share, taken, work):
-    """Right side of the first equation; comp keeps its complementarity part.
+    """Write the right side of the first equation, work.rhs = comp - r's part - share rd.
 
-    target: complementarity aimed at. taken: step length of the predictor, work.step, whose second-order terms
-    are corrected; 0 for the predictor itself. The upper bounds' part of comp goes into work.step.r.
+        bounds: comp = (target - taken dx ds) / (x - lower) - s,  work.step.r = (target + taken dx dr) / (upper - x) - r
+        cones:  comp = W^-1 (l \\ (target e - l o l - taken (W^-1 dx) o (W ds)))
+
+    Args:
+        target: complementarity aimed at.
+        share: of the dual defect rd that the step removes.
+        taken: step length of the predictor, in work.step, whose second-order terms are corrected; 0 for the
+            predictor itself.
+        work: its comp (N,), rhs (N,), step.r (m,), out.
     """
     lower, upper, blocks, step, rd = program.lower, program.upper, work.blocks, work.step, work.rd
     x, s, r = point.x, point.s, point.r
@@ -189,7 +196,10 @@ def aim(program, point, target, share, taken, work):
 
 @bare_kernel
 def solve_newton(program, share, refined, work):
-    """Solve for directions work.step.x and work.step.y; refined: correct rounding errors of the rows."""
+    """Solve the two equations of the module for work.step.x (N,) and work.step.y (p,), by the factor of S.
+
+    share: of the defect rp that the step removes; refined: whether rounding errors of the rows are corrected.
+    """
     At, soft = program.At, program.soft
     dx, dy, rp = work.step.x, work.step.y, work.rp
     rhs, pull, pulled, rest = work.rhs, work.pull, work.pulled, work.rest
@@ -231,9 +241,9 @@ def solve_newton(program, share, refined, work):
 
 @bare_kernel
 def reach(program, point, work, share):
-    """Directions step.s and step.r of work.step, and the longest step that stays inside bounds and cones.
+    """Complete the direction by work.step.s (N,) and step.r (m,); returns the longest step inside bounds and cones.
 
-    0 if the step is not finite.
+    share: of ``aim``. It is inf if nothing is in the way, 0 if the direction is not finite.
     """
     weight, lower, upper = program.weight, program.lower, program.upper
     x, s, r = point.x, point.s, point.r

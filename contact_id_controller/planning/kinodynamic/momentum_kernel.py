@@ -43,7 +43,10 @@ STATE, FORCE = riccati.STATE, riccati.FORCE
 
 
 class Program(NamedTuple):
-    """The problem as arrays.
+    """The problem as arrays: T intervals, m forces of all intervals.
+
+    A state (9,) is (r - o, v, k_o) of ``centroidal``: CoM from an origin, m; its velocity, m/s; angular momentum about
+    the origin / mass, m2/s. References have k, that about the CoM, in its place.
 
     b (T, 9), reference and weight (T + 1, 9), nominal (m, 3), force_weight (3,), friction (m,) that
     the rows see; cone: PYRAMID or CONE; hessian: GAUSS_NEWTON, DIFFERENCE_OF_PSD or EXACT.
@@ -118,7 +121,11 @@ def work_of(program: Program, steps: int) -> Work:
 
 @bare_kernel
 def _spin_errors(x, reference, weight, out):
-    """Write weighted errors of k into out[6:9]; returns their cost."""
+    """Write w (k - k_ref) of a knot into out[6:9]; returns its cost 1/2 sum w (k - k_ref)^2.
+
+    k = k_o - (r - o) x v, the angular momentum about the CoM / mass, m2/s; x, reference, weight, out: (9,), see
+    ``Program``.
+    """
     out[6] = x[6] - (x[1] * x[5] - x[2] * x[4]) - reference[6]
     out[7] = x[7] - (x[2] * x[3] - x[0] * x[5]) - reference[7]
     out[8] = x[8] - (x[0] * x[4] - x[1] * x[3]) - reference[8]
@@ -445,16 +452,20 @@ def _direction(program, iterate, work, target, share, taken):
 
 @bare_kernel
 def _reach(program, iterate, work, share):
-    """Compute ds and dz from du; returns the longest step that stays inside the cones, at most 2."""
+    """Compute ds = D du and dz = centre - z - W^-2 ds; returns the longest step with s and z in their cones, at most 2.
+
+    share: not used, as in ``_direction``.
+    """
     friction, cone, s, z = program.friction, program.cone, iterate.s, iterate.z
     rows, du, ds, dz = work.factor.scratch[1], work.step.du, work.ds, work.dz
-    shortest = 0.5
+    inverse = 0.5  # of the step's length
     for k in range(du.shape[0]):
         _rows(du[k], friction[k], cone, ds[k])
         _dual_step(z[k], ds[k], work.centre[k], work.blocks[k], cone, rows, dz[k])
-        shortest = max(shortest, _inverse_length(s[k], ds[k], cone))
-        shortest = max(shortest, _inverse_length(z[k], dz[k], cone))
-    return 1.0 / shortest
+        inverse = max(
+            inverse, _inverse_length(s[k], ds[k], cone), _inverse_length(z[k], dz[k], cone)
+        )
+    return 1.0 / inverse
 
 
 @bare_kernel
@@ -477,7 +488,14 @@ _iterate = make_method(_measure, _excluded, _factored, _direction, _reach, _adva
 
 @bare_kernel
 def solve(program, iterate, work, steps):
-    """Solve from an iterate with forces inside their cones; returns (status, steps).
+    """Solve the program of the module; returns (status of ``interior_point.method``, steps taken).
+
+    Args:
+        program: ``Program``.
+        iterate: ``Iterate``: u strictly inside the friction cones, z inside too, x any states with x[0] the present
+            one; out. Its s = D u is computed here.
+        work: of ``work_of``, for at least ``steps``; its ``log``, out.
+        steps: most Newton steps.
 
     The states are rolled out at the end, so the dynamics hold to rounding.
     """
