@@ -24,7 +24,8 @@ from importlib.metadata import version
 import numpy as np
 
 from contact_id_controller.lcp import ppm_factored
-from contact_id_controller.lcp.lemke import lemke_kernel, lemke_workspace
+from contact_id_controller.lcp.lemke import lemke_kernel
+from contact_id_controller.lcp.lemke import workspace as lcp_workspace
 from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_friction_kernel
 from contact_id_controller.lcp.status import PIVOTS, REPORT_SIZE, SOLVED
 from experiments.benchmark import lcp_problems as problems
@@ -131,7 +132,7 @@ def peer(*problem):
 def dense(*problem):
     M, q = problems.friction_matrix(*problem)
     n = len(q)
-    workspace, cover = lemke_workspace(n), np.empty(0)
+    workspace, cover = lcp_workspace(n), np.empty(0)
     basis, z, w, report = np.zeros(n, dtype=bool), np.empty(n), np.empty(n), np.zeros(REPORT_SIZE)
 
     def solve():

@@ -70,7 +70,7 @@ def look(run, following, duration_s, begin_s=0.0, measured=None):
 
 
 def test_a_moment_is_no_evidence_and_it_ends_when_the_robot_follows_again(standing):
-    following, errors = Following(standing.controller), standing.controller.joint_errors
+    following, errors = Following(standing.controller), standing.controller.period.error
     small, large = errors.copy(), errors.copy()
     large[3] += 0.5
     standing.controller.step(standing.state)
@@ -101,7 +101,7 @@ def test_the_height_above_the_feet_is_that_of_the_posture(standing):
         _place(run, run.state.q)
     run.controller.step(run.state)
     lower = 0.01 * gradient / (gradient @ gradient)
-    run.controller.joint_errors[:] = -lower
+    run.controller.period.error[:] = -lower
     look(run, following, 6.0 * following.window_s, 0.0)
     assert following.evidence[HEIGHT] * following.length_m == pytest.approx(0.01, rel=0.05)
 
@@ -124,7 +124,7 @@ def test_forces_that_are_not_there_are_evidence_where_they_are_measured(standing
 def test_time_that_goes_back_or_jumps_is_no_evidence(standing):
     following = Following(standing.controller)
     standing.controller.step(standing.state)
-    standing.controller.joint_errors[:] = 1.0
+    standing.controller.period.error[:] = 1.0
     for time_s in (5.0, 5.0, 4.0, 1e6):
         following.look(standing.controller, time_s)
     assert np.isfinite(following.evidence).all() and following.evidence.max() <= 1.0

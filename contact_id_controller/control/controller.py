@@ -757,11 +757,6 @@ class Controller:
         return self.period.stands.copy() if self.period.settings.estimates else None
 
     @property
-    def joint_errors(self) -> np.ndarray:
-        """Planned minus measured positions of the last step, (na,) rad; overwritten by the next one."""
-        return self.period.error
-
-    @property
     def workings(self) -> Workings:
         """Terms of the last step, for its derivative (``state_gain``)."""
         period, settings = self.period, self.period.settings

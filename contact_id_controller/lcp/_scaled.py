@@ -21,6 +21,15 @@ NORM_SHARE = 1e-5  # weight of the row norm in a row's size, so that pure roundi
 REFINEMENTS = 3  # steps of iterative refinement
 
 
+def workspace(n: int) -> tuple[np.ndarray, ...]:
+    """Allocate what ``lemke_kernel`` and ``ppm_kernel`` work in: matrices, vectors, integers."""
+    return (
+        np.empty((2, n + 1, n + 1)),
+        np.empty((VECTORS, n + 1)),
+        np.empty((4, n + 1), dtype=np.int64),
+    )
+
+
 @kernel
 def power_of_two(value):
     """The power of two next to 1 / value; 1 when that would overflow."""

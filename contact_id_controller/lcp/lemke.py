@@ -18,13 +18,13 @@ from contact_id_controller.lcp._door import (
 from contact_id_controller.lcp._lemke_path import COLUMNS, ROWS, follow_path
 from contact_id_controller.lcp._scaled import (
     COVER,
-    VECTORS,
     X,
     certify,
     equilibrate,
     give_up,
     list_basis,
     solve_basis,
+    workspace,
 )
 from contact_id_controller.lcp.status import (
     INACCURATE,
@@ -90,7 +90,7 @@ def lemke(
         q,
         cover,
         checked_pivots(max_pivots, 1000 + 50 * n),
-        *lemke_workspace(n),
+        *workspace(n),
         basis,
         z,
         w,
@@ -99,22 +99,13 @@ def lemke(
     return result(status, z, w, basis, report)
 
 
-def lemke_workspace(n: int) -> tuple[np.ndarray, ...]:
-    """Allocate the workspace of ``lemke_kernel``: matrices, vectors, integers."""
-    return (
-        np.empty((2, n + 1, n + 1)),
-        np.empty((VECTORS, n + 1)),
-        np.empty((4, n + 1), dtype=np.int64),
-    )
-
-
 @kernel
 def lemke_kernel(M, q, cover, max_pivots, matrices, vectors, integers, basis, z, w, report):
     """Compiled ``lemke``: allocates nothing, returns the status, never raises.
 
     Args:
         cover: (n,) or (0,) for the default.
-        matrices, vectors, integers: from ``lemke_workspace(n)``.
+        matrices, vectors, integers: from ``workspace(n)``.
         basis: (n,) bool; on entry the warm start (all False: cold), on exit the basic z.
         z, w: (n,) results.  report: (REPORT_SIZE,) pivots, residual, regularization.
     """

@@ -12,12 +12,12 @@ from contact_id_controller.lcp._door import checked_basis, checked_pivots, check
 from contact_id_controller.lcp._scaled import (
     RIGHT,
     SPARE,
-    VECTORS,
     certify,
     equilibrate,
     give_up,
     list_basis,
     solve_basis,
+    workspace,
 )
 from contact_id_controller.lcp.status import (
     INACCURATE,
@@ -75,25 +75,16 @@ def ppm(
     basis = checked_basis(warm_start, n)
     z, w, report = np.empty(n), np.empty(n), np.zeros(REPORT_SIZE)
     status = ppm_kernel(
-        M, q, checked_pivots(max_pivots, 1000 + 50 * n), *ppm_workspace(n), basis, z, w, report
+        M, q, checked_pivots(max_pivots, 1000 + 50 * n), *workspace(n), basis, z, w, report
     )
     return result(status, z, w, basis, report)
-
-
-def ppm_workspace(n: int) -> tuple[np.ndarray, ...]:
-    """Allocate the workspace of ``ppm_kernel``: matrices, vectors, integers."""
-    return (
-        np.empty((2, n + 1, n + 1)),
-        np.empty((VECTORS, n + 1)),
-        np.empty((2, n + 1), dtype=np.int64),
-    )
 
 
 @kernel
 def ppm_kernel(M, q, max_pivots, matrices, vectors, integers, basis, z, w, report):
     """Compiled ``ppm``: allocates nothing, returns the status, never raises.
 
-    ``matrices``, ``vectors``, ``integers``: from ``ppm_workspace(n)``.  ``basis``: on entry the
+    ``matrices``, ``vectors``, ``integers``: from ``workspace(n)``.  ``basis``: on entry the
     warm start, on exit the basic z.  z, w (n,), report: results.
     """
     Mt, T, columns, order = matrices[0], matrices[1], integers[0], integers[1]

@@ -113,9 +113,22 @@ def _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
 
 @kernel
 def _solve(store, actuated, unactuated, mu, edges, load_share, distribution, project, basis, room):
-    """Lemke's method if contacts slide, force distribution and torques; result as ``coulomb_qp._two_stages``.
+    """Solve the contacts' LCP, distribute the forces among its solutions, and compute torques.
 
-    basis (n, edges + 2): bool, initial basis in, that of the solution out.
+    With the plan as projected; then, if that has no solution, with one whose contradictions are all removed
+    (``project``); at last with contact velocities that give way (``ease``). Each time the solution without sliding is
+    tried before Lemke's method, if forces are distributed afterwards.
+
+    Args:
+        store, actuated, unactuated: of the problem, see ``matrices``.
+        mu, load_share: (n,).
+        edges: of the friction polygon.
+        distribution: index in DISTRIBUTIONS; 2: none.
+        project: whether a plan that contradicts the contacts is replaced by the closest consistent one.
+        basis: (n, edges + 2) bool, initial basis in, that of the solution out.
+        room: out, see ``open_answer``.
+
+    Returns (status, steps, largest contradiction m/s).
     """
     reduced = open_store(store, actuated, unactuated)
     answer = begin(reduced, room)

@@ -11,7 +11,6 @@ import trimesh
 from contact_id_controller.robot import RobotModel, resolve_urdf
 
 _GREY = (0.6, 0.6, 0.65, 1.0)
-_STICK_RADIUS_M = 0.008
 MOST_TRIANGLES = 20_000
 """Largest number of triangles of a mesh, so that a phone can show the robot."""
 

@@ -1,7 +1,4 @@
-"""Programs over exact friction cones: the interior-point method's dense structure.
-
-    min 1/2 x^T D x + g^T x + 1/2 |A x - b|^2 / soft      D diagonal
-        A x = b (rows with soft = 0),  lower <= x <= upper (the first variables),  x_i in Q (the others)
+"""Programs over exact friction cones (``ConeProgram``): the interior-point method's dense structure.
 
 The Newton matrix has diagonal and 3 x 3 blocks, so a step is one factorisation of the size of the rows
 of A, linear in the contacts. If the constraints are infeasible, the multipliers grow along a
