@@ -224,10 +224,20 @@ def _find_middles(feet, foot, middle, centre):
 
 @kernel
 def _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench):
-    """Wrench that the ground can give nearest to the one ``acceleration`` requires.
+    """Write the wrench / mass nearest to the required one that forces within friction on the soles can give.
 
-    Returns the height of the centre of mass; 0 if the required wrench is feasible, or no foot is
-    in stance.
+        required = (map acceleration + drift) / mass - g;    cone of forces at the contacts, moved towards the middle of
+        their foot to ``share`` of their distance from it
+
+    Moments count in units of height / sqrt(spin_weight), horizontal forces by the metric.
+
+    Args:
+        bearing: foot (n,), friction (n,) and corners (n, 3), m, of the contacts.
+        shares: share, spin_weight, metric (2, 2).
+        acceleration: (nv,).
+        wrench: (6,) out, m/s2, then with moments in those units.
+
+    Returns the height, m, of the centre of mass above the feet; 0 if the required wrench is feasible, or none stands.
     """
     foot, friction, corners = bearing
     share, spin_weight, metric = shares

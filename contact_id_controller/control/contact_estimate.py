@@ -321,9 +321,10 @@ def _follow(period, i, first):
 
 @kernel
 def _learn_noise(period, i, gap, time_s, elapsed, lasted):
-    """Variance of the noise of heights, ``height_noise`` (1,) m^2: how far those of a foot at rest are apart.
+    """Low-pass the variance of the noise of heights into ``height_noise`` (1,) m2: half the squared change at rest.
 
-    gap: of the lowest contact of the foot whose first one is i, from the believed ground, m.
+    gap: of the lowest contact of the foot whose first one is i, from the believed ground, m; elapsed: since the last
+    state, s; lasted: whether that is a period; time_s: of the state.
     """
     settled = time_s - period.changed_s[i, 0] > SETTLED_S
     loaded = period.pressure[i] > LOADED * period.settings.share_n

@@ -102,7 +102,13 @@ def consistent_acceleration(period):
 
 @kernel
 def foot_rows(tree, feet, fading, wanted, A, rest):
-    """Write rows A (3m, nv) of the m standing or landing contacts, and their residual b - A wanted - drift, (3m,)."""
+    """Write rows A (3m, nv) of the m standing or landing contacts, and rest (3m,) = b - A wanted - share Jdot v, m/s2.
+
+        standing:  b = -(x' + closing n) / fading.standing        n: normal, x': velocity of the contact
+        landing:   b = -(x' + landing_speed n) / fading.landing
+
+    wanted (nv,): desired acceleration; A: zeros before.
+    """
     J, supports = tree.J, tree.supports
     joints, nv = supports.shape
     twist, drift = np.empty((joints, 6)), np.empty((joints, 6))

@@ -1,8 +1,9 @@
 """Derivatives of the contact points' motion by the configuration, for ``state_gain``.
 
-S (6, nv) are the joint axes in the world (linear, angular), so that a link's twist is the sum of
-S_k v_k over the coordinates k that move it. Along the tangent coordinate l an axis turns with all that
-l moves: dS_k / dq_l = S_l x S_k where l moves the joint of k, else 0.
+S (nv, 6), by rows, are the joint axes in the world (linear, angular), so that a link's twist is the sum of
+S_k v_k over the coordinates k that move it: supports (njoints, nv) bool. Along the tangent coordinate l an axis
+turns with all that l moves: turned (nv, nv, 6), dS_k / dq_l = S_l x S_k where l moves the joint of k,
+coordinate_joint (nv,), else 0.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _add_cross(a, b, out):
 
 @kernel
 def turned_axes(S, supports, coordinate_joint, turned):
-    """Write turned (nv, nv, 6): derivative of axis k along coordinate l; S (nv, 6) by rows."""
+    """Write turned[k, l] = dS_k / dq_l."""
     nv = S.shape[0]
     for k in range(nv):
         for m in range(nv):
@@ -54,7 +55,10 @@ def turned_axes(S, supports, coordinate_joint, turned):
 
 @kernel
 def _twists(S, turned, supports, coordinate_joint, v, V, VQ, rate):
-    """Write twists V (njoints, 6) of the links, derivatives VQ (njoints, nv, 6) by q, and rates (nv, 6) of the axes."""
+    """Add twists V (njoints, 6) of the links at v (nv,) and their derivatives VQ (njoints, nv, 6) by q to zeros.
+
+    rate (nv, 6): out, d/dt of the axes, V x S.
+    """
     for joint in range(supports.shape[0]):
         for k in range(S.shape[0]):
             if supports[joint, k]:
@@ -69,11 +73,12 @@ def _twists(S, turned, supports, coordinate_joint, v, V, VQ, rate):
 
 @kernel
 def point_derivatives(S, turned, supports, coordinate_joint, links, points, centers, v, out):
-    """Write out (5, n, 3, nv) for n material points at ``points`` (n, 3), m, world, of links (n,).
+    """Write J, dx/dq, d(J v)/dq, d(Jdot v)/dq and d(Jdot v)/dv, out (5, n, 3, nv), of n material points x.
 
-    In this order: Jacobians; derivatives of the points by q, as points of the links at centers
-    (n, 3); d(J v)/dq; the derivatives by q and by v of Jdot v, the classical acceleration at zero
-    generalized acceleration.
+    Args:
+        links, points: (n,), (n, 3) m, world, of the points.
+        centers: (n, 3) m, world: points of the links with which the contact points move (of a ball its centre).
+        v: (nv,). Jdot v is the classical acceleration at zero generalized acceleration.
     """
     J, moved, speed_q, pull_q, pull_v = out[0], out[1], out[2], out[3], out[4]
     nv, joints = S.shape[0], supports.shape[0]
@@ -133,7 +138,7 @@ def point_derivatives(S, turned, supports, coordinate_joint, links, points, cent
 
 @kernel
 def motion_derivatives(S, turned, supports, links, points, moved, motion, out):
-    """out (n, 3, nv) = d(J x)/dq of each point for a fixed motion x (nv,)."""
+    """out (n, 3, nv) = d(J x)/dq of each point for a fixed motion x (nv,); points, moved: of ``point_derivatives``."""
     nv = S.shape[0]
     total, change = np.empty(6), np.empty(3)
     spin = np.empty(3)
@@ -158,7 +163,7 @@ def motion_derivatives(S, turned, supports, links, points, moved, motion, out):
 
 @kernel
 def force_derivatives(S, turned, supports, links, points, moved, forces, out):
-    """out (nv, nv) = d(J^T f)/dq for fixed forces (n, 3) in the world, on points that move."""
+    """out (nv, nv) = d(J^T f)/dq for fixed forces f (n, 3), N, world; points, moved: of ``point_derivatives``."""
     nv = S.shape[0]
     wrench, lever = np.empty(6), np.empty(3)
     out[:] = 0.0

@@ -102,7 +102,11 @@ def _touch(period, settings):
 
 @kernel
 def _doubt(period):
-    """Confidence, 0 to 1, that the robot, its state or its ground differs from the model."""
+    """Confidence, 0 to 1, that the robot, its state or its ground differs from the model.
+
+    Each sign counts from half of its threshold on, and fully at it: noise and rise of the ground, delay, load, swinging
+    torques of the motors. The last three do not count if the joints are far from their plan: that shows them, too.
+    """
     settings, load, motors = period.settings, period.load, period.motors
     highest = largest_rise(period)
     ground = max(
@@ -110,7 +114,7 @@ def _doubt(period):
         (max(highest, period.relief[0]) if highest > 0.0 else 0.0) / ELSEWHERE_M,
     )
     most = period.delay[0] / (LATE_PERIODS * settings.period_s)
-    # A load counts as far as it is felt now, too: what somebody else's torques did is over.
+    # A load counts only as far as it acts now, too: its mean may be left from what has ended.
     for part in range(2):
         slow, fast = 0.0, 0.0
         for i in range(3 * part, 3 * part + 3):
@@ -178,7 +182,11 @@ def _find_early(period, settings):
 
 @kernel
 def _find_contacts(time_s, lands, period, settings):
-    """Update contacts, and those that touch, approach or are early; returns whether any is early."""
+    """Update contacts, and those that touch, approach or are early; returns whether any is early.
+
+    Contacts are those on which the sources agree (plan, geometry, measurement), corrected by estimated ones.
+    time_s: of the state; lands: whether planned contacts may be approaching the ground; settings: of the period.
+    """
     gaps, planned, contact = period.gaps, period.planned, period.contact
     if settings.estimates:
         estimate_contacts(time_s, lands, period)
@@ -270,7 +278,10 @@ def _joint_feedback(period, settings):
 
 @kernel
 def _take_base(has_goal, period, settings):
-    """Write the base's feedback (6,) into ``wanted`` and its weights; on soles its goal rises with the ground."""
+    """Write the base's feedback into wanted[:6], and its weights; on soles its goal rises with the ground.
+
+    Without a goal (has_goal) the base is hardly weighed: it follows from the joints.
+    """
     wanted, weights = period.wanted, period.weights
     if has_goal and settings.estimates and settings.soles:
         period.base_goal[2] += mean_rise(period.touchdowns)
@@ -332,7 +343,11 @@ def before_solving(time_s, has_goal, lands, period):
 
 @bare_kernel
 def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, forces):
-    """Write forces (n, 3) N, world frame: the model's plus the pressing force."""
+    """Write forces (n, 3) N, world frame: the model's, impulses / period, plus the pressing force at what touches.
+
+    impulses (3 m,): N·s in local frames, of the m contacts (n,) bool in the problem; push (n,): N along the normals
+    (n, 3); frame (3, 3): workspace.
+    """
     row = 0
     for i in range(contact.shape[0]):
         pressed = push[i] if touching[i] else 0.0

@@ -88,7 +88,7 @@ SINGULAR = 1e-6
 
 @kernel
 def _motion(period, i, J, drift):
-    """Jacobian (3, nv) of the velocity of contact i in the world, and Jdot v (3,), m/s2."""
+    """Write the Jacobian J (3, nv) of the velocity of contact i in the world, and drift (3,) = Jdot v, m/s2."""
     settings, axes, point = period.settings, period.jacobian, period.points[i]
     link, supports = settings.links[i], settings.supports
     for k in range(J.shape[1]):
@@ -103,9 +103,12 @@ def _motion(period, i, J, drift):
 
 @kernel
 def _masses(period, J, normal, out):
-    """Write n^T L (3,), kg, of a contact with Jacobian J (3, nv).
+    """Write out (3,) = L n, kg, L = (J M^-1 J^T)^-1 the contact's effective mass; returns n . L J M^-1 r, N.
 
-    Returns the force, N, of r of ``unexplained`` along n.
+    That is the force along n which would have moved the contact as the unexplained r (nv,) did, ``period.rest``.
+    J (3, nv); normal n (3,). Zero where M is not positive definite.
+
+    Source: Khatib, A unified approach for motion and force control of robot manipulators (1987).
     """
     nv = J.shape[1]
     inertia, moved = np.empty((nv, nv)), np.empty((3, nv))

@@ -523,10 +523,10 @@ class BaseOdometry:
         self._wait("standing still is awaited")
 
     def _find_in_motion(self, dt: float, believed: bool, moving: str) -> None:
-        """A robot that walks does not stand still: begin with up by the accelerometer and feet that touch.
+        """Begin while the robot walks: up from the mean specific force, then velocity from the feet that touch.
 
         Args:
-            dt: s.  believed: whether this period's sample and joints are.  moving: why it does not stand still.
+            dt: s.  believed: whether sample and joints of this period are good.  moving: why it does not stand still.
         """
         settings, upwards = self.settings, self._upwards
         if not believed:

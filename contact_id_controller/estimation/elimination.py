@@ -86,7 +86,13 @@ def _add_row(h, base, weight, target, columns, H, Y, K):
 
 @bare_kernel
 def _base_equation(I, fb, softness, K):
-    """f_0 = Ic_0 a_0 + ... + fb_0 with its multiplier, into K (12, 13)."""
+    """Write the base's equation f_0 = Ic_0 a_0 + ... + fb_0 and its multiplier into K (12, 13).
+
+        [ K_aa Ic_0 ] [a_0   ]   [ ..  ]
+        [ Ic_0 -s^2 ] [lambda] = [-fb_0]
+
+    I (10,): composite inertia of the robot; fb (6,): bias wrench; softness (6,): s^2.
+    """
     for i in range(6):
         for j in range(6):
             K[i, 6 + j] = 0.0
@@ -215,9 +221,11 @@ def solve_pivoted(K, n):
 
 @bare_kernel
 def _limb(system, b, y, up, scratch):
-    """Normal equations of limb b, and what it adds to the base's.
+    """Write the normal equations of limb b into scratch.H[b], scratch.Y[b]; add its rows to the base's, scratch.K.
 
-    H (n, n) lower triangle = sum w h h^T + priors, Y (n, 13): coupling with a_0, lambda, and the right side.
+        H (n, n), lower = sum w h h^T + priors,   Y (n, 13) = sum w h (base, target), and lambda's columns
+
+    system: ``System``; y (values + 1,): measurements; up (3,): unit vector, base axes.
     """
     columns, limbs, motion = system.columns, system.limbs, system.motion
     h, base, H, Y = scratch.h, scratch.base, scratch.H[b], scratch.Y[b]
@@ -256,7 +264,7 @@ def _limb(system, b, y, up, scratch):
 
 @bare_kernel
 def _base(system, y, up, scratch):
-    """The 12 x 12 of the base: its equation, and the rows of its own sensors."""
+    """Write scratch.K (12, 13): the base's equation, and the rows of its own sensors; arguments as of ``_limb``."""
     K, facts, limbs = scratch.K, system.facts, system.limbs
     for i in range(12):
         for j in range(13):
@@ -274,7 +282,11 @@ def _base(system, y, up, scratch):
 
 @bare_kernel
 def by_limbs(system, y, up, scratch, results):
-    """a_0 (6,) and z (N,) of the least-squares problem; SINGULAR where a limb's part is."""
+    """Solve the least-squares problem: results.base a_0 (6,), results.z (N,); returns SOLVED, or SINGULAR.
+
+    Each limb is eliminated, the base's 12 x 12 solved, then each limb by z = L^-1 (Y_12 - Y (a_0, lambda)).
+    Arguments as of ``_limb``.
+    """
     limbs, K, floating = system.limbs, scratch.K, system.facts.floating
     _base(system, y, up, scratch)
     for b in range(limbs.link.shape[0]):
@@ -342,9 +354,10 @@ def dense(system, y, up, scratch, A, target, B):
 
 @bare_kernel
 def outputs(system, y, scratch, results):
-    """All else from a_0 and z, of the state last swept and assembled; residuals are (measured less estimated) / sigma.
+    """Write accelerations a, wrenches f, joint accelerations, efforts and residuals of all rows from a_0 and z.
 
-    Residuals of exact rows are in the row's own unit.
+    Of the state last swept and assembled. Residuals are (measured less estimated) / sigma, of exact rows in the row's
+    own unit. results: ``Results``.
     """
     tree, rows, columns, limbs = system.tree, system.rows, system.columns, system.limbs
     motion, units, a, f = system.motion, system.units, results.a, results.f

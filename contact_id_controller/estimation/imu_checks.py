@@ -22,10 +22,11 @@ L_GYRO, L_ACCEL, L_FROZEN_S = range(3)
 
 @kernel
 def check_inputs(sample, positions, velocities, dt, limits, memory):
-    """What is wrong with a sample (6,), gyroscope first, and with joints (n,).
+    """Check a sample (6,) of the IMU, rad/s and m/s2, and joints (n,); returns the fault, plus NO_JOINTS for joints.
 
-    A bad sample is replaced by the last good one. One that repeats itself is frozen once the joints
+    A bad sample is replaced, in place, by the last good one. One that repeats itself is frozen once the joints
     have moved for ``limits[L_FROZEN_S]``: a robot that nothing disturbs may read the same.
+    limits, memory: see the places above; dt, s.
     """
     total, finite = 0.0, True
     for k in range(positions.shape[0]):

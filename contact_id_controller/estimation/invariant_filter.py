@@ -111,7 +111,7 @@ def _feet_in(x, n):
 
 @bare_kernel
 def _carry(y, x, dt, gravity):
-    """y <- Phi y of an error (n,), with Phi to second order in dt."""
+    """y <- Phi y for an error y (n,): xi' of the module integrated over dt, s, to second order; gravity, m/s2."""
     bx, by, bz = rotate(x, y[E_GYRO], y[E_GYRO + 1], y[E_GYRO + 2])
     ax, ay, az = rotate(x, y[E_ACCEL], y[E_ACCEL + 1], y[E_ACCEL + 2])
     half = 0.5 * dt * dt
@@ -139,11 +139,16 @@ def _carry(y, x, dt, gravity):
 
 @bare_kernel
 def _between_samples(a, dt, share, before, repeats):
-    """Variance an axis of what a signal (3,), m/s^2 or rad/s, adds up to that changed within dt, nobody knows how.
+    """Variance of an axis of the integral over dt of a signal a (3,), m/s2 or rad/s, known at its two samples only.
 
-    share: of the square of its change.  before (3,): the sample before, NaN if there was none; becomes a.  repeats (1,):
-    for how long, s, samples have been the same, which tell nothing of that time. At 1 kHz it is next to nothing, at
-    100 Hz most of what the doubt grows by while feet land.
+        share (dt + repeats)^2 |a - before|^2 / 3
+
+    At 1 kHz it is next to nothing, at 100 Hz most of the variance that is added while feet land.
+
+    Args:
+        share: of the square of the change, ONE_CHANGE or VIBRATION.
+        before: (3,) the sample before, NaN if there was none; becomes a.
+        repeats: (1,) for how long, s, samples have been the same: nothing is known of the signal in that time.
     """
     total, none = 0.0, math.isnan(before[0])
     for k in range(3):
@@ -171,7 +176,10 @@ def _gyro_noise(x, B):
 
 @bare_kernel
 def _predict_covariance(x, P, facts, dt, gyro, accel, scratch):
-    """P <- Phi P Phi^T + Q; gyro, accel: variances of what they add up to in dt. scratch (n n + 4 n,)."""
+    """P <- Phi P Phi^T + Q over dt, s; Q: gyro B B^T, accel on velocities, random walks of biases and footholds.
+
+    gyro, rad2, and accel, (m/s)2: variances of what the samples' noise adds up to in dt. scratch (n n + 4 n,).
+    """
     n, gravity = P.shape[0], facts[F_GRAVITY]
     for r in range(n):
         _carry(P[r], x, dt, gravity)
@@ -204,7 +212,7 @@ def _predict_covariance(x, P, facts, dt, gyro, accel, scratch):
 
 @bare_kernel
 def _exponential(rx, ry, rz, R, J):
-    """R, J (9,) by rows: rotation by a vector, and its left Jacobian."""
+    """R = exp([r]) and its left Jacobian J, exp([r + d]) = exp([J d]) exp([r]), of a vector r, rad; (9,) by rows."""
     angle2 = rx * rx + ry * ry + rz * rz
     if angle2 < SMALL_ANGLE * SMALL_ANGLE:
         a, b, c = 1.0 - angle2 / 6.0, 0.5 - angle2 / 24.0, 1.0 / 6.0 - angle2 / 120.0
@@ -233,7 +241,10 @@ def _exponential(rx, ry, rz, R, J):
 
 @bare_kernel
 def _predict_state(x, w, a, dt, gravity, work):
-    """Integrate IMU samples (3,), free of bias, over dt. work (27,)."""
+    """p += dt v + dt^2/2 (R a + g), v += dt (R a + g), R <- R exp(dt w) in the state x.
+
+    w, a (3,): samples of the IMU less their biases, rad/s and m/s2; gravity, m/s2; work (27,).
+    """
     ax, ay, az = rotate(x, a[0], a[1], a[2])
     az -= gravity
     half = 0.5 * dt * dt
@@ -266,7 +277,7 @@ def _orthonormalise(x, work):
 
 @bare_kernel
 def _correct(x, dx, work):
-    """X <- exp(dx) X. work (27,)."""
+    """X <- exp(dx) X in the state x, biases += their part of dx; dx (n,) an error, work (27,)."""
     E, J = work[:9], work[9:18]
     _exponential(dx[0], dx[1], dx[2], E, J)
     for c in range(3):
@@ -316,10 +327,16 @@ def _factorised(S, y, first, end):
 
 @bare_kernel
 def _update_rows(P, at, of, y, noise, gate, dx, scratch):
-    """Measurements y (m,) of e[at] - e[of], two places in the error each, with noise (m, m): dx and P.
+    """Kalman update by measurements y (m,) of e[at] - e[of], differences of two entries of the error.
 
-    False, and nothing is used, where three of them are implausible given the three before. The feet of one step share
-    the state they are linearised at, so dx (n,) gathers.
+        S = H P H^T + noise = C C^T,   dx += P H^T S^-1 (y - H dx),   P -= P H^T S^-1 H P
+
+    Returns False, with dx and P unchanged, where three of them are implausible given the three before:
+    |C^-1 (y - H dx)|^2 > gate. The feet of one step share the state they are linearised at, so dx (n,) gathers.
+
+    Args:
+        P, noise: (n, n), (m, m).  at, of: (m,) places in the error.
+        scratch: at least m n + m m.
     """
     n, m = P.shape[0], y.shape[0]
     U, S = scratch[: m * n].reshape((m, n)), scratch[m * n : m * n + m * m].reshape((m, m))
@@ -410,10 +427,12 @@ def _touch_down(P, at, of, noise, dx):
 
 @bare_kernel
 def _slips(P, facts, foot, dt, velocity, work):
-    """Whether the ground is left sideways or upwards faster than velocities are uncertain.
+    """Whether the foot moves over the ground, or leaves it, faster than velocities are uncertain.
 
-    velocity (3,): of the point that touches, odometry axes. A foot that comes into contact counts
-    with the velocity it has.
+        u^T (P_vv + s^2 / gate I)^-1 u > gate       u: its velocity, low-passed;  s: F_SLIP_SPEED, gate: F_GATE
+
+    s is multiplied by RELEASE for a foot that does not stand yet; one that comes into contact counts with the velocity
+    it has. velocity (3,), m/s: of the point that touches, odometry axes; foot: its record, see SLIP; work (12,).
     """
     share = 1.0 if foot[DOES] == AIR else dt / (dt + facts[F_SLIP_TIME])
     S, y = work[:9].reshape((3, 3)), work[9:12]
@@ -430,9 +449,13 @@ def _slips(P, facts, foot, dt, velocity, work):
 
 @bare_kernel
 def _foot_motion(i, x, w, motion, links, facts, foot, out):
-    """Of foot i, odometry axes: centre from the IMU, velocities of what touches and of rolling.
+    """Kinematics of foot i by the encoders, in odometry axes; its centre in base axes goes into foot[CENTRE].
 
-    out (9,): centre (3,), velocity of the touching point (3,), of the centre by rolling (3,).
+        h = R (R_i c_i + p_i - o)                                       centre from the IMU, o = F_IMU_POSITION
+        v + R (v_i + w_i x (R_i c_i + p_i) - w x o)                     velocity of the centre
+        (R w_i) x r_i up                                                its velocity by rolling
+
+    out (9,): h, m; velocity of the touching point, that of the centre less rolling, m/s; rolling, m/s. w (3,) rad/s: of the base; facts: see F_FEET; foot: its record.
     """
     link, at = links[i], F_FEET + 4 * i
     spin, radius = motion.v[link], facts[at + 3]
@@ -509,7 +532,11 @@ def _turn_of_sole(x, sole, turned, seen, y):
 
 @bare_kernel
 def _creep(x, P, facts, places, dt, out):
-    """A sole's place on the ground, and its rotation about the vertical, grow doubtful in P as the leg moves over it."""
+    """Add to P the creep of a sole under its leg's motion: variances F_SOLE_TURN, F_SOLE_CREEP times s^2 dt.
+
+    s: speed of the sole's centre relative to the IMU, m/s, from out, see ``_foot_motion``. They are those of its
+    rotation about the vertical, places[2], and of its place along the ground, places[3:5].
+    """
     square = 0.0
     for k in range(3):
         square += (out[3 + k] + out[6 + k] - x[VELOCITY + k]) ** 2
@@ -520,9 +547,18 @@ def _creep(x, P, facts, places, dt, out):
 
 @bare_kernel
 def _use_foot(i, x, P, facts, places, noise, turned, dt, foot, out, dx, scratch):
-    """Touch-down, gates and update of one foot in contact; what it does then.
+    """Touch-down, gates and update by one foot in contact; returns what it does then, STANDS or GATED.
 
-    places (12,): see ``step``.  noise (m, m): of the leg's measurement.  turned (9,): rotation of its link by the leg.
+    Measured are h_i and, of a sole, M_i of the module. A sole whose rotation is implausible is measured by its place
+    alone, and gets a new rotation.
+
+    Args:
+        x, P: state and covariance; of x only the foot's entries change here.
+        places: (12,) in the error, see ``step``.
+        noise: (m, m) of the measurement, m = 6 for a sole, else 3.
+        turned: (9,) rotation of its link in base axes, by the encoders.
+        out: see ``_foot_motion``.
+        dx: (n,) corrections of all feet so far, added to.
     """
     did, m = foot[DOES], noise.shape[0]
     at, of = places[6 - m : 6], places[12 - m :]
@@ -567,9 +603,12 @@ def _use_foot(i, x, P, facts, places, noise, turned, dt, foot, out, dx, scratch)
 
 @bare_kernel
 def _noise_of(i, x, facts, link, motion, tree, probability, dt, skew, foot, out, noise):
-    """Covariance (m, m) of what the leg of foot i says, see ``_noise_of_leg``; its size depends on whether it is flat.
+    """Write the covariance (m, m) of the leg's measurement of foot i, see ``_noise_of_leg``; m = 6 for a sole, else 3.
 
-    probability: that the foot touches.  skew: s, by which joints and IMU are apart; the leg has moved in that time.
+        variance of the place = F_FOOT (SHORT_S / time in contact, at least 1)^2 / probability^2 + (skew s)^2
+
+    probability: that the foot touches. skew: s, between the stamps of joints and IMU, in which the foot moves at speed
+    s against the IMU. out (12,): see ``_foot_motion``; its last three are overwritten.
     """
     stood_s = dt + foot[SINCE if foot[DOES] == STANDS else KEPT_S]
     unsettled = SHORT_S / stood_s if 0.0 < stood_s < SHORT_S else 1.0
@@ -585,9 +624,10 @@ def _noise_of(i, x, facts, link, motion, tree, probability, dt, skew, foot, out,
 
 @bare_kernel
 def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, record, scratch):
-    """All feet, one after the other; their corrections are made together at the end.
+    """Update by all feet, one after the other, and correct the state once at the end.
 
-    For how long, s, none has been believed and one that is refused, where it is round, has kept its velocity.
+    Returns for how long, s, no foot has been believed while a refused one has kept its velocity (``_kept_for``); soles,
+    which rock, do not count. Arguments: see ``step``; w (3,) rad/s, base axes.
     """
     n, dt, skew = P.shape[0], inputs[I_DT], inputs[I_SKEW]
     dx, out, work = scratch[:n], scratch[n : n + 12], scratch[n + 12 : n + 39]
@@ -626,7 +666,7 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
     for k in range(3):
         out[k] = x[VELOCITY + k]
     _correct(x, dx, work)
-    # What feet have moved by is as by the velocity that is corrected.
+    # Velocities of the feet were computed with the velocity before its correction.
     for i in range(links.shape[0]):
         foot = record[O_FEET + FOOT_RECORD * i : O_FEET + FOOT_RECORD * (i + 1)]
         for k in range(3):
@@ -661,10 +701,10 @@ def _kept_for(facts, foot, refused, velocity, dt):
 
 @bare_kernel
 def _doubt_velocity(P, dt, kept_s):
-    """Feet touch, none is believed, and one keeps its velocity for ``kept_s``, s: that of the base may be what is wrong.
+    """Raise the velocity's variance in P by A^2 (kept_s^2 - (kept_s - dt)^2), A = UNTRUE_M_S2.
 
-    Its variance in P grows by what (A t)^2 has grown in dt, s. Without this a robot that walks coasts on its
-    IMU, ever surer than its feet, and drifts away.
+    While feet touch, none is believed and one keeps its velocity for ``kept_s``, s, the base's velocity may be what is
+    wrong. Without this a robot that walks would integrate its IMU alone, trust that more than its feet, and drift away.
     """
     before_s = max(kept_s - dt, 0.0)
     for k in range(3):
@@ -673,7 +713,12 @@ def _doubt_velocity(P, dt, kept_s):
 
 @bare_kernel
 def _report(x, w, a, facts, record):
-    """Pose of the base in the odometry frame, its twist and proper acceleration in its own axes."""
+    """Write the base's pose in the odometry frame, its twist and proper acceleration in its own axes, into the record.
+
+        p - R o,   R^T v - w x o         o = F_IMU_POSITION
+
+    w rad/s, a m/s2 (3,): of the IMU, less biases, base axes.
+    """
     ox, oy, oz = facts[F_IMU_POSITION], facts[F_IMU_POSITION + 1], facts[F_IMU_POSITION + 2]
     px, py, pz = rotate(x, ox, oy, oz)
     record[O_POSITION] = x[POSITION] - px
@@ -693,7 +738,11 @@ def _report(x, w, a, facts, record):
 
 @bare_kernel
 def _judge(x, P, a, facts, dt, record):
-    """Whether the estimate is a robot's, agrees with gravity and with what biases can be."""
+    """Judge the estimate: returns SOUND, UNSOUND, TURNED, LARGE_GYRO_BIAS or LARGE_ACCEL_BIAS.
+
+    UNSOUND is not finite, or huge; TURNED where the mean of R a + g, over MEAN_S, is not about zero.
+    a (3,) m/s2: of the IMU, less bias.
+    """
     good = True
     for k in range(x.shape[0]):
         good = good and abs(x[k]) < LARGEST
@@ -723,7 +772,7 @@ def _size(a):
 
 @kernel
 def step(integers, numbers, links, places, facts, x, P, inputs, record, buffer):
-    """Predict with one IMU sample over dt, then use the feet; the outcome.
+    """Predict with one IMU sample over dt, then correct by the feet; returns an outcome of ``_judge``.
 
     Args:
         integers, numbers: a mechanism's.  links (feet,): that carry the feet.

@@ -179,9 +179,16 @@ def quaternion_of(m, found):
 
 @bare_kernel
 def _covariances(P, record, lever, gyro, J, Q, pose, twist):
-    """Covariances (6, 6) of pose and twist; gyro: variance of a sample of the gyroscope, rad2/s2.
+    """Covariances of the base's pose and twist, J P J^T (6, 6), from that of the filter's error P (n, n).
 
-    J (6, 9), Q (9, 9): room.
+        p = xi_p + xi_R x p (odometry axes),    v_base = R^T v_imu - w x lever, w (base axes)
+
+    Args:
+        record: of ``invariant_filter.step``.
+        lever: (3,) m, from the base's origin to the IMU, base axes.
+        gyro: variance of a sample of the gyroscope, rad2/s2.
+        J, Q: (6, 9), (9, 9), workspace.
+        pose, twist: out.
     """
     p = record[filtering.O_POSITION : filtering.O_POSITION + 3]
     R = record[filtering.O_ROTATION : filtering.O_ROTATION + 9]

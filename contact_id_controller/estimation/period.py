@@ -196,7 +196,15 @@ def take_readings(period):
 
 @bare_kernel
 def _fill_signals(sample, axes, bias, position, velocity, before, dt, measured, signals):
-    """Everything but efforts and readings; rates are those over the period that ends."""
+    """Write the signals that are filtered, but efforts and readings: rates are differences over the period dt, s.
+
+    Proper acceleration less bias (3,), IMU axes, angular acceleration (3,), joint accelerations (n,); from
+    ``measured`` on positions, velocities (n,), angular rate (3,).
+
+    Args:
+        sample: (6,) of the IMU, gyroscope first.  axes, bias: (3, 3) IMU to base, (3,) m/s2 in base axes.
+        before: (3 + n,) angular rate and velocities of the period before; becomes those of this one.
+    """
     n = position.shape[0]
     for k in range(3):
         felt = 0.0
@@ -215,7 +223,10 @@ def _fill_signals(sample, axes, bias, position, velocity, before, dt, measured, 
 
 @kernel
 def _upwards(ready, rotation, axes, felt, up):
-    """Up (3,) in base axes: of the odometry, or what the accelerometer feels."""
+    """Write up (3,), a unit vector in base axes: that of the odometry if it is ready, else along the accelerometer's.
+
+    rotation (9,): of the base, by rows; axes (3, 3): IMU to base; felt (3,): its sample, m/s2.
+    """
     size = 0.0
     for k in range(3):
         up[k] = rotation[6 + k]

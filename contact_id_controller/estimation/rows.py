@@ -73,7 +73,10 @@ class Limbs(NamedTuple):
 
 @bare_kernel
 def contact_wrench(columns, c, motion, up, out):
-    """Unit wrench (6,) of component c about the common origin."""
+    """Write the wrench (6,) of a unit of contact component c about the base's origin, base axes: (R f, R m + x x R f).
+
+    x: the lowest point of a ball, p - radius up; up (3,): unit vector, base axes.
+    """
     i = columns.wrench_link[c]
     R, p, local = motion.R[i], motion.p[i], columns.wrench_vector[c]
     fx, fy, fz = rotate(R, local[0], local[1], local[2])
@@ -85,7 +88,10 @@ def contact_wrench(columns, c, motion, up, out):
 
 @bare_kernel
 def row_vector(rows, m, motion, out):
-    """The row's vector r (6,) in the common frame; returns what it feels of the velocity."""
+    """Write the vector r (6,) of sensor row m in the base's axes; returns r . w x (v + w x x), m/s2, of its point x.
+
+    That is the centripetal acceleration which an accelerometer measures besides that of its link; 0 for other kinds.
+    """
     i = rows.carrier[m]
     R, p, local = motion.R[i], motion.p[i], rows.vector[m]
     lx, ly, lz = rotate(R, local[0], local[1], local[2])

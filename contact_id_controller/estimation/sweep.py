@@ -177,7 +177,7 @@ def _advance(S, rate, v_parent, ab_parent, v, ab):
 
 @bare_kernel
 def _body(tree, i, R, p, I):
-    """Inertia (10,) of link i in the common frame."""
+    """Write the inertia I (10,) of link i about the base's origin in base axes; R (9,), p (3,): its placement."""
     mass, lever, J = tree.mass[i], tree.lever[i], tree.inertia[i]
     gx, gy, gz = rotate(R, lever[0], lever[1], lever[2])
     gx += p[0]

@@ -42,9 +42,17 @@ REFRESH = 8.0  # pivots between evaluations from the data in the first attempt; 
 
 @kernel
 def follow_path(cover, attempt, max_pivots, matrices, vectors, integers, report):
-    """Run Lemke's method on the scaled problem; returns (status, number of basic z).
+    """Run Lemke's method on the scaled problem M', q' of ``_scaled``; returns (status, number m of basic z).
 
-    On success vectors[X] holds the basic z in the order of integers[COLUMNS].
+    On success vectors[X, :m] holds the basic z in the order of integers[COLUMNS].
+
+    Args:
+        cover: (n,) covering vector of the first attempt, or (0,) for the default.
+        attempt: from 0 on; later ones have other covering vectors and evaluate values from the data at each pivot.
+        max_pivots: of this attempt; counted in report[PIVOTS].
+        matrices: (2, n + 1, n + 1): Mt and, here, H.  vectors, integers: workspace, see their rows' names.
+
+    Source: Cottle, Pang and Stone (1992), algorithm 4.4.5.
     """
     n = vectors.shape[1] - 1
     Mt, H, level, x, y = matrices[0], matrices[1], vectors[LEVEL:], vectors[X], vectors[Y]
@@ -86,7 +94,11 @@ def follow_path(cover, attempt, max_pivots, matrices, vectors, integers, report)
 
 @kernel
 def _start(cover, attempt, Mt, vectors, integers):
-    """Initialise with all w basic; the covering vector is the last row of Mt."""
+    """Initialise with all w basic: w = q' + d z_0; d (n,) goes into vectors[COVER] and the last row of Mt.
+
+    d are ones in the caller's rows, or, where these differ much in size (BALANCED), in equilibrated ones; the second
+    and third attempt take the other; later ones spread d by multiples of GOLDEN.
+    """
     n = vectors.shape[1] - 1
     row_scale, d, level = vectors[ROW_SCALE], vectors[COVER], vectors[LEVEL:]
     small = large = row_scale[0]
@@ -110,7 +122,7 @@ def _start(cover, attempt, Mt, vectors, integers):
 
 @kernel
 def _row_times(Mt, H, m, columns, row, y):
-    """y (m,) = row of [M d] on the basic columns, times H."""
+    """y (m,) = [M d]_row H: the row of a leaving w on the basic columns, times H (m, m)."""
     for b in range(m):
         y[b] = 0.0
     for a in range(m):
@@ -159,7 +171,11 @@ def _update_inverse(H, m, row, column, x, y, pivot):
 
 @kernel
 def _update_lists(rows, columns, row_at, column_at, m, row, column, entering, leaving):
-    """Update the lists of basic z and non-basic w to match H (m, m); m is the size after the pivot."""
+    """Update the lists of basic z and non-basic w to match H (m, m) after ``_update_inverse``.
+
+    columns, rows (m,): basic z, and rows whose w are not basic, in H's order; column_at, row_at (n + 1,): their
+    positions, -1 for none. m: the size after the pivot; entering, leaving: numbers of the variables, n for z_0.
+    """
     if row < 0:
         if column < 0:
             columns[m - 1], rows[m - 1] = entering, leaving
@@ -197,7 +213,11 @@ def _apply_inverse(H, m, right, x):
 
 @kernel
 def _values(Mt, H, m, rows, columns, vectors, goal):
-    """Compute all basic variables from the data, refined until rows w = 0 hold to ``goal``; H (m, m)."""
+    """Compute all basic variables from the data: z = -H q' on the rows w = 0, refined; w = q' + M' z + d z_0.
+
+    Into vectors[LEVEL + VALUE] (n + 1,), the z also into vectors[X] (m,). goal: defect of the rows w = 0, relative to 1
+    + the largest z, at which refinement ends.
+    """
     n = vectors.shape[1] - 1
     right, x, residual, total = vectors[RIGHT], vectors[X], vectors[Y], vectors[SPARE]
     value = vectors[LEVEL + VALUE]
@@ -224,7 +244,10 @@ def _values(Mt, H, m, rows, columns, vectors, goal):
 
 @kernel
 def _direction(Mt, H, m, rows, columns, row, entering, vectors):
-    """Compute the change of all basic variables per unit of the entering z, or of the w at ``row``; H (m, m)."""
+    """Compute the change of all basic variables per unit of the entering variable, into vectors[LEVEL + CHANGE].
+
+    A z: dz = -H M'_entering on the rows w = 0; a w, at position ``row`` (else -1): dz = H[:, row].
+    """
     n = vectors.shape[1] - 1
     x, right, change = vectors[X], vectors[Y], vectors[LEVEL + CHANGE]
     if row >= 0:

@@ -135,9 +135,14 @@ def _tableau_of(Mt, T, vectors, basis):
 
 @kernel
 def _pivot(T, buffer, least_index, max_pivots, basis, seen, report):
-    """Pivot until no basic variable is negative; SOLVED, UNSOLVABLE or PIVOT_LIMIT.
+    """Exchange basic variables of the tableau T (n, n + 1) until none is negative; SOLVED, UNSOLVABLE or PIVOT_LIMIT.
 
-    ``seen`` stores an earlier basis, at doubling distances, to detect a repeated one (Brent).
+    Args:
+        least_index: whether the first negative one is exchanged (Murty), not the most negative one; set by itself
+            when a basis comes back, or after PATIENCE n pivots without progress.
+        basis: (n,) bool, in and out.
+        seen: (n,) workspace, an earlier basis, at doubling distances, to detect a repeated one (Brent).
+        buffer: (n + 1,) workspace.
     """
     n = T.shape[0] - 1
     fewest, since, distance, length = n + 1, 0, 0, 1
@@ -206,7 +211,7 @@ def _exchange_pair(T, i, j, buffer, basis):
 
 @kernel
 def _exchange(T, row, column, buffer):
-    """Swap the basic variable of ``row`` with the non-basic one of ``column`` in the tableau T."""
+    """Swap the basic variable of ``row`` with the non-basic one of ``column`` in T (n, n + 1): a Jordan exchange."""
     n = T.shape[0] - 1
     inverse = 1.0 / T[row, column]
     for b in range(n + 1):

@@ -68,9 +68,10 @@ def ppm_factored(
 
 @kernel
 def _solve(Y, q, row_floor, basis, z, w, report):
-    """Fill z and w (n,) if there is a solution; basis (n,): guess in, solution's out; returns the status.
+    """Compiled ``ppm_factored``, arguments as there: min 1/2 |u|^2, Y u + q >= 0, whose multipliers are z.
 
-    Rows are scaled to norm one, and the right-hand side to a largest entry of one.
+    z, w (n,): out, if there is a solution; basis (n,): guess in, solution's out; report: PIVOTS and RESIDUAL.
+    Rows are scaled to norm one, and the right-hand side to a largest entry of one. Returns the status.
     """
     n, dim = Y.shape
     length, units, right, x = np.zeros(n), np.zeros((n, dim)), np.zeros(n), np.zeros(n)

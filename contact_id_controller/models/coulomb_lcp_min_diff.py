@@ -261,7 +261,10 @@ def _keep_if_nearer(scaled, target, z, fit, best, least):
 
 @kernel
 def _least_distances(scaled, target, reach, work):
-    """Fill ``reach`` with the distances of each contact's last impulse, in ``target`` (3n,), from each mode."""
+    """Fill ``reach`` with the distances of each contact's last impulse, in ``target`` (3n,), from its modes' cones.
+
+    reach.order: the modes of each contact, the nearest first.
+    """
     mu, edges, order = scaled.mu, scaled.edges, reach.order
     point = np.empty(3)
     for i in range(mu.shape[0]):

@@ -83,7 +83,10 @@ def quintic(change, v0, v1, a0, a1):
 
 @bare_kernel
 def _fill_segments(times_s, positions, velocities, accelerations, out):
-    """``segment_coefficients`` into out; arrays that the degree does not use are ignored."""
+    """``segment_coefficients`` into out (p - 1, degree + 1, j), of points at times_s (p,); see there.
+
+    positions, velocities, accelerations (p, j): those that the degree does not use are ignored.
+    """
     degree = out.shape[1] - 1
     for k in range(out.shape[0]):
         step = times_s[k + 1] - times_s[k]
@@ -105,7 +108,7 @@ def _fill_segments(times_s, positions, velocities, accelerations, out):
 
 @bare_kernel
 def _fill_base_segments(times_s, positions, quaternions, linear, angular, out):
-    """``base_coefficients``."""
+    """``base_coefficients`` into out (p - 1, 4, 6), of points at times_s (p,); arguments as there."""
     for k in range(out.shape[0]):
         step = times_s[k + 1] - times_s[k]
         for d in range(3):
@@ -135,7 +138,7 @@ def _four(row):
 
 @bare_kernel
 def polynomial(coefficients, column, u, rate):
-    """Value and first two time derivatives of one column's polynomial (degree + 1, j) at u."""
+    """Value and first two time derivatives of sum_k coefficients[k, column] u^k (Horner); rate: du/dt, 1/s."""
     value = slope = bend = 0.0
     for k in range(coefficients.shape[0] - 1, -1, -1):
         bend = bend * u + slope
@@ -222,7 +225,7 @@ def _find_largest_rates(samples, steps_s, coefficients, width, largest):
                     _, slope, bend = polynomial(coefficients[k], j, u, rate)
                     first2 += slope * slope
                     second2 += bend * bend
-                # What is not a number is beyond all.
+                # NaN counts as infinite, so that it is refused.
                 for row, size2 in ((0, first2), (1, second2)):
                     size = math.sqrt(size2) if size2 >= 0.0 else math.inf
                     largest[row, column] = max(largest[row, column], size)

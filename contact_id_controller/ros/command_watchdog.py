@@ -336,7 +336,7 @@ class CommandWatchdogNode(Node):
             time.sleep(_RESERVE_LOOK_S)
 
     def claim(self, worker: Worker) -> None:
-        """Try, at intervals, to take the worker lock; its holder outlives its keeper."""
+        """Try, at intervals, to take the worker lock: the process that has it goes on working when its keeper ends."""
         now_s = time.monotonic()
         if self._holds_lock or now_s < self._next_claim_s:
             return

@@ -162,7 +162,8 @@ def _walk(words, at, widths, counts):
 def _copy_points(words, at, widths, counts, little, times, numbers):
     """Copy the points from word ``at`` on; return the word at which they end, ``_SHORT`` or ``_DIFFERENT``.
 
-    times (2, p): s and ns; numbers (p, n): bits of the doubles of all fields. little: byte order of the message.
+    words: the message as uint32; widths (fields,): numbers of an element of each field; counts (fields,): doubles of
+    each. times (2, p), out: s and ns; numbers (p, n), out: bits of the doubles of all fields. little: byte order.
     """
     low, high = (0, 1) if little else (1, 0)
     for k in range(times.shape[1]):
@@ -217,7 +218,7 @@ def head_of(data: bytes, stamp_ns: int) -> bytes:
 
 @bare_kernel
 def _fill_points(words, at, widths, counts, times_ns, numbers):
-    """Write points into the words from ``at`` on; return where they end.  counts (n,): doubles of each field."""
+    """Write points into the words from ``at`` on; return their end. times_ns (p,), the rest as ``_copy_points``."""
     for k in range(len(times_ns)):
         column = 0
         for field in range(len(widths)):

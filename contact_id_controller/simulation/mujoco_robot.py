@@ -30,7 +30,9 @@ from contact_id_controller.state import RobotState
 
 @kernel
 def _add_forces(rows, frames, geoms, efc_force, feet, forces):
-    """Add each contact's force to its foot: forces (n, 3) N, world frame; feet: index by geom.
+    """Add the force of each of MuJoCo's c contacts to its foot: forces (n, 3) N, world frame.
+
+    rows (c,): first row in efc_force, N; frames (c, 9), geoms (c, 2): of the contacts; feet: foot of each geom.
 
     With elliptic cones a contact's rows are its force: along the normal, then two tangents, the
     rows of its frame. It acts on the second geom of the pair, the foot. A contact that is detected but

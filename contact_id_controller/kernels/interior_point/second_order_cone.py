@@ -25,7 +25,7 @@ def inner(x):
 
 @bare_kernel
 def nt_scaling(x, s, eta_w, point):
-    """eta and w (4,) of the scaling of x and s, and the scaled point l (3,); False on the boundary."""
+    """Write eta and w (4,) of the scaling W s = W^-1 x = l of x and s (3,), and l (3,); False on the boundary."""
     square_x, square_s = inner(x), inner(s)
     if not (square_x > 0.0 and square_s > 0.0 and x[0] > 0.0 and s[0] > 0.0):
         return False

@@ -263,7 +263,7 @@ def _solve_points(first, end, legs):
                 )
             rolls = grip[0, k, leg] > 0.0
             error = 0.0
-            # The way rolled is extrapolated, then integrated with what was found at its end.
+            # The displacement by rolling is extrapolated, then integrated with the velocity found at its end.
             for attempt in range(2 if rolls else 1):
                 for i in range(3):
                     relative[i] = position[k, leg, i] + rolled[0, i] - base_position[k, i]

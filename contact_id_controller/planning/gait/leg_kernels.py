@@ -107,7 +107,10 @@ def add(a, factor, out):
 
 @kernel
 def screw_motion(linear, angular, angle, rotation, translation):
-    """Rotation (3, 3) and translation (3,) of a turn by `angle` about a screw, or along it."""
+    """exp([screw] angle): rotation (3, 3) and translation (3,), out, of a joint turned by `angle`, or moved by it.
+
+    linear, angular (3,): of the screw; angular 0: a prismatic joint. Rodrigues' formula.
+    """
     w = angular
     squared = w[0] * w[0] + w[1] * w[1] + w[2] * w[2]
     norm = np.sqrt(squared)
@@ -135,8 +138,11 @@ def screw_motion(linear, angular, angle, rotation, translation):
 def pose_leg(screws, home, angles, axes, center, linear, angular):
     """Posture of a leg: joint axes (2, 3, 3), centre of its foot and Jacobians (3, 3), base axes.
 
-    `axes` holds the linear parts of the three axes, then the angular ones. `linear` and `angular`
-    map joint velocities to those of the centre and of the foot's link.
+    Args:
+        screws, home: (3, 6), (3,) of the leg.  angles (3,): rad, or m.
+        axes: out, linear parts of the three axes, then the angular ones.
+        center: (3,) out, m.
+        linear, angular: out, map joint velocities to those of the centre and of the foot's link.
     """
     rotation, turn, product = np.eye(3), np.empty((3, 3)), np.empty((3, 3))
     position, shift, moved = np.zeros(3), np.empty(3), np.empty(3)
@@ -173,7 +179,7 @@ def reach(
 
     Levenberg-Marquardt, dq = J^T (J J^T + |e|^2 I)^-1 e with e the residual (Sugihara, 2011):
     Newton's method near the solution, and convergence to the nearest reachable point if there
-    is none. Joint limits are kept. Returns |e|; the posture's data are written as by `pose_leg`.
+    is none. Joint limits lower, upper (3,) are kept. Returns |e|, m; the rest is written as by `pose_leg`.
     """
     error, step, inverse = np.empty(3), np.empty(3), np.empty((3, 3))
     for iteration in range(max_iterations + 1):

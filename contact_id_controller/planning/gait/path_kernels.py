@@ -20,7 +20,7 @@ LANDED = 13
 
 @register_jitable
 def fading(value, rate, time, s):
-    """e, e', e'' of e'' = -2 e' / T - e / T^2 at time s since the start."""
+    """e, e', e'' of e'' = -2 e' / T - e / T^2 (critically damped) at s, s, after value and rate; T: time, s."""
     slope = rate + value / time
     decay = np.exp(-s / time)
     return (
@@ -32,7 +32,10 @@ def fading(value, rate, time, s):
 
 @register_jitable
 def reference(position, rate, target, turn, time, s):
-    """Position, velocity, acceleration of a track whose velocity approaches target e^(i turn s)."""
+    """Position x, velocity and acceleration of a track, x' = target e^(i turn s) + (rate - target) e^(-s / time).
+
+    Complex: x + iy, m; turn, rad/s; s, time: s.
+    """
     missing = (rate - target) * np.exp(-s / time)
     turning, arc = target + 0.0 * s, target * s
     if turn != 0.0:
@@ -69,7 +72,10 @@ def smooth_step(u):
 
 @kernel
 def _swing(row, t, position, velocity, acceleration):
-    """Motion (3,) of a swing without its shifts."""
+    """Position, velocity, acceleration (3,) of a swing at t, s, without its shifts: polynomial plus ``bump`` along z.
+
+    row (WIDTH,): see `QUINTIC`; m, m/s.
+    """
     kind, duration = int(row[0]), row[2] - row[1]
     u = (t - row[1]) / duration
     for d in range(3):
@@ -93,7 +99,7 @@ def _swing(row, t, position, velocity, acceleration):
 
 @kernel
 def _segment(rows, first, t, position, velocity, acceleration):
-    """Motion (3,) of the segment that begins at row ``first``, its shifts included."""
+    """Position, velocity, acceleration (3,) at t, s, of the segment that begins at row ``first``, with its shifts."""
     row = rows[first]
     if int(row[0]) == STANCE:
         for d in range(3):
@@ -116,9 +122,13 @@ def _segment(rows, first, t, position, velocity, acceleration):
 
 @kernel
 def sample_path(rows, times, picks, leg, position, velocity, acceleration, stance, landed):
-    """Sample one foot at p times: motion into [:, leg] of (p, L, 3), stance bool and touchdown time, s, of (p, L).
+    """Sample the path of foot ``leg`` at times (p,), s.
 
-    rows (m, WIDTH); picks (p,): times by which the segment is chosen.
+    Args:
+        rows: (m, WIDTH), see `STANCE`.
+        picks: (p,) s, times by which the segment is chosen.
+        position, velocity, acceleration: (p, L, 3) out, of which [:, leg] is written, m.
+        stance, landed: (p, L) out, bool and last touchdown, s.
     """
     for k in range(times.shape[0]):
         first = 0
@@ -132,9 +142,10 @@ def sample_path(rows, times, picks, leg, position, velocity, acceleration, stanc
 
 @kernel
 def find_grip(times, stance, landed, radius_m, roll_in_s, grip):
-    """Radius with which each foot rolls and its rate of change, (2, p, L): 0 in swing.
+    """Write the radius with which each foot rolls and its rate, grip (2, p, L) m, m/s: 0 in swing.
 
-    It lands with its centre at rest; the radius increases from 0 over ``roll_in_s``.
+    A foot lands with its centre at rest; the radius increases from 0 to radius_m over ``roll_in_s``.
+    times (p,) s; stance, landed (p, L): of ``sample_path``.
     """
     for k in range(times.shape[0]):
         for leg in range(stance.shape[1]):
@@ -147,7 +158,10 @@ def find_grip(times, stance, landed, radius_m, roll_in_s, grip):
 
 @kernel
 def centers_at(times, position, velocity, t, out):
-    """Interpolate the feet's centres (L, 3) at one time within the points (p,), by cubics through (p, L, 3)."""
+    """Interpolate the feet's centres at time t, s, into out (L, 3), m: Hermite cubics through points at times (p,).
+
+    position, velocity (p, L, 3).
+    """
     k = 1
     while k < times.shape[0] - 1 and times[k] <= t:
         k += 1

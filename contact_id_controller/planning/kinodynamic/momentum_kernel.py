@@ -211,7 +211,10 @@ def _add_curvature(y, hessian, Q):
 
 @bare_kernel
 def _linearise(program, x, u, hessian, Q, q):
-    """Cost, its gradients q and Hessians Q (lower triangles) at all knots; returns the cost."""
+    """Write the cost's gradients q (T + 1, 9) and Hessians Q (T + 1, 9, 9), lower, at all knots; returns the cost.
+
+    x (T + 1, 9), u (m, 3); hessian: see ``Program``.
+    """
     reference, weight, nominal = program.reference, program.weight, program.nominal
     wf, cost = program.force_weight, 0.0
     for t in range(x.shape[0]):
@@ -244,7 +247,7 @@ def _arrive(stages, b, t, x, u, wrench, out):
 
 @bare_kernel
 def _defects(stages, b, x, u, wrench, defect):
-    """defect (T, 9) = A x + E w + b - x+ of each interval; the largest entry. Shapes: ``_arrive``."""
+    """defect (T, 9) = A x + E w + b - x+ of each interval; returns the largest entry. Shapes: ``_arrive``."""
     worst = 0.0
     for t in range(b.shape[0]):
         _arrive(stages, b, t, x, u, wrench[t], defect[t])
@@ -418,7 +421,10 @@ def _excluded(program, iterate, work, final):
 
 @bare_kernel
 def _factored(program, iterate, work):
-    """Factor at the iterate; if another Hessian is not convex, with Gauss-Newton's."""
+    """Factor the Newton matrix: Q of the knots, H = diag(wf) + D' W^-2 D of the forces; False if it is not convex.
+
+    If it is not with the Hessian chosen, that of Gauss-Newton replaces it in this step.
+    """
     friction, wf, cone, H = program.friction, program.force_weight, program.cone, work.H
     for k in range(H.shape[0]):
         for i in range(FORCE):

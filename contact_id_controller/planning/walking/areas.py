@@ -206,7 +206,11 @@ def _off_plane(field, place, turn, plane, first, last):
 
 @kernel
 def _plane_below(field, place, turn, half, plane):
-    """Write the plane (3,) through the ground at the corners of a foot: height at its middle, slopes along its axes."""
+    """Write the plane (3,) through the ground at a foot's corners: height at its middle, m, slopes along its axes.
+
+    Least squares. field: x, y, heights of the map; place (2,), turn (2, 2): of the foot, see ``_off_plane``;
+    half (2,): its half sizes, m.
+    """
     plane[:] = 0.0
     for i in (-1.0, 1.0):
         for j in (-1.0, 1.0):
@@ -223,7 +227,11 @@ def _plane_below(field, place, turn, half, plane):
 
 @kernel
 def _grow(field, place, turn, half, plane, box):
-    """Write how far (4,), m, a foot can be moved from a place: back, right (negative), forwards, left; infinite: far."""
+    """Write how far a foot can be moved from a place on its plane, box (4,), m: back, right (negative), forwards, left.
+
+    Grown by GROWTH_M side by side while the ground stays on the plane (FLAT_M), less EDGE_M; infinite from GROWN_M on.
+    Arguments as of ``_plane_below``.
+    """
     first, last = np.empty(2), np.empty(2)
     box[:] = 0.0
     open_sides = np.ones(4, dtype=np.bool_)
@@ -255,10 +263,12 @@ def _grow(field, place, turn, half, plane, box):
 
 @kernel
 def _areas_near(field, place, turn, half, seeds, boxes, planes):
-    """Write areas about a place (2,): boxes (k, 4) of footholds along the foot's axes, m from the place, as ``_grow``.
+    """Write the areas about a place (2,), m; returns their number k. field, turn, half: see ``_plane_below``.
 
-    planes (k, 3): height at the place, m, and slopes in the world.  seeds (n, 2): from where areas are grown, m along the
-    foot's axes from the place. Returns k.
+    Args:
+        seeds: (n, 2) places from which areas are grown, m along the foot's axes from the place, nearest first.
+        boxes: (most, 4) out, of footholds along the foot's axes, m from the place, as ``_grow``.
+        planes: (most, 3) out, height at the place, m, and slopes in the world.
     """
     count, plane, seed = 0, np.empty(3), np.empty(2)
     for s in range(seeds.shape[0]):
@@ -294,7 +304,7 @@ def _areas_near(field, place, turn, half, seeds, boxes, planes):
 
 @kernel
 def _highest(field, begin, end, turn, half):
-    """Height of the highest ground below a foot on its way from begin to end (2,), m."""
+    """Height, m, of the highest ground below a foot from begin to end (2,), m; the rest as ``_plane_below``."""
     x, y, heights = field
     along, across = end[0] - begin[0], end[1] - begin[1]
     way = np.sqrt(along**2 + across**2)

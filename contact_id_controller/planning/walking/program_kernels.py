@@ -1,4 +1,10 @@
-"""The compiled part of `program`: costs and constraints of one step program, and its cheapest time of landing."""
+"""The compiled part of `program`: costs and constraints of one step program, and its cheapest time of landing.
+
+    min sum_t w_t |row_t . z - goal_t|^2        A z + b >= 0, the first ``equalities`` rows = 0
+
+z (12,), m, world: p0 centre of pressure until the next landing, u1, u2, u3 footholds of the next steps, d1, d2 the
+centre of pressure from u1, u2, each (x, y). xi = c + c'/w is the capture point of the centre of mass c.
+"""
 
 from __future__ import annotations
 
@@ -151,9 +157,10 @@ def _costs(rules, weights, now, headings, terms, nominal):
 
 @kernel
 def _between(A, b, n, index, minus, turn, centre, low, high):
-    """Two rows an axis that keep unknown ``index`` (less ``minus``, -1: nothing) about ``centre`` in a turned box.
+    """Write low <= turn^T (z_index - z_minus - centre) <= high into A (rows, 12), b (rows,) from row n on.
 
-    turn (2, 2): its columns are the box's axes. Returns the number of rows so far.
+    turn (2, 2): its columns are the box's axes; low, high, centre (2,), m; minus -1: nothing is subtracted. Returns the
+    number of rows so far.
     """
     for axis in range(2):
         at = turn[0, axis] * centre[0] + turn[1, axis] * centre[1]
@@ -170,7 +177,7 @@ def _between(A, b, n, index, minus, turn, centre, low, high):
 
 @kernel
 def _polygon(A, b, n, index, normals, bounds):
-    """Rows that keep unknown ``index`` where normals (m, 2) x <= bounds (m,); the number of rows so far."""
+    """Write normals (m, 2) z_index <= bounds (m,) into A, b from row n on; returns the number of rows so far."""
     for k in range(bounds.shape[0]):
         A[n, 2 * index] = -normals[k, 0]
         A[n, 2 * index + 1] = -normals[k, 1]
@@ -181,7 +188,12 @@ def _polygon(A, b, n, index, normals, bounds):
 
 @kernel
 def _constraints(rules, now, headings, A, b):
-    """Rows A z + b >= 0 that no time of landing changes; equalities first. Returns (equalities, rows)."""
+    """Write the rows A z + b >= 0 that no time of landing changes; returns (equalities, rows).
+
+    With both groups standing u1 = the feet of the one that carries first (equality); p0 inside the hull of what stands;
+    d1, d2 inside the soles; steps within the rules' reach and width, in axes of their headings; the next foothold
+    inside the walkable area. headings (4,): see ``_headings``; A (rows, 12), b (rows,): out.
+    """
     n, here, nowhere = 0, now.feet[now.carry], np.zeros(2)
     turn, low, high = np.empty((2, 2)), np.empty(2), np.empty(2)
     if now.both:
@@ -220,7 +232,8 @@ def _constraints(rules, now, headings, A, b):
 def _leg_rows(rules, now, first_s, A, b, n):
     """Rows that keep both feet within the legs' reach of the centre of mass when the next one lands.
 
-    c(T) = p0 + cosh(w T) (c - p0) + sinh(w T) c'/w; where both stand, T and then a swing about u1 + d1.
+    c(T) = p0 + cosh(w T) (c - p0) + sinh(w T) c'/w; where both stand, T and then a swing about u1 + d1. The circle of
+    radius leg_m about each hip is a polygon of EDGES edges. first_s: T, s; A, b, n: see ``_between``.
     """
     w = rules.rate
     ch, sh = math.cosh(w * first_s), math.sinh(w * first_s)
@@ -252,10 +265,12 @@ def _leg_rows(rules, now, first_s, A, b, n):
 
 @kernel
 def _swing_rows(rules, now, first_s, A, b, n):
-    """Rows that keep u1 where the foot aloft gets in time, and stops; the number of rows so far.
+    """Rows that keep u1 where the foot in the air gets to, and stops, by its landing; the number of rows so far.
 
-    From speed v to rest within T, at most a: half of v T, and as far to both sides as (a T^2 - v^2 / a) allows. The
-    place to which the foot is on its way is in reach, too, in the time it has: it may brake already.
+        |u1 - x - v T / 2| <= min(foot_speed T, (a T^2 - v^2 / a) / PEAK) + slack        each axis of the heading
+
+    x, v: its place and speed; T: time of its motion, s; a: foot_acceleration. The place to which it is on its way stays
+    in reach in the time it has, as it may brake already. first_s: time to the landing, s; A, b, n: see ``_between``.
     """
     if now.both or math.isnan(now.aloft[0, 0]):
         return n
@@ -280,7 +295,10 @@ def _swing_rows(rules, now, first_s, A, b, n):
 
 @kernel
 def _in_root(terms, root, inverse, target):
-    """Factor the costs' Hessian (6, 6) into root root^T, invert root, and write L^-1 of their gradient (2, 6)."""
+    """Factor the costs' Hessian sum w row row^T = L L^T, the same for both axes; False if it is singular.
+
+    terms (8, 9): see ``_costs``; out: root L (6, 6), inverse: L^-T by rows, target (2, 6): L^-1 sum w row goal of x, y.
+    """
     root[:] = 0.0
     target[:] = 0.0
     for t in range(terms.shape[0]):
@@ -323,10 +341,14 @@ def _cost_of(terms, z):
 
 @kernel
 def solve_one(terms, A, b, rows, equalities, preferred, z):
-    """Write z (12,) of one time of landing; (solved, cost).
+    """Solve the program of one time of landing for z (12,); returns (whether it is feasible, cost).
 
-    min sum_t w_t |terms_t z - goal_t|^2 with A z + b >= 0: the point next to the unconstrained one in the costs' root.
-    preferred (m,): see `nearest_point`; holds which rows are active on return.
+    In y = L^T z, L of ``_in_root``, the cost is |y - target|^2: y is the nearest point with A L^-T y + b >= 0.
+
+    Args:
+        terms: (8, 9) see ``_costs``.
+        A, b: (>= rows, 12), (>= rows,); the first ``equalities`` rows are equations.
+        preferred: (>= rows,) bool, rows that are tried first, see `nearest_point`; out: those that are active.
     """
     root, inverse = np.empty((UNKNOWNS, UNKNOWNS)), np.empty((UNKNOWNS, UNKNOWNS))
     target, dim = np.empty((2, UNKNOWNS)), 2 * UNKNOWNS
@@ -371,9 +393,14 @@ def solve_one(terms, A, b, rows, equalities, preferred, z):
 
 @kernel
 def best_landing(rules, weights, situation, times, leg_rows, z):
-    """Solve the program for each time of landing (k,), s from now; z (12,) of the cheapest.
+    """Solve the program for each time of landing; z (12,), out, is that of the cheapest.
 
-    leg_rows: whether the legs' reach counts. Returns (number of the time, -1: none is feasible; cost).
+    Args:
+        rules, weights, situation: the values of ``Rules``, ``Weights``, ``Situation``, in their order.
+        times: (k,) s from now.
+        leg_rows: whether the legs' reach counts.
+
+    Returns (index of the cheapest time, -1: none is feasible; its cost, with those of the time itself).
     """
     rules, weights, now = Rules(*rules), Weights(*weights), Situation(*situation)
     terms, nominal = np.empty((END + 1, 9)), np.empty(2)
