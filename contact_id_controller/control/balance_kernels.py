@@ -226,16 +226,15 @@ def _find_middles(feet, foot, middle, centre):
 def _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench):
     """Write the wrench / mass nearest to the required one that forces within friction on the soles can give.
 
-        required = (map acceleration + drift) / mass - g;    cone of forces at the contacts, moved towards the middle of
-        their foot to ``share`` of their distance from it
+        required = (map acceleration + drift) / mass - g
 
-    Moments count in units of height / sqrt(spin_weight), horizontal forces by the metric.
+    Forces act at ``share`` of the contacts' distance from the middle of their foot. Moments count in units of
+    height / sqrt(spin_weight), horizontal forces by the metric (2, 2).
 
     Args:
         bearing: foot (n,), friction (n,) and corners (n, 3), m, of the contacts.
-        shares: share, spin_weight, metric (2, 2).
-        acceleration: (nv,).
-        wrench: (6,) out, m/s2, then with moments in those units.
+        shares: share, spin_weight, metric.
+        acceleration, wrench: (nv,); (6,) out.
 
     Returns the height, m, of the centre of mass above the feet; 0 if the required wrench is feasible, or none stands.
     """

@@ -455,7 +455,8 @@ def _foot_motion(i, x, w, motion, links, facts, foot, out):
         v + R (v_i + w_i x (R_i c_i + p_i) - w x o)                     velocity of the centre
         (R w_i) x r_i up                                                its velocity by rolling
 
-    out (9,): h, m; velocity of the touching point, that of the centre less rolling, m/s; rolling, m/s. w (3,) rad/s: of the base; facts: see F_FEET; foot: its record.
+    out (9,): h, m; velocity of the touching point, that of the centre less rolling, m/s; rolling, m/s.
+    w (3,) rad/s: of the base; facts: see F_FEET; foot: its record.
     """
     link, at = links[i], F_FEET + 4 * i
     spin, radius = motion.v[link], facts[at + 3]

@@ -4,7 +4,17 @@ Contacts without load take part by their normal velocity only.  When that blocks
 a slot and starts sliding against its velocity; when its normal force vanishes the slot is
 released.  A path is hence as long as the number of contacts that carry load, not the number of
 contacts.  Releasing slots can in rare, degenerate cases close a loop: then the next attempt
-keeps them, which is Lemke's method proper.
+keeps them, which is Lemke's method proper (Cottle, Pang and Stone, 1992, algorithm 4.4.5).
+
+In each turn the complement of the variable that left enters, and the basic variable that reaches zero
+first, ``blocking``, leaves: below n the w_N of a contact without load, which then gets a slot; else a
+pair of a slot; COVERING is z_0, which ends the path; NOTHING a ray.
+
+The first attempt covers normal velocities alone, breaks ties by the lexicographic rule, updates
+values and releases slots.  Later ones cover tangential velocities too, each in directions of
+its own: that breaks the ties of contacts at rest, so that of variables that vanish
+within rounding the best pivot may be taken.  They evaluate values from the data at each pivot,
+and every second one keeps the slots.
 """
 
 from __future__ import annotations
@@ -48,23 +58,11 @@ ROUNDING = 1e-12  # of scaled values; z_0 has reached zero when no more than thi
 def follow_path(problem, attempt, slots, max_pivots, work, report):
     """Drive z_0 to zero; returns (status, number of loaded contacts), with final values in work.level[VALUE].
 
-    In each turn the complement of the variable that left enters; ``blocking`` is the basic variable that reaches zero
-    first and leaves: below n the w_N of a contact without load, which then gets a slot; else a pair of a slot; COVERING
-    is z_0, which ends the path; NOTHING a ray.
-
-    The first attempt covers normal velocities alone, breaks ties by the lexicographic rule, updates
-    values and releases slots.  Later ones cover tangential velocities too, each in directions of
-    its own: that breaks the ties of contacts at rest, so that of variables that vanish
-    within rounding the best pivot may be taken.  They evaluate values from the data at each pivot,
-    and every second one keeps the slots.
-
     Args:
         problem: ``FrictionProblem`` with the scales of ``scaled``.
         attempt: 0 for the first path.
         slots: 0, or the number of contacts of a warm basis in the slots: no path then, its values are computed.
         max_pivots: of this attempt; counted in report[PIVOTS].
-
-    Source: Cottle, Pang and Stone (1992), algorithm 4.4.5.
     """
     n, r = work.cover.shape[1], work.axes.shape[2]
     width, level, basic, edges = work.basic.shape[1], work.level, work.basic, problem.edges

@@ -43,7 +43,7 @@ LATER = 0.1
 
 @kernel
 def _sample(begin_s, duration_s, coefficients, t_s, out):
-    """Write position, velocity, acceleration of a ``Quintic`` at t_s into out (3, d); after its end at its last speed."""
+    """Write position, velocity, acceleration of a ``Quintic`` at t_s into out (3, d); after its end its speed stays."""
     since = t_s - begin_s
     u = min(max(since / duration_s, 0.0), 1.0)
     for k in range(coefficients.shape[1]):
