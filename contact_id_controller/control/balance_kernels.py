@@ -231,10 +231,8 @@ def _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench):
     Forces act at ``share`` of the contacts' distance from the middle of their foot. Moments count in units of
     height / sqrt(spin_weight), horizontal forces by the metric (2, 2).
 
-    Args:
-        bearing: foot (n,), friction (n,) and corners (n, 3), m, of the contacts.
-        shares: share, spin_weight, metric.
-        acceleration, wrench: (nv,); (6,) out.
+    bearing: foot (n,), friction (n,) and corners (n, 3), m, of the contacts; shares: share, spin_weight, metric;
+    acceleration (nv,); wrench (6,): out.
 
     Returns the height, m, of the centre of mass above the feet; 0 if the required wrench is feasible, or none stands.
     """
