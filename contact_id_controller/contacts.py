@@ -151,7 +151,7 @@ class ContactSet:
                 np.array(list(numbers), dtype=np.int64).reshape(-1, 2),
                 np.array(pair, dtype=np.int64),
             )
-            object.__setattr__(self, "_resolved", resolved)  # remembered, whoever asks first
+            object.__setattr__(self, "_resolved", resolved)  # computed once, in any thread
         return resolved[1:]
 
     def moved(

@@ -117,7 +117,7 @@ def write_with(path: Path, write: Callable[[BinaryIO], Any]) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         try:
-            # Made anew: in a shared folder another user may have put a link there.
+            # A new file: in a shared folder another user may have put a link there.
             part.unlink(missing_ok=True)
             with part.open("xb") as file:
                 write(file)

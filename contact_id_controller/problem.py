@@ -106,7 +106,7 @@ class Problem:
         if opened is None:
             robot = self.robot
             opened = _open_store(self.store, robot.actuated, robot.unactuated)
-            object.__setattr__(self, "_opened", opened)  # remembered, whoever asks first
+            object.__setattr__(self, "_opened", opened)  # computed once, in any thread
         return opened
 
     @property

@@ -104,7 +104,7 @@ def _share_directories(package: str) -> list[Path]:
 class _Workspace(threading.local):
     """Pinocchio's data with views into it; one for each thread, made on its first use.
 
-    The views are kept because fetching them anew costs more than the computation.
+    The views are kept because fetching them again costs more than the computation.
     """
 
     def __init__(self, model: pin.Model, *tree: Any):

@@ -149,7 +149,7 @@ class Solution:
             forces = np.empty((len(problem), 3))
             matrices = problem.store, robot.actuated, robot.unactuated
             world_forces(*matrices, dense(self.impulses), forces)
-            object.__setattr__(self, "_forces", forces)  # remembered, whoever asks first
+            object.__setattr__(self, "_forces", forces)  # computed once, in any thread
         return forces
 
     @property

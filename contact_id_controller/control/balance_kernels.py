@@ -91,7 +91,7 @@ def balanced_acceleration(
     height = _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench)
     if height == 0.0:
         return False
-    # The ground cannot give what this asks: what it can give, and the rest as near as that allows.
+    # The ground cannot give the wrench required: the nearest one that it can, and the rest as near as that allows.
     assign(rest, saved)
     for d in range(3):
         r, s = rows - 3 + d, rows + d

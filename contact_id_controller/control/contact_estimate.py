@@ -166,7 +166,7 @@ def _solve_wrench(gram, size, wrench):
 def _fit(period, slope):
     """Slopes (2,) of the plane through what the ground rises at the last touchdowns; whether it rises at all.
 
-    None under soles: few feet on stones say nothing of a slope, and each sole has its own.
+    None under soles: few feet on stones are no evidence of a slope, and each sole has its own.
     """
     places, n = period.touchdowns, period.touchdowns.shape[0]
     slope[:] = 0.0
@@ -339,7 +339,7 @@ def _learn_noise(period, i, gap, time_s, elapsed, lasted):
 def _learn_round(period, i, height, moved, tells, place):
     """Rise of the ground under round foot i, which is ``height`` m above the believed one at a place (3,), m.
 
-    moved: how far it has moved since the last state, m: it may be as high by that.  tells: it is loaded by known torques.
+    moved: how far it has moved since the last state, m: it may be as high by that.  tells: loaded, by known torques.
     """
     stands = period.stands[i]
     rise, known = height, -SINKS_M <= height <= max(AS_BELIEVED_M, moved)

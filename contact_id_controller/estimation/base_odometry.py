@@ -93,7 +93,7 @@ class BaseOdometry:
         estimate: what the last step found.  restarts: how often it was lost and found its feet again.
         arrays: what it works on.
         sample: (6,) gyroscope and accelerometer in the IMU's axes, the last that was believed.
-        disputed: a sensor is suspected at fault, so that feet which disagree with the IMU say nothing about it.
+        disputed: a sensor is suspected at fault, so that feet which disagree with the IMU are no evidence against it.
         joints_finite: whether positions and velocities of the last period were.
 
     Raises:
@@ -151,7 +151,7 @@ class BaseOdometry:
     def start(
         self, position: np.ndarray | None = None, yaw: float = 0.0, in_motion: bool = True
     ) -> None:
-        """Begin anew: the steps that follow find attitude and biases while the robot stands still.
+        """Restart: the steps that follow find attitude and biases while the robot stands still.
 
         Args:
             position: (3,) m of the base in the odometry frame; None: above its origin, as high as puts
@@ -216,7 +216,7 @@ class BaseOdometry:
             skew_s: stamp of the joints less that of the IMU, s.
 
         Raises:
-            StateError: wrong shapes. What sensors say wrongly never raises: see ``estimate.reasons``.
+            StateError: wrong shapes. Wrong readings never raise: see ``estimate.reasons``.
         """
         self.take(dt, gyro, accel, q_joints, v_joints)
         return self.advance(contacts, skew_s)
@@ -229,9 +229,9 @@ class BaseOdometry:
         q_joints: np.ndarray,
         v_joints: np.ndarray,
     ) -> None:
-        """The first half of ``step``, for who finds the contacts from what was found here.
+        """The first half of ``step``, for callers that find the contacts from its results.
 
-        ``sample``, ``joints_finite`` and ``imu_bad_s``, for how long the IMU has not been, say what of it is believed.
+        ``sample`` and ``joints_finite`` are what may be used of it; ``imu_bad_s``: for how long the IMU has been bad.
         """
         self.put(dt, gyro, accel, q_joints, v_joints)
         self.judge(take(self.arrays))
@@ -310,7 +310,7 @@ class BaseOdometry:
             trouble.append("joint positions or velocities are not finite")
         self.imu_bad_s = 0.0
         if fault != GOOD:
-            # States that are unread, or were read late, are no silence of the IMU.
+            # While states are unread, or were read late, the IMU does not count as missing.
             self._memory[M_BAD_S] -= self._unseen_s + self._late_s
             self.imu_bad_s = float(self._memory[M_BAD_S])
             trouble.append(f"IMU is {FAULTS[fault]} for {1e3 * self.imu_bad_s:.0f} ms")
@@ -320,7 +320,7 @@ class BaseOdometry:
 
     @property
     def goes_on(self) -> bool:
-        """Whether nothing speaks against a period like those before, by what ``put`` was given."""
+        """Whether the inputs of ``put`` allow a period like those before."""
         ready = self.estimate.ready and self._finding_s is None
         return ready and not (self._trouble or self._unseen_s)
 
@@ -336,7 +336,7 @@ class BaseOdometry:
             self._inputs[filtering.I_NOISE] = max(self._inputs[filtering.I_NOISE], factor)
 
     def _unseen(self, dt: float) -> float:
-        """How much of a step of dt, s, no sample of the IMU tells about: what it is longer than usual."""
+        """Part of a step of dt, s, without a sample of the IMU: by how much it is longer than usual."""
         if not dt > 0.0:
             return 0.0
         usual_s = self._usual_s or dt
@@ -642,9 +642,7 @@ class BaseOdometry:
         lever = self.estimate.rotation @ self._facts[filtering.F_IMU_POSITION :][:3]
         x[at : at + 3] = lever + (np.zeros(3) if self._place is None else self._place)
         contacts = self._contacts.copy()
-        self._contacts[:] = (
-            0.0  # only the feet's kinematics are needed: without contact the filter corrects nothing
-        )
+        self._contacts[:] = 0.0  # kinematics only: without contact the filter corrects nothing
         self._touch_down()
         self._contacts[:] = contacts
         down = contacts > filtering.CONTACT

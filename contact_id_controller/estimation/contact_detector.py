@@ -16,7 +16,7 @@ class ContactDetector:
 
     A frame comes into contact when its force exceeds `on_n` and leaves it below `off_n`; either
     counts only when it has lasted `debounce_s`. A measurement older than `timeout_s` is none, and
-    so is one from the future: time has begun anew since.
+    so is one from the future: time was set back since.
     """
 
     def __init__(self, count: int):

@@ -4,7 +4,7 @@ All dynamic quantities are affine in z = (a_0, joint accelerations, contact wren
 
     min |Sigma^-1/2 (H z - y)|^2   subject to   f_0 = 0 and what is known exactly
 
-and everything else follows. What the sensors cannot tell is found before the robot moves, and named.
+and everything else follows. What the sensors cannot determine is found before the robot moves, and named.
 Source: Nori (2017), sections III and VI; formulation by limbs: docs/theory.md.
 """
 
@@ -36,9 +36,7 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.robot import RobotModel
 
 UP = np.array([0.0, 0.0, 1.0])
-CHECKED = (
-    1e-6  # share of a measurement's variance that must be left for a residual to mean anything
-)
+CHECKED = 1e-6  # least share of a measurement's variance in its residual for this to be judged
 CONDITION = 1e10  # of a limb's normal equations: beyond it the dense method takes over
 
 
@@ -125,7 +123,7 @@ class DynamicsEstimator:
 
     Attributes:
         joint_names: of the joints in outputs and in sensors without a list.
-        observability: what the sensors can tell.  by_limbs: limbs are eliminated one by one.
+        observability: what the sensors determine.  by_limbs: limbs are eliminated one by one.
         slices: sensor -> its place in the vector that ``estimate`` takes instead of a mapping.
         outputs_due: the unknowns of ``stores`` were solved elsewhere, and nothing else follows from them yet.
 
@@ -358,7 +356,7 @@ class DynamicsEstimator:
         if not (np.isfinite(K).all() and np.isfinite(right).all()):
             return False
         scale = 1.0 / np.sqrt(np.maximum(np.abs(K).max(axis=1), 1e-300))
-        # Exact equations may say the same twice: the least of their multipliers then.
+        # Exact equations may depend on each other: then the multipliers of least norm.
         x = scale * scipy.linalg.lstsq(K * scale[:, None] * scale, scale * right, cond=1e-13)[0]
         count = int(free.sum())
         whole = np.zeros(len(free))

@@ -316,7 +316,7 @@ def by_limbs(system, y, up, scratch, results):
 
 @kernel
 def dense(system, y, up, scratch, A, target, B):
-    """The same problem over all unknowns x = (a_0, z), for who wants to see it whole.
+    """The same problem over all unknowns x = (a_0, z), for tests and inspection.
 
     A (m, 6 + N), target (m,): A x = target of the rows. B (6, 6 + N): f_0 = B x + fb_0.
     """

@@ -29,7 +29,7 @@ class LowPass:
 
     Attributes:
         share: of the difference that goes into the value at each sample.
-        value (size,): filtered signals.  beginning (size,) bool: those that begin anew at the next sample.
+        value (size,): filtered signals.  beginning (size,) bool: those that restart at the next sample.
 
     Raises:
         ConfigurationError: a cutoff or period that is not positive.
@@ -45,11 +45,11 @@ class LowPass:
         self.value, self.beginning = np.zeros(size), np.ones(size, dtype=bool)
 
     def reset(self) -> None:
-        """Begin anew at the next sample."""
+        """Restart at the next sample."""
         self.beginning[:] = True
 
     def begin(self, signals: np.ndarray) -> None:
-        """Let some signals, (size,) bool, begin anew at the next sample."""
+        """Let some signals, (size,) bool, restart at the next sample."""
         self.beginning |= signals
 
     def __call__(self, signals: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ Neither depends on the state but through the biases, so nothing that cannot be o
 rotation about gravity) is ever believed to be. A sphere that rolls moves its centre: d_i' = (R w_i) x
 r_i up while it stands, w_i the foot's angular velocity. The noise of a flat foot's M_i and h_i is that of
 the joints j up to it, sum_j [a_j; a_j x r_j] e_j with their axes a_j and levers r_j: drives give way and
-have play, and by how much a sole seems to be turned tells how far it seems to be displaced. A sole rocks
+have play, and the measured turn and displacement of a sole are correlated. A sole rocks
 as if it were one more joint, and creeps along the ground and turns about the vertical as the leg moves
 over it.
 

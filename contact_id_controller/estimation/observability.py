@@ -1,4 +1,4 @@
-"""What a set of sensors can tell, found before the robot moves, with names for what it cannot.
+"""What a set of sensors determines, found before the robot moves, with names for what it does not.
 
 Structural rank (a maximum matching in the pattern of the paper's system) is necessary only: two point
 feet have full structural rank and yet the force along the line between them is unobservable. The numeric
@@ -31,7 +31,7 @@ FELT = 1e-7  # an output is unobservable if the null space moves it by more
 
 @dataclasses.dataclass(frozen=True)
 class Observability:
-    """What the sensors of an estimator can tell.
+    """What the sensors of an estimator determine.
 
     Attributes:
         unknowns: of the paper's system (link accelerations, wrenches, efforts, external wrenches, joint

@@ -101,7 +101,7 @@ def put_joints(angles, q_index, turns, q):
 def take(arrays):
     """Check the IMU's sample and the joints, and hand what is good to the filter; the fault, see ``check_inputs``.
 
-    Joints that are not finite leave q and v as they were; the filter doubts a sample that is not GOOD.
+    Joints that are not finite leave q and v as they were; the filter gets a larger noise for a sample that is not GOOD.
     """
     position, velocity, inputs = arrays.position, arrays.velocity, arrays.inputs
     dt = inputs[filtering.I_DT]

@@ -71,7 +71,7 @@ class EstimationPeriod(Struct):
         signal_gain (m, r): such signals are this times the readings; 0 between different sensors.
         position, velocity (na,): of the joints, the last that were finite, without whole turns.
         signals, smoothed (s,), lost (s,) bool: before and after the low-pass, and which are missing.
-        beginning (s,) bool: signals whose filter begins anew.
+        beginning (s,) bool: signals whose filter restarts.
         before (3 + na,): gyroscope and velocities of the last period; primed (1,) bool: there was one.
         whole (sensors,) bool: room.
         component (4, c): of the feet's wrenches: foot; place among unknowns; in y, -1: unknown; in the system.
@@ -146,7 +146,7 @@ EstimationPeriod.packed = staticmethod(_packed)
 def take_joints(period):
     """Look at IMU and joints; what is believed goes to the odometry, and on; see ``check_inputs``.
 
-    What is filtered must not begin anew at a whole turn, as a driver may.
+    A filtered angle must not jump by a whole turn, as that of a driver may.
     """
     odometry = period.odometry
     fault = take(odometry)

@@ -1,4 +1,4 @@
-"""From what IMU, encoders and motors say to contacts, ground forces and the base's pose and velocity.
+"""From readings of IMU, encoders and motors to contacts, ground forces and the base's pose and velocity.
 
     filters of one delay -> dynamics estimator -> contact -> base odometry
 
@@ -93,7 +93,7 @@ class PipelineEstimate:
 
     @property
     def dynamics(self) -> Any:
-        """``Estimate``: accelerations, efforts, wrenches; computed when somebody asks."""
+        """``Estimate``: accelerations, efforts, wrenches; computed on first access."""
         return self._estimator.latest
 
     @property
@@ -154,7 +154,7 @@ class EstimationPipeline:
     def start(
         self, position: np.ndarray | None = None, yaw: float = 0.0, in_motion: bool = False
     ) -> None:
-        """Begin anew, standing still unless ``in_motion``; see ``BaseOdometry.start``."""
+        """Restart, standing still unless ``in_motion``; see ``BaseOdometry.start``."""
         self.base.start(position, yaw, in_motion)
         self._begin_filters()
         self._time_s: float | None = None
@@ -193,7 +193,7 @@ class EstimationPipeline:
 
         Args:
             time_s: stamp of the joints.  imu_time_s: of the IMU; None: the same.
-            gyro, accel: (3,) rad/s and m/s2 (gravity inside) in the IMU's axes; None: it was silent.
+            gyro, accel: (3,) rad/s and m/s2 (gravity inside) in the IMU's axes; None: no sample arrived.
             position, velocity, effort: (na,) of the joints, in the robot's order; efforts are those
                 over the period that ends here, not a number where none was measured.
             readings: numbers of the messages of ``settings.mounted``, one after the other; not a number where
@@ -323,7 +323,7 @@ class EstimationPipeline:
         self._look_due = self._look_s >= self.settings.residual_period_s
 
     def _hold(self, *trouble: str) -> tuple[str, ...]:
-        """No forces now; the filters begin anew."""
+        """No forces now; the filters restart."""
         self._begin_filters()
         self.period.forces[:] = np.nan
         return (*self._missing, *trouble)

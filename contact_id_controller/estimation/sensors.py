@@ -323,7 +323,7 @@ class KnownWrench(Sensor):
 
     @property
     def contacts(self) -> dict[str, Contact]:
-        """The wrench that it knows."""
+        """The wrench that it measures."""
         return {self.name: Contact(self.frame, "surface")}
 
     def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:

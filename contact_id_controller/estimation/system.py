@@ -2,7 +2,7 @@
 
 integers (flat): sizes, then all that counts or points; numbers (flat): all that stays, then all that an
 estimate is given and computes. Two arrays cross from Python into compiled code in a tenth of the time of
-forty, and a step opens the views anew: that costs next to nothing.
+forty, and a step opens the views again: that costs next to nothing.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class FeetOnGround(Protocol):
 class Placements:
     """Pinocchio's joint placements as one array: fetching one placement takes a microsecond.
 
-    A copy starts anew, as its views must not point into the original's data.
+    A copy has views of its own, as these must not point into the original's data.
 
     Attributes:
         data: whose placements were viewed last.  table: of that.

@@ -58,15 +58,11 @@ MAX_STEPS = 60
 MAX_TRIALS = 20
 MAX_DAMPINGS = 8
 REFINEMENTS = 2
-OUTSIDE = (
-    1e-12  # distance of refined forces from their cones, relative to the largest, that is rounding
-)
+OUTSIDE = 1e-12  # distance of forces from their cones, relative to the largest, that is rounding
 NONE = -1  # no piece yet
 # Where steps converge only:
 SLOW = 0.1  # share of the defect left by a step after which a proof of failure is looked for
-LITTLE = (
-    1e-6  # defect from which on steps that gain ever the same share say where the method would end
-)
+LITTLE = 1e-6  # defect from which on the last step's share predicts where the method would end
 ABSURD = 1e3  # forces this much larger than the targets held with equality count as none
 
 

@@ -23,9 +23,7 @@ from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.kernels.dense import cholesky, semidefinite_cholesky
 
 STATE, WRENCH, FORCE = 9, 6, 3
-NO_PIVOT = (
-    1e-14  # pivot of S, relative to its diagonal, below which the wrench has no such direction
-)
+NO_PIVOT = 1e-14  # pivot of S, relative to its diagonal: no force acts in that direction
 
 
 class Stages(NamedTuple):

@@ -281,7 +281,7 @@ def write_failures(folder: Path) -> dict[str, int]:
 
 
 def _facts(motion: MotionFile, labeller: Labeller, chunk: int) -> Mapping[str, Any]:
-    """Everything that labels depend on: settings, file and chunk size, as values that JSON knows."""
+    """Everything that labels depend on: settings, file and chunk size, as values for JSON."""
     settings = labeller.settings
     return {
         "motion": _identity(motion.path),

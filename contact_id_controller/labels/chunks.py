@@ -33,7 +33,7 @@ class LabelFolder:
 
     Args:
         folder: made if missing.
-        facts: what the labels depend on, values that JSON knows; other labels are not mixed with these.
+        facts: what the labels depend on, as values for JSON; other labels are not mixed with these.
 
     Raises:
         RecordError: the folder cannot be written to, or holds labels that depend on other facts.

@@ -35,7 +35,7 @@ from contact_id_controller.lcp.status import (
 PIVOT_TOLERANCE = 1e-10  # tableau entries below this share of their row count as zero
 FEASIBLE = 1e-13  # values above minus this count as non-negative, relative to 1 + the largest
 PATIENCE = 10  # pivots per variable without progress after which the least-index rule takes over
-ROUNDS = 3  # times the tableau is made anew when its result is not certified
+ROUNDS = 3  # times the tableau is computed again when its result is not certified
 
 
 def ppm(

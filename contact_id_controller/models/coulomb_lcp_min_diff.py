@@ -61,7 +61,7 @@ def solve_coulomb_lcp_min_diff(
             are z_last, zero at new contacts. None: the least impulses.
         options: edges, polygon, consistency: as for coulomb/lcp.
             distribution: ``none`` returns the nearest forces, as in the paper; the others keep only their
-            motion and slip, and distribute the forces anew; only these use load shares.
+            motion and slip, and distribute the forces again; only these use load shares.
 
     At most 4 contacts: the cost is exponential. The forces are unique except for ties. Each contact of
     a solution is verified to lie within 1e-8, relative, of one of its modes. Contradictory plans, and

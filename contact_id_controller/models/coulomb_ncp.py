@@ -48,9 +48,7 @@ from contact_id_controller.solution import Solution
 
 NO_SLIP = 1e4  # stands for infinite friction
 NOT_CONVERGED = 2
-FIRST_STARTS = (
-    2  # of the plan as it is; more help rarely, and where contacts contradict each other never
-)
+FIRST_STARTS = 2  # of the plan as it is; more help rarely, and never if contacts contradict
 EASED_EDGES = 8  # of the pyramids around the cones on which contradictory contacts are eased
 PATIENCE = 3  # stages of the first start that gain nothing, after which others are tried
 POLYGONS = (

@@ -89,7 +89,7 @@ DISTURBANCE_PRICE = Option("rho", annotation="float", default=1e4)
 """Solver qcqp: price of leaving the plan where forces and torques have no solution for it, relative to that
 of the torques which it saves."""
 
-# What the controller knows of the robot.
+# Properties of the robot that the controller supplies.
 TORQUE_LIMITS = Option("torque_limits", supplied=True, annotation="ArrayLike | None")  # (na,) N·m
 LOSS_WEIGHTS = Option(
     "weights", supplied=True, annotation="ArrayLike | None"

@@ -1,4 +1,4 @@
-"""The planner that a gait asks for: all are driven by a velocity, and used alike."""
+"""The planner of each gait: all are driven by a velocity, and have the same interface."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _feet(robot: RobotModel, settings: GaitSettings, surface: HeightField | None
 
 
 class _Row(NamedTuple):
-    """make: the planner.  fits: what it says of a robot that fits, or an error."""
+    """make: the planner.  fits: a finding on whether the robot fits."""
 
     make: Callable[[RobotModel, Any, HeightField | None], GaitPlanner | WalkingPlanner]
     fits: Callable[[RobotModel, GaitSettings, HeightField | None], str]

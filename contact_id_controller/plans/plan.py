@@ -20,7 +20,7 @@ class Plan:
     Attributes:
         joints, base, contacts: followed by the controller; None: that part of the plan before continues.
         goals: of the whole body, in place of joints and base; a plan has one or the other.
-        walking: the gait is running.  restarted: the planner started anew with this plan.
+        walking: the gait is running.  restarted: the planner restarted with this plan.
         unreachable: feet whose target was out of reach, or on no ground to step on, and has been replaced by the nearest.
         unmapped: a foothold lies outside the height map.
         bounded: velocity forwards and to the left, m/s, to which a faster command was limited; empty: as commanded.

@@ -152,7 +152,7 @@ def _threads(pid: int) -> tuple[bool, float]:
             state = (task / "stat").read_bytes().rpartition(b")")[2].split()[0]
             busy, stopped = busy or state in b"RD", stopped or state in b"Tt"
             used_ns += int((task / "schedstat").read_bytes().split()[0])
-    except (OSError, ValueError, IndexError):  # a thread has just ended: it goes on
+    except (OSError, ValueError, IndexError):  # a thread has just ended: the process has not
         busy = True
     return busy and not stopped, 1e-9 * used_ns
 

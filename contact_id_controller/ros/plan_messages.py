@@ -68,12 +68,12 @@ class PlanSender:
 
     @property
     def unheard(self) -> list[str]:
-        """Topics without a subscriber, as far as discovery knows."""
+        """Topics without a discovered subscriber."""
         return [each.topic_name for each in self._publishers if not each.get_subscription_count()]
 
     @property
     def is_followed(self) -> bool:
-        """Whether the last part, the motion, has a reliable subscriber, as far as discovery knows.
+        """Whether the last part, the motion, has a reliable subscriber that was discovered.
 
         Who only looks takes it with best effort, as `view.listener`; a simulated robot in lockstep stands meanwhile.
         """

@@ -49,9 +49,8 @@ class Interrupt:
         For long work without ROS calls, mainly compiling, in a node that has not commanded anything. Compiling is
         logged.
         """
-        from contact_id_controller.kernels.compile_progress import (
-            Compiling,  # a watchdog compiles nothing
-        )
+        # Imported here: a watchdog compiles nothing.
+        from contact_id_controller.kernels.compile_progress import Compiling
 
         self._node = node
         try:

@@ -18,7 +18,7 @@ class LostEstimate:
     Torques move to the safe output at ``blend_rate_nm_s``, and back once the base is found. On the robot's side a
     trajectory goes on to its end, where it rests; other commands rest: an effort without feedback, drives damp.
     Found after more than ``recovery_window_s``, the run is stopped: the safe output acts at once, to the end of the run,
-    in which nobody resumes. The tilt is not judged, nor the start ramp used.
+    without a way to resume. The tilt is not judged, nor the start ramp used.
 
     Args:
         controller: whose torques are sent.

@@ -374,7 +374,7 @@ class Guard:
             self.safe_torques,
             at_once=machine.latched or silent,
             goes_on=local.leads
-            and local.goes_on(machine),  # asked first: most have none, and a call costs
+            and local.goes_on(machine),  # looked at first: most have none, and a call costs
         )
         return self._sent(sent)
 

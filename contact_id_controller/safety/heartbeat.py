@@ -100,7 +100,7 @@ class Pulse:
         self._facts, self.state, self.silent_s = facts, facts["state"], 0.0
 
     def look(self, now_s: float) -> None:
-        """Count the time since the last look as silence, as a beat would have been received in it."""
+        """Count the time since the last look as without a beat: one would have been received in it."""
         if self._looked_s is not None:
             self.silent_s += min(now_s - self._looked_s, _LONGEST_LOOK_S)
         self._looked_s = now_s

@@ -192,7 +192,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _identity(path: Path) -> _Identity | None:
-    """Inode and modification time of a file, which tell it from a later one of the same name; None: not readable."""
+    """Inode and modification time of a file, which a later one of the same name does not share; None: not readable."""
     try:
         found = os.lstat(path)
     except OSError:

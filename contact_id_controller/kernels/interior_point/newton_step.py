@@ -115,7 +115,7 @@ def factor_newton(program, point, work):
             return False
         _add_cone(At[j], At[j + 1], At[j + 2], block, work.rows, S)
     for i in range(p):
-        if S[i, i] == 0.0:  # a row without any variable: what it asks for is impossible, or nothing
+        if S[i, i] == 0.0:  # a row without any variable: impossible, or 0 = 0
             S[i, i] = 1.0
     semidefinite_cholesky(S, p, DEPENDENT, NO_SAY)
     return True

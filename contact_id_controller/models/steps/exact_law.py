@@ -44,9 +44,7 @@ from contact_id_controller.models.steps.reduced import Cones, Face, open_answer
 from contact_id_controller.models.steps.slip import NO_SLIP
 
 TIE_BREAK = 1e-3  # eps: weight of the force norm against the torque norm, relative to traces
-FINE_TIE_BREAK = (
-    1e-4  # of ``widen``: costs 2e-8 of the torques' squares; less takes more than STEPS
-)
+FINE_TIE_BREAK = 1e-4  # of ``widen``: 2e-8 of the torques' squares; less takes more than STEPS
 STICKING_STEPS = 30  # Newton steps after which forces that hold a motion are given up
 STEPS = 50  # and forces at a motion that has some
 LAWFUL = 3.0 * TOLERANCE  # accepted defect of chosen forces: those they replace have TOLERANCE

@@ -45,9 +45,7 @@ NO_LEVER = 1e-6  # N·m/(N·s); forces with less effect on the torques have none
 SAME_MOTION = 1e-8  # accepted change of u, relative to its largest entry
 DENSE_COMPONENTS = 12  # up to here the active-set method is faster than the Newton method
 RELUCTANCE = 0.3  # kappa: a foot at half its share carries about half its load
-INDEPENDENT = (
-    1e-6  # sine, squared, of the angle between equations that are solved by their Gram matrix
-)
+INDEPENDENT = 1e-6  # least sin^2 of the angle between equations solved by their Gram matrix
 CORRECTIONS = 2  # the second takes away the rounding of the first
 LEAST_SHARE = 1e-2  # smaller load shares count as this: a force of 1e-4 of its own is none
 NESTED, STRIDE = (

@@ -147,7 +147,7 @@ def plan_joints(
 
 
 def _tame(times_s: np.ndarray, motion: np.ndarray, fastest: np.ndarray) -> None:
-    """Bound the speed of a leg, motion (3, p, 3), in place, and differentiate its positions anew."""
+    """Bound the speed of a leg, motion (3, p, 3), in place, and differentiate its positions again."""
     position = motion[0]
     for k in range(1, len(times_s)):
         bound = fastest * (times_s[k] - times_s[k - 1])

@@ -36,9 +36,7 @@ LEAST_GAP = 1e-10  # and for a cost that vanishes, relative to the weights
 STATIONARY = 1e-7  # gradient of the Lagrangian, relative to weights and multipliers
 ACCEPTED = 10.0  # times as much as these three, where rounding lets the method get no closer
 DYNAMICS = 1e-14  # defect before the last roll-out, which moves what depends on it much farther
-LEAST_AIM = (
-    0.1  # of the gap that ends: then last steps are whole, and leave no defect of the dynamics
-)
+LEAST_AIM = 0.1  # of the gap that ends: so last steps are whole, and the dynamics have no defect
 STATE, FORCE = riccati.STATE, riccati.FORCE
 
 

@@ -183,7 +183,7 @@ class WalkingPlanner:
         return planner
 
     def set_gait(self, name: str) -> None:
-        """Refused: feet step as the motion asks.
+        """Refuse every other gait: feet step as the motion requires.
 
         Raises:
             ConfigurationError: always, but for the gait that it has.
@@ -253,7 +253,7 @@ class WalkingPlanner:
             raise
 
     def _continue(self, time_s: float, contact: np.ndarray | None) -> Plan:
-        """The plan that goes on where the last one is, from what is measured."""
+        """The plan that continues the last one, from the measured state."""
         restarted = self._last_s is None or not 0.0 <= time_s - self._last_s < HORIZON_S
         if restarted or self._astray(time_s):
             restarted = True
@@ -285,7 +285,7 @@ class WalkingPlanner:
             self._step(time_s)
         return self._output(time_s, restarted)
 
-    # What is measured and asked
+    # Measurements and commands
 
     def _begin(self, time_s: float) -> None:
         """Begin with all feet where they stand, on the slopes of the map."""
@@ -306,7 +306,7 @@ class WalkingPlanner:
         )
 
     def _follow_command(self, elapsed_s: float) -> None:
-        """Bring the velocity nearer to what is asked, and turn."""
+        """Bring the velocity nearer to the commanded one, and turn."""
         if self._follower is not None and len(self._follower.points):
             self._asked = self._follower.command(complex(*self.body.com[:2]), self.heading)
         turn, commanded = self._asked.yaw_rate, self._commanded()
@@ -323,7 +323,7 @@ class WalkingPlanner:
             self.heading = self.body.heading + min(max(ahead, -MOST_AHEAD_RAD), MOST_AHEAD_RAD)
 
     def _commanded(self) -> np.ndarray:
-        """The velocity (2,) that is asked for, m/s, heading frame."""
+        """The commanded velocity (2,), m/s, heading frame."""
         way = self._asked.velocity
         if not self._asked.turns:
             way *= cmath.exp(-1j * self.heading)
@@ -335,7 +335,7 @@ class WalkingPlanner:
         return np.clip(velocity, -most, most)
 
     def _look_ahead(self) -> None:
-        """Find how far the ground goes on along the velocity asked for, forwards and aside, for the foot aloft."""
+        """Find how far the ground continues along the commanded velocity, forwards and aside, for the swing foot."""
         if self._areas is None:
             return
         aloft, longest_m = 1 - self.sequence.carry, COMMANDED * float(self.rules.reach[0])
@@ -350,7 +350,7 @@ class WalkingPlanner:
         self._blocked = bool((self._clear_m < needed_m).any())
 
     def _unreachable(self) -> tuple[str, ...]:
-        """The feet where there is no ground to step on: said until there is some for a whole step again."""
+        """The feet without ground to step on: reported until there is some for a whole step again."""
         return self.body.frames if self._blocked or self._held.any() else ()
 
     def _fastest(self) -> np.ndarray:
@@ -410,7 +410,7 @@ class WalkingPlanner:
     # Events
 
     def _maybe_begin(self, time_s: float) -> None:
-        """Begin to step where a velocity is asked or the robot would fall."""
+        """Begin to step if a velocity is commanded, or the robot would fall."""
         if self.rests and not self._moves and self._outside() < 0.0:
             return
         self._clear_m[:], self._held[:], self._blocked = np.inf, False, False
@@ -452,7 +452,7 @@ class WalkingPlanner:
         self._learn(time_s)
 
     def _learn(self, time_s: float) -> None:
-        """Mean velocity over two steps against the one asked for: what the pendulum has wrong."""
+        """Learn the error of the pendulum model: mean velocity over two steps, less the commanded one."""
         self._marks.append(
             (time_s, self.body.com[:2].copy(), self.velocity[:2].copy(), self.heading)
         )
