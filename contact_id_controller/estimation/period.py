@@ -163,9 +163,12 @@ def take_joints(period):
 
 @kernel
 def take_readings(period):
-    """Efforts and readings among the signals, zero where one is missing; whether others are than before.
+    """Write efforts less friction, and readings, into the signals, 0 where one is missing.
 
-    Of the efforts of motors what friction leaves counts. A sensor of which one number is missing, or beyond belief, is missing as a whole.
+        effort - (f_v v + f_c tanh(v / v_0)), N·m;    gain readings
+
+    A sensor of which one number is missing, or beyond GREATEST, is missing as a whole. Returns whether others are missing
+    than in the period before.
     """
     signals, lost, effort, whole = period.signals, period.lost, period.effort, period.whole
     rubbing, velocity = period.rubbing, period.velocity

@@ -123,7 +123,7 @@ def _corners(placement: pin.SE3, half: np.ndarray) -> np.ndarray:
 def _raise_by_box(
     heights: np.ndarray, x: np.ndarray, y: np.ndarray, placement: pin.SE3, half: np.ndarray
 ) -> None:
-    """Raise heights (nx, ny), in place, to where vertical lines leave a box."""
+    """Raise heights (nx, ny), m, in place, to the top of a box of half sizes (3,) where vertical lines meet it (slabs)."""
     corners = _corners(placement, half)
     i0, j0 = (np.searchsorted(grid, corners[:, k].min()) for k, grid in enumerate((x, y)))
     i1, j1 = (np.searchsorted(grid, corners[:, k].max(), "right") for k, grid in enumerate((x, y)))

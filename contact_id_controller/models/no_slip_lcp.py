@@ -241,7 +241,10 @@ def _change_grip(reduced, cones, grip, locked, parting, tolerance, delta, u, z):
 
 @kernel
 def _let_go(grip, locked, parting, tolerance):
-    """Release the contacts that part, in grip (n,); returns whether any did."""
+    """Release the contacts that part: grip (n,), their friction, becomes 0; returns whether any did.
+
+    locked (n,) bool: never released; parting (n,): normal velocities, m/s, larger than ``tolerance``.
+    """
     changed = False
     for i in range(grip.shape[0]):
         if grip[i] > 0.0 and not locked[i] and parting[i] > tolerance:

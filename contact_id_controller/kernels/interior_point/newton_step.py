@@ -83,7 +83,10 @@ def apply_inverse(inverse, blocks, v, out):
 
 @bare_kernel
 def factor_newton(program, point, work):
-    """Blocks of D + W^-2 and the factor of S; False where a cone's point has reached the boundary."""
+    """Write the inverse blocks of D + W^-2 and the factor of S = soft + A (D + W^-2)^-1 A^T into ``work``.
+
+    Returns False where a cone's point has reached the boundary.
+    """
     weight, At, lower, upper = program.weight, program.At, program.lower, program.upper
     x, s, r = point.x, point.s, point.r
     inverse, blocks, S = work.inverse, work.blocks, work.S
