@@ -52,14 +52,7 @@ AT_REST = 1e-10  # velocity, relative to the largest, below which a contact may 
 NEARLY_AT_REST = 1e-2  # the same, of a guess that more steps may bring to rest
 NOISE = 1e-7  # the same, of what gaps of unlike size leave over: feet that close them in one period slip by that
 BASE_WEIGHT = 1e-13  # relative; determines the motion where the contacts leave it free
-SOLVED_AGAIN = (
-    0.0,
-    1.0,
-    1.0,
-    1.0,
-    0.0,
-    0.0,
-)  # shares of that weight in what each solution makes up for
+SOLVED_AGAIN = (0.0, 1.0, 1.0, 1.0, 0.0, 0.0)  # share of that weight that each solve corrects
 
 
 @kernel
@@ -107,9 +100,10 @@ def sticking_motion(Y, free, mu, held, u):
 
 @kernel
 def modes_at(Y, free, mu, u, z, speed, inertia, mode, along):
-    """Contact modes at the motion u (nu,): mode (n,), along (n, 2) unit tangents of the friction ray.
+    """Write contact modes at the motion u (nu,), w = Y u + free: mode (n,), along (n, 2) unit tangents of the rays.
 
-    A sliding contact's ray is that of z - w's projection, as z itself may vanish. speed, inertia: units of the law.
+    Parting: w_N > 0; sticking: w = 0; else sliding, along the tangent of inertia z - w, as z itself may vanish.
+    speed, m/s, inertia, 1/kg: scales of w and of w / z.
     """
     w = np.empty(3)
     for i in range(mu.shape[0]):
@@ -154,9 +148,11 @@ def _motion_in_modes(Y, mu, mode, along, z, u):
 
 @kernel
 def _rows(T, Y, mode, along, mu, scales, unit, first, W):
-    """Rows W of the forces' effect on torques and motion, those of cones first; unit (n,) of each contact's forces.
+    """Write rows W (rows, na + nu) = unit (scale_t T, scale_y Y): effect of the forces on torques and motion.
 
-    first (n,): each contact's first row, -1 for none. scales: of torques and motion. Returns (cones, rows).
+    Three of each sticking contact, whose force lies in its cone, then one of each sliding one, along its ray.
+    unit (n,): of each contact's forces; first (n,), out: its first row, -1 for none; scales: scale_t, scale_y.
+    Returns (sticking contacts, rows).
     """
     n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
     cones, rows = 0, 0

@@ -85,7 +85,7 @@ def distribute(T, torque_offset, Y, u, face, cones, torque_weight, z):
 
 @bare_kernel
 def reluctance(share):
-    """Weight of a contact's squared force for a load share, relative to the mean diagonal of T T^T."""
+    """Weight RELUCTANCE (1 / share^2 - 1) of a contact's squared force, relative to the mean diagonal of T T^T."""
     if share >= 1.0:
         return 0.0
     share = max(share, LEAST_SHARE)
@@ -94,7 +94,12 @@ def reluctance(share):
 
 @bare_kernel
 def share_weights(T, mode, load_share, torque_weight, weights):
-    """Write weights w (n,) beside |torque|^2, or beside |z|^2 if torque_weight is 0; 0 at share 1."""
+    """Write weights w (n,) of |z_i|^2 beside |torque|^2, or beside |z|^2 if torque_weight is 0; 0 at share 1.
+
+        w_i = reluctance(share_i) mean diagonal of T T^T (over contacts that do not part)
+
+    T (3n, na), mode (n,), load_share (n,).
+    """
     whole = True
     for i in range(mode.shape[0]):
         weights[i] = reluctance(load_share[i])
@@ -130,11 +135,18 @@ def same_motion(Y, u, z):
 
 @bare_kernel
 def _free_components(mode, angle, span, mu, edges, columns, contact, facets, facet_contact):
-    """Coordinates of the admissible forces: z_i = sum of its columns, facet rows >= 0.
+    """Write coordinates of the admissible forces: z_i = sum_a columns_a f_a over its components f, facets f >= 0.
 
-    columns (3n, 3) unit vectors, contact (3n,) the contact of each, facets (rows, 3) in the contact's
-    own coordinates, which start at column facet_contact[row, 0] and are facet_contact[row, 1] in number.
-    Returns (number of columns, number of facets).
+    Three components of a sticking contact, two tangential ones of a holding one, one for each edge of the face on which
+    a sliding one may lie.
+
+    Args:
+        mode, angle, span, mu, edges: see ``Face`` and ``Cones``.
+        columns, contact: out, (3n, 3) directions; (3n,) the contact of each.
+        facets, facet_contact: out, (rows, 3) normals in the contact's own components, of which
+            facet_contact[row] = (the first, their number).
+
+    Returns (number of components m, number of facets).
     """
     m = 0
     rows = 0
@@ -226,7 +238,7 @@ def gram_of_rows(A, G):
 
 @bare_kernel
 def _inside(facets, facet_contact, rows, force):
-    """Whether components of forces (m,) satisfy all facets, up to rounding."""
+    """Whether force (m,) satisfies the first ``rows`` facets, up to rounding; see ``_free_components``."""
     for row in range(rows):
         start, total, size = facet_contact[row, 0], 0.0, 0.0
         for d in range(facet_contact[row, 1]):
@@ -295,7 +307,10 @@ def _into_cones(face, cones, z):
 
 @bare_kernel
 def _component_rows(T, Y, columns, contact, torque_weight, TB, A):
-    """Write torque TB (m, na), weighted, and motion A (nu, m) per unit of each component; returns TB's squared norm."""
+    """Write torque TB (m, na), times torque_weight, and motion A (nu, m) of a unit of each component; returns |TB|^2.
+
+    columns, contact: see ``_free_components``.
+    """
     size = 0.0
     for a in range(TB.shape[0]):
         i, x, y, z = 3 * contact[a], columns[a, 0], columns[a, 1], columns[a, 2]
@@ -310,7 +325,10 @@ def _component_rows(T, Y, columns, contact, torque_weight, TB, A):
 
 @kernel
 def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
-    """``distribute`` by a dual active-set method on the free force components; cost cubic in their number."""
+    """``distribute`` by a dual active-set method on the force components f (m,); cost cubic in m.
+
+    min 1/2 |torque_offset + TB^T f|^2 + 1/2 f^T (tie + w) f      A f = u, facets f >= 0
+    """
     mode, angle, span = face
     mu, edges, load_share = cones
     n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
@@ -362,9 +380,8 @@ def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
         w[a] = total * torque_weight
     if not cholesky(L, m, 0.0):
         return -1
-    # In w = L^T (components) the objective is the distance from L^-1 times its linear term.
     forward_substitute_rows(L, m, given)
-    # Mostly no facet is met, and then the nearest point where all equations hold is the answer.
+    # In L^T f, L L^T the Hessian, the optimum is the nearest point to w: mostly that on the equations alone.
     status, steps = SOLVED, 1
     assign(force, w)
     within = _on_plane(A, b, G, y, force)

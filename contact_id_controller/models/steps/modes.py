@@ -60,7 +60,7 @@ def distance(a, b):
 
 @kernel
 def violation(mode, mu, edges, z, w, force_scale, speed_scale, work):
-    """How far z (3,), w (3,) are from a mode's cell, relative; work (6, 3)."""
+    """Largest violation of a mode's cell by z (3,) and w (3,), in units of force_scale and speed_scale; work (6, 3)."""
     nearest_force(mode, mu, edges, z, work[5], work)
     force = distance(z, work[5]) / force_scale
     if mode == PARTS:

@@ -55,7 +55,11 @@ def complementary_impulses(Y, moved, gap_speed, mu, edges, basis, pairs, slacks,
 
 @kernel
 def classify_slip(z, w, mu, edges, tolerance, face):
-    """Write the contacts' modes at a solution's motion into ``face``: pairs z, w (n, edges + 2)."""
+    """Write the contacts' modes at the motion of an LCP's solution into ``face``; z, w (n, edges + 2): its pairs.
+
+    tolerance: m/s, of parting and slip speeds; mu (n,). A sliding contact's friction lies on the one or two edges
+    without slack.
+    """
     mode, angle, span = face
     width = 2.0 * np.pi / edges
     for i in range(mode.shape[0]):
@@ -65,7 +69,6 @@ def classify_slip(z, w, mu, edges, tolerance, face):
         elif z[i, edges + 1] <= tolerance or mu[i] == 0.0:
             mode[i] = STICKING
         else:
-            # Sliding: on the edges without slack, which are one or two neighbours.
             mode[i] = SLIDING
             for j in range(edges):
                 if w[i, 1 + j] <= tolerance and w[i, 1 + (j + edges - 1) % edges] > tolerance:
