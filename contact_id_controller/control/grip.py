@@ -83,12 +83,8 @@ def learn(period):
     Requires the measured force of that time, see ``disturbance.observe``. A sole slips as a unit: slips of its corners
     are weighted by their loads, and its friction is sum |f_T| / sum f_N, also when it turns.
     """
-    foot, forces, normals, carried = (
-        period.settings.foot,
-        period.forces,
-        period.normals,
-        period.carried,
-    )
+    foot, forces = period.settings.foot, period.forces
+    normals, carried = period.normals, period.carried
     feet, bearing = period.settings.begins.shape[0] - 1, 0.0
     borne, pressing, along, slip = np.zeros(feet), np.zeros(feet), np.zeros(feet), np.zeros(feet)
     lasts = np.ones(feet, np.bool_)

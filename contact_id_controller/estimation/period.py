@@ -287,12 +287,8 @@ def sum_forces(period):
     component, forces = period.component, period.forces
     forces[:] = 0.0
     for k in range(component.shape[1]):
-        foot, unknown, value, place = (
-            component[0, k],
-            component[1, k],
-            component[2, k],
-            component[3, k],
-        )
+        foot, unknown = component[0, k], component[1, k]
+        value, place = component[2, k], component[3, k]
         amount = given.y[value] if value >= 0 else results.z[unknown]
         for i in range(3):
             forces[foot, i] += amount * system.units[place, i]

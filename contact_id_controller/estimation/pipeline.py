@@ -46,12 +46,8 @@ from contact_id_controller.estimation.stamps import StampFilter
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.state import RobotState
 
-ACCELEROMETER, ANGULAR, JOINTS, EFFORTS = (
-    "accelerometer",
-    "angular_acceleration",
-    "joint_acceleration",
-    "joint_effort",
-)
+ACCELEROMETER, ANGULAR = "accelerometer", "angular_acceleration"
+JOINTS, EFFORTS = "joint_acceleration", "joint_effort"
 """Names of the sensors in residuals and faults."""
 
 SHORTEST_PERIODS, LONGEST_PERIODS = 0.2, 5.0

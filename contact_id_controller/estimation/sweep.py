@@ -155,14 +155,8 @@ def _advance(S, rate, v_parent, ab_parent, v, ab):
 
     All (6,), linear part first, at the base frame's origin; rate: rad/s or m/s.
     """
-    ux, uy, uz, vx, vy, vz = (
-        S[0] * rate,
-        S[1] * rate,
-        S[2] * rate,
-        S[3] * rate,
-        S[4] * rate,
-        S[5] * rate,
-    )
+    ux, uy, uz = S[0] * rate, S[1] * rate, S[2] * rate
+    vx, vy, vz = S[3] * rate, S[4] * rate, S[5] * rate
     lx, ly, lz, wx, wy, wz = (
         v_parent[0], v_parent[1], v_parent[2], v_parent[3], v_parent[4], v_parent[5],
     )  # fmt: skip

@@ -132,14 +132,7 @@ def _contact_error(i, problem, u, u_size, floor, most, answer):
         floor: added to each row's size, m/s, so that a row of rounding only passes.
         most: largest size that counts, m/s, so that huge impulses do not excuse an error.
     """
-    Y, c, edges, basis, z, w = (
-        problem.Y,
-        problem.c,
-        problem.edges,
-        answer.basis,
-        answer.z,
-        answer.w,
-    )
+    Y, c, edges, basis, z, w = problem.Y, problem.c, problem.edges, answer.basis, answer.z, answer.w
     last = z.shape[1] - 1
     normal, s, t = c[3 * i], c[3 * i + 1], c[3 * i + 2]
     normal_size, slide_size = abs(normal) + floor, abs(s) + abs(t) + floor

@@ -16,11 +16,8 @@ from contact_id_controller.exceptions import ContactIdError, RecordError, choice
 from contact_id_controller.logs.bag_files import find_bag
 from contact_id_controller.logs.log import Array, BasePose, Imu, Log
 
-JOINT_STATE, IMU, BASE = (
-    "sensor_msgs/msg/JointState",
-    "sensor_msgs/msg/Imu",
-    "nav_msgs/msg/Odometry",
-)
+JOINT_STATE, IMU = "sensor_msgs/msg/JointState", "sensor_msgs/msg/Imu"
+BASE = "nav_msgs/msg/Odometry"
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 READ = (JOINT_STATE, IMU, BASE, WRENCH)
 TRUTH = ("ground_truth", "truth", "mocap", "vicon")

@@ -24,12 +24,8 @@ from contact_id_controller.runs.perturbed_runs import (
 )
 from contact_id_controller.simulation.perturbations import TABLE
 
-FIGURES, TABLES, CHART, PAGE = (
-    "robustness.json",
-    "robustness.md",
-    "robustness.png",
-    "robustness.html",
-)
+FIGURES, TABLES = "robustness.json", "robustness.md"
+CHART, PAGE = "robustness.png", "robustness.html"
 HEAD = ("what", "size", "outcome", "joint error, mrad", "of nominal", "speed, m/s", "what limits")
 BORNE_HEAD = ("what", "unit", "borne", "fails at", "when, s", "what limits")
 ROW_IN, WIDTH_IN = 0.24, 9.0

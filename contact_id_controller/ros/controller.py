@@ -51,11 +51,8 @@ _LISTENER_S = 3.0
 """Longest time that autostart waits for a subscriber of the commands: discovery takes up to so long, and before it a
 watchdog does not know that there is a new controller."""
 
-_SUCCESS, _FAILURE, _ERROR = (
-    TransitionCallbackReturn.SUCCESS,
-    TransitionCallbackReturn.FAILURE,
-    TransitionCallbackReturn.ERROR,
-)
+_SUCCESS, _FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+_ERROR = TransitionCallbackReturn.ERROR
 
 
 def _reported(transition: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -50,12 +50,8 @@ class LostEstimate:
 
         result: of the controller; None: it does not command.
         """
-        robot, output, machine, local = (
-            self._controller.robot,
-            self._output,
-            self.machine,
-            self._local,
-        )
+        robot, output = self._controller.robot, self._output
+        machine, local = self.machine, self._local
         goes_on = local.goes_on(machine)
         sent = output.send(
             None if result is None else result.torques,

@@ -269,13 +269,8 @@ def _soft_forces(store, actuated, unactuated, mu, edges, change, room):
     """
     reduced = open_store(store, actuated, unactuated)
     answer = begin(reduced, room)
-    Y, T, gap_speed, moved, delta = (
-        reduced.Y,
-        reduced.T,
-        reduced.gap_speed,
-        answer.moved,
-        answer.delta,
-    )
+    Y, T, gap_speed = reduced.Y, reduced.T, reduced.gap_speed
+    moved, delta = answer.moved, answer.delta
     mu = effective_friction(mu, np.inf)
     assign(delta, change)
     for r in range(moved.shape[0]):

@@ -229,16 +229,10 @@ def _solve_points(first, end, legs):
     """Solve the legs, a `_Motion`, at the points first ... end - 1; see `plan_joints`."""
     # Opened once: within a loop each field would be counted as a reference.
     times, guess, roll, motion = legs.times, legs.guess, legs.roll, legs.joints
-    base_position, base_rotation, base_velocity = (
-        legs.base_position,
-        legs.base_rotation,
-        legs.base_velocity,
-    )
-    base_spin, base_acceleration, base_spin_rate = (
-        legs.base_spin,
-        legs.base_acceleration,
-        legs.base_spin_rate,
-    )
+    base_position, base_rotation = legs.base_position, legs.base_rotation
+    base_velocity = legs.base_velocity
+    base_spin, base_acceleration = legs.base_spin, legs.base_acceleration
+    base_spin_rate = legs.base_spin_rate
     position, velocity, acceleration = legs.position, legs.velocity, legs.acceleration
     screws, homes, lower, upper = legs.screws, legs.homes, legs.lower, legs.upper
     grip, residual = legs.grip, legs.residual
