@@ -17,6 +17,7 @@ from nav_msgs.msg import Odometry  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
+from rclpy.time import Time  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from state_messages import odometry_and_joints  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
@@ -371,6 +372,103 @@ def test_planning_begins_anew_when_time_goes_back(peer, planner):
     peer.wait_for(lambda: peer.joints and peer.contacts)
     assert stamps(peer.joints)[0] < peer.stamp_ns + LEAD_NS
     assert conversions.contact_schedule(peer.contacts[0]).stance.all()
+
+
+class WithinReach:
+    """The node in this process, on a walk whose states are handed to it: what one of them spoils is seen in its plans."""
+
+    def __init__(self, context, **changes):
+        given = [rclpy.parameter.Parameter(n, value=v) for n, v in parameters(**changes).items()]
+        self.node = GaitPlannerNode(context=context, parameter_overrides=given)
+        self.node._heard = True  # as if somebody listened to its plans
+        self.node.planner.set_velocity((0.2, 0.0))
+        self.made, self.taken_ns, self.stamp_ns = [], [], 10_000_000_000
+        self.walk = KinematicWalk(QUADRUPED)
+        self.q, self.v = self.walk.q, self.walk.v
+        plan = self.node.planner.plan
+        self.node.planner.plan = lambda *state: (self.made.append(plan(*state)), self.made[-1])[1]
+
+    def state(self, step_ns=5_000_000, joints_ns=None, frames=("odom",), ahead_ns=0, away_m=0.0):
+        """One odometry of each of these frames, and joints; the robot is where the last plan in force says."""
+        self.stamp_ns += step_ns
+        now_s, model = self.stamp_ns * 1e-9, self.walk.model
+        in_force = [plan for plan in self.made if plan.joints.start_s <= now_s]
+        if in_force:
+            plan = in_force[-1]
+            self.q, self.v = planned_state(model, plan.joints, plan.base, now_s)
+        q = self.q.copy()
+        q[0] += away_m
+        odometry, joints = odometry_and_joints(model, q, self.v, self.stamp_ns)
+        for frame in frames:
+            odometry.header.frame_id = frame
+            odometry.header.stamp = Time(nanoseconds=self.stamp_ns + ahead_ns).to_msg()
+            self.node._keep_odometry(serialize_message(odometry))
+        joints.header.stamp = Time(nanoseconds=joints_ns or self.stamp_ns).to_msg()
+        self.node._on_state(serialize_message(joints))
+
+    def go(self, duration_s, **changes):
+        for _ in range(round(duration_s / 0.005)):
+            self.state(**changes)
+
+    @property
+    def begun(self):
+        """How often planning began anew since the first plans."""
+        return sum(plan.restarted for plan in self.made[1:])
+
+
+@pytest.fixture
+def within_reach(peer):
+    made = []
+
+    def make(**changes):
+        made.append(WithinReach(peer.node.context, **changes))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.node.destroy_node()
+
+
+@pytest.mark.parametrize("frames", [("map", "odom"), ("odom", "map")])
+def test_of_two_publishers_of_odometry_the_first_ones_frame_is_kept(within_reach, frames):
+    there = within_reach()
+    there.go(0.2)
+    there.go(1.0, frames=frames)
+    assert there.node._input.odometry.world_frame == "odom"
+    assert len(there.made) >= 23 and not there.begun
+
+
+def test_one_odometry_with_a_stamp_ahead_does_not_hide_those_after_it(within_reach):
+    there = within_reach()
+    there.go(0.5, step_ns=20_000_000)
+    before = len(there.made)
+    there.state(step_ns=20_000_000, ahead_ns=900_000_000)
+    for _ in range(25):
+        there.state(step_ns=20_000_000)
+    assert len(there.made) - before >= 8 and not there.begun
+
+
+def test_one_joint_state_with_a_stamp_ahead_begins_no_walk_anew(within_reach):
+    there = within_reach()
+    there.go(0.6)
+    assert there.made[-1].walking
+    for ahead_ns in (60_000_000, 500_000_000, 990_000_000):
+        there.state(joints_ns=there.stamp_ns + ahead_ns)
+        there.go(0.2)
+    assert there.made[-1].walking and not there.begun
+    assert there.made[-1].joints.start_s < 1e-9 * there.stamp_ns + 0.021
+
+
+def test_what_was_planned_before_time_went_back_is_not_sent_again(within_reach):
+    there = within_reach()
+    there.go(0.2)
+    node = there.node
+    assert node._plans.has_sent
+    node._is_heard = lambda: False  # none is made meanwhile
+    there.made.clear()
+    there.stamp_ns -= 5_000_000_000
+    there.go(0.01)
+    assert node._last_ns == there.stamp_ns and not node._plans.has_sent
 
 
 @pytest.mark.parametrize(

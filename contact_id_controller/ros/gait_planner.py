@@ -35,8 +35,8 @@ from contact_id_controller.ros.packed import read_message, read_text
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.plan_messages import PlanSender
 from contact_id_controller.ros.process import Interrupt, run_by_itself
-from contact_id_controller.ros.state_input import JUMP_NS, StampWatch, StateInput
-from contact_id_controller.safety.states import Refusal, StateChecks
+from contact_id_controller.ros.state_input import StampWatch, StateInput
+from contact_id_controller.safety.states import JOINTS_BEHIND_S, Refusal, StateChecks
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.shared_rows import CONFIGURE_S, ODOMETRY_AGE_LIMIT_S
 
@@ -54,6 +54,9 @@ REPEAT_S = 0.25
 
 ODOMETRY_PATIENCE_S = 0.003
 """Wall time for which a joint state waits for the odometry of the same time."""
+
+BEHIND_NS = round(1e9 * JOINTS_BEHIND_S)
+"""Odometry that is further ahead of a joint state is not of its time."""
 
 CMD_VEL_TIMEOUT_NS = 500_000_000
 """A velocity command that is older counts as zero."""
@@ -172,6 +175,7 @@ class GaitPlannerNode(Node):
             self._due_ns, self._velocity_ns = NEVER_NS, None
             self._packed_odometry.clear()
             self._packed_contacts.clear()
+            self._plans.forget()  # they would begin in what is now the future
         self._last_ns = stamp_ns
         if stamp_ns < self._due_ns or not self._is_heard():
             return
@@ -208,23 +212,31 @@ class GaitPlannerNode(Node):
         return self._heard
 
     def _find_odometry(self, stamp_ns: int) -> None:
-        """Pass the odometry of the state's stamp to the input, or else the newest; waits ODOMETRY_PATIENCE_S for it."""
-        end_s = time.monotonic() + ODOMETRY_PATIENCE_S
+        """Pass the odometry nearest to the state's stamp to the input; waits ODOMETRY_PATIENCE_S for one not before it.
+
+        Where that is refused, as of another publisher, the next nearest is tried.
+        """
+        end_s, kept = time.monotonic() + ODOMETRY_PATIENCE_S, self._packed_odometry
         while True:
             while (packed := take_packed(self._odometry)) is not None:
-                self._packed_odometry.append(packed)
-            kept = self._packed_odometry
-            while len(kept) > 1 and not 0 <= packed_stamp_ns(kept[0]) - stamp_ns <= JUMP_NS:
-                kept.popleft()
-            if (kept and packed_stamp_ns(kept[0]) >= stamp_ns) or time.monotonic() > end_s:
+                kept.append(packed)
+            ahead_ns = [packed_stamp_ns(each) - stamp_ns for each in kept]
+            if any(0 <= ns <= BEHIND_NS for ns in ahead_ns) or time.monotonic() > end_s:
                 break
             time.sleep(0.2 * ODOMETRY_PATIENCE_S)
-        if kept:
+        messages, taken = list(kept), None
+        for k in sorted(range(len(messages)), key=lambda k: (abs(ahead_ns[k]), -k)):
             try:
-                self._input.take_odometry(kept[0])
+                self._input.take_odometry(messages[k])
             except StateError as error:
                 self._warn(f"odometry: {error}")
-                kept.popleft()
+                kept.remove(messages[k])
+                continue
+            taken = k
+            break
+        if taken is not None:  # what came before it is of no use any more
+            kept.clear()
+            kept.extend(messages[taken + 1 :])
 
     def _keep_contacts(self, packed: bytes) -> None:
         self._packed_contacts.append(packed)
