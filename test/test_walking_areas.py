@@ -209,3 +209,30 @@ def test_talos_goes_up_a_step_of_ten_centimetres_in_mujoco(tmp_path):
     assert body.places[:, 2] == pytest.approx(np.full(2, 0.1), abs=0.07)
     assert body.com[2] == pytest.approx(body.height_m + 0.1, abs=0.02)
     assert highest < body.height_m + 0.12
+
+
+def test_g1_goes_down_a_step_of_ten_centimetres_in_mujoco(tmp_path):
+    """Its legs are just as long as that takes: its centre of mass is lower when it lands, and its knees never straight.
+
+    Before they were, and pulled at both feet: it fell.
+    """
+    pytest.importorskip("mujoco", reason="needs the simulated robot")
+    ground = tmp_path / "step.yaml"
+    ground.write_text(
+        "boxes: [{size_m: [2.0, 2.0, 0.1], top_m: [-0.7, 0.0, 0.1]}]\nmargin_m: 2.0\n"
+    )
+    file = str(CONFIG / "bipeds" / "g1.yaml")
+    settings = controller_settings(file, ground_file=str(ground))
+    changes = {"ground_file": str(ground), "ground": "map"}
+    run = InProcessRun(file, settings, mujoco_robot(settings, 0.6), planner=changes)
+    run.planner.set_velocity((0.25, 0.0))
+    robot = run.robot
+    knees = [robot.joint_names.index(f"{side}_knee_joint") for side in ("left", "right")]
+    straightest = np.inf
+    for _ in range(3200):
+        period = run.advance()
+        straightest = min(straightest, robot.joints_of(period.after.q)[knees].min())
+    body = run.planner.body
+    assert body.places[:, 0].min() > 0.3 + 0.085
+    assert body.com[2] == pytest.approx(body.height_m, abs=0.02)
+    assert straightest > 0.2

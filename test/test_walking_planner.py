@@ -3,12 +3,13 @@
 import math
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from paths import CONFIG
 
 from contact_id_controller.control.following import LIMITS
 from contact_id_controller.exceptions import ConfigurationError, StateError
-from contact_id_controller.planning.walking.body import Body
+from contact_id_controller.planning.walking.body import LOWEST, STRAIGHT, Body
 from contact_id_controller.planning.walking.planner import WalkingPlanner
 from contact_id_controller.runs.one_process import (
     InProcessRun,
@@ -388,6 +389,40 @@ def test_the_ground_is_below_the_lowest_corner_of_a_sole_that_tips(parts):
         body.places[0, 2] - 0.1 * math.sin(0.2), abs=2e-3
     )
     assert body.ground_below([0, 1]) == body.ground_below([0])
+
+
+def test_the_centre_of_mass_is_as_low_as_legs_reach_from_a_higher_foot_to_a_lower_one(parts):
+    """By the distance from hip to ankle where both feet stand, and where the other one lifts."""
+    robot, contacts, posture = parts
+    body = Body(robot, contacts, posture)
+    near, far = body.places.copy(), body.places.copy()
+    far[1] += [0.3, 0.0, -0.2]
+    com, data = far[:, :2].mean(axis=0) + [[0.0, 0.0], [0.04, 0.0]], robot.model.createData()
+    assert body.ground_in_reach(near, com) == pytest.approx(near[:, 2].mean())
+    led = body.ground_in_reach(far, com)
+    assert far[:, 2].mean() - 0.1 * body.height_m < led < far[:, 2].mean() - 0.02
+    names = [f"leg_{side}_{{}}_joint" for side in ("left", "right")]
+    straight, legs = posture.copy(), []
+    straight[[robot.joint_names.index(name.format(4)) for name in names]] = 0.0
+    for q, distance in ((straight, True), (posture, False)):
+        pin.framesForwardKinematics(
+            robot.model, data, robot.configuration([0, 0, 0, 0, 0, 0, 1], q)
+        )
+        for name in names:
+            hip, ankle = (data.oMi[robot.model.getJointId(name.format(k))] for k in (1, 5))
+            away = hip.translation - ankle.translation
+            legs.append(float(np.linalg.norm(away)) if distance else (hip, ankle))
+    shares = []
+    for k in range(2):
+        hip, ankle = legs[2 + k]
+        down = far[k] + ankle.translation - body.places[k]
+        for place in com:
+            up = np.append(place, led + body.height_m) + hip.translation - body.com
+            shares.append(float(np.linalg.norm(up - down)) / legs[k])
+    assert max(shares) == pytest.approx(STRAIGHT, abs=1e-3)
+    far[1, 2] -= 0.3
+    lowest = far[:, 2].mean() - (1.0 - LOWEST) * body.height_m
+    assert body.ground_in_reach(far, com) == pytest.approx(lowest)
 
 
 def test_feet_that_are_toed_out_at_rest_stay_so(parts):

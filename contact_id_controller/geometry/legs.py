@@ -16,12 +16,13 @@ from contact_id_controller.robot import RobotModel
 class Leg(NamedTuple):
     """One leg: joints (Pinocchio's indices; -1: the foot frame itself) and the length of thigh and shank, m.
 
-    root: the first one, which no other one of the leg moves.  hip: the upper end of the thigh.  ankle: the first one
-    below the shank.
+    root: the first one, which no other one of the leg moves.  hip: the upper end of the thigh.  knee: its lower end.
+    ankle: the first one below the shank.
     """
 
     root: int
     hip: int
+    knee: int
     ankle: int
     length_m: float
 
@@ -40,7 +41,7 @@ def leg_of(robot: RobotModel, frame: pin.Frame) -> Leg:
     parts.append(float(np.linalg.norm(frame.placement.translation)))
     thigh, shank = sorted(np.argsort(parts)[-2:].tolist())
     ankle = joints[shank + 1] if shank + 1 < len(joints) else -1
-    return Leg(joints[0], joints[thigh], ankle, parts[thigh] + parts[shank])
+    return Leg(joints[0], joints[thigh], joints[shank], ankle, parts[thigh] + parts[shank])
 
 
 def held_by_ankles(

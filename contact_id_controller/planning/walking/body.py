@@ -54,6 +54,12 @@ SLACK = 0.01
 REST = 0.05
 """Share of a swing before landing in which a foot does not move along the ground: more asks more of the legs."""
 
+ORIGIN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+"""Pose of a base, m and quaternion x, y, z, w."""
+
+STRETCHES = 100
+"""Angles of the knee at which a leg's length is looked at."""
+
 
 class Body:
     """A robot's feet and legs; kinematics of the last ``measure``.
@@ -100,10 +106,11 @@ class Body:
         self.places, self.yaws = np.zeros((len(self.frames), 3)), np.zeros(len(self.frames))
         self.com, self.speed, self.heading = np.zeros(3), np.zeros(3), 0.0
         self._data = model.createData()
-        q = robot.configuration([0, 0, 0, 0, 0, 0, 1], posture)
+        self.legs = [leg_of(robot, frame) for frame in self._placements]
+        self._longest = [self._straightened(k) for k in range(len(self.frames))]
+        q = robot.configuration(ORIGIN, posture)
         self.measure(q, np.zeros(robot.nv))
         self.toes = self.yaws - self.heading
-        self.legs = [leg_of(robot, frame) for frame in self._placements]
         self.groups = self._grouped(gait)
         self.member = np.array(
             [
@@ -112,6 +119,9 @@ class Body:
             ]
         )
         self.height_m = float(self.com[2] - self.places[:, 2].mean())
+        ankles = np.array([self._ankle(k) for k in range(len(self.frames))])
+        roots = np.array([self._data.oMi[leg.root].translation for leg in self.legs])
+        self._ankles, self._roots = ankles - self.places, roots - self.com
         self.half_sizes = self._half_sizes()
         self.margin_m = self._margin()
         self.rules = self._rules()
@@ -173,6 +183,35 @@ class Body:
             above = math.sqrt(max((STRAIGHT * leg.length_m) ** 2 - across, 0.0))
             lowest = min(lowest, float(ankle[2] + above - hip[2] + self.com[2]) - ground_m)
         return max(lowest, LOWEST * self.height_m)
+
+    def ground_in_reach(self, places: np.ndarray, com: np.ndarray) -> float:
+        """Height, m, from which the centre of mass counts above feet that stand at places (L, 3), m.
+
+        That of their middle, or what legs as in the posture reach from there with the centre of mass above each of the
+        places com (n, 2), m.
+        """
+        middle_m, above = float(places[:, 2].mean()), math.inf
+        c, s = math.cos(self.heading), math.sin(self.heading)
+        turn = np.array([[c, -s], [s, c]])
+        for place, upper, lower, longest in zip(places, self._roots, self._ankles, self._longest):
+            across = com - place[:2] + turn @ (upper - lower)[:2]
+            square = (STRAIGHT * longest) ** 2 - float((across**2).sum(axis=1).max())
+            above = min(above, float(place[2] + lower[2] - upper[2]) + math.sqrt(max(square, 0.0)))
+        lowest = middle_m - (1.0 - LOWEST) * self.height_m
+        return max(min(middle_m, above - self.height_m), lowest)
+
+    def _straightened(self, foot: int) -> float:
+        """Distance of a leg's root from its ankle, m, in the posture but with the knee as its limits stretch it most."""
+        robot, model, leg = self.robot, self.robot.model, self.legs[foot]
+        knee = robot.joint_names.index(model.names[leg.knee])
+        first, last = np.clip([robot.lower[knee], robot.upper[knee]], -math.pi, math.pi).tolist()
+        longest, posture = 0.0, np.array(self.posture, dtype=float)
+        for angle in np.linspace(first, last, STRETCHES):
+            posture[knee] = angle
+            pin.forwardKinematics(model, self._data, robot.configuration(ORIGIN, posture))
+            away = self._data.oMi[leg.root].translation - self._ankle(foot)
+            longest = max(longest, float(np.linalg.norm(away)))
+        return longest
 
     def _ankle(self, foot: int) -> np.ndarray:
         frame, ankle = self._placements[foot], self.legs[foot].ankle

@@ -660,20 +660,34 @@ class WalkingPlanner:
         """Lead the ground, m, from which the height of the centre of mass counts to the mean of both feet at the landing."""
         body, sequence = self.body, self.sequence
         here = float(body.places[body.groups[sequence.carry][0], 2])
-        goal, end_s = float(body.places[:, 2].mean()), time_s + self.rules.swing_s
-        begun = np.array([[goal], [0.0], [0.0]])
+        places, end_s = body.places.copy(), time_s + self.rules.swing_s
+        begun = np.array([[places[:, 2].mean()], [0.0], [0.0]])
         level = self._level or quintic(time_s, begun, end_s, begun[0], 0.0)
         if not sequence.standing:
-            next_m = here
+            lands = body.groups[1 - sequence.carry][0]
+            places[lands, 2] = here
             if self._area is not None and self.landing is not None:
                 place = self.landing.footholds[1 if sequence.both else 0]
-                next_m = self._map_error() + self._area.height_at(place)
-            goal = 0.5 * (here + next_m)
+                places[lands] = *place, self._map_error() + self._area.height_at(place)
             end_s = sequence.ends_s + (self.rules.swing_s if sequence.both else 0.0)
+        goal = body.ground_in_reach(places, self._com_between(places))
         if end_s - time_s > SETTLED_S:
             level = quintic(time_s, level.at(time_s), end_s, np.array([goal]), 0.0)
         self._level = level
         return level
+
+    def _com_between(self, places: np.ndarray) -> np.ndarray:
+        """Where the centre of mass is when the next foot lands, and when the other one lifts, (2, 2), m.
+
+        places (L, 3): of the feet then.  By the pendulum over the foot that carries, else above their middle.
+        """
+        com, landing, rate = places[:, :2].mean(axis=0), self.landing, self.rules.rate
+        if landing is not None and not self.sequence.both:
+            grown = math.exp(rate * landing.after_s)
+            away, speed = self.body.com[:2] - landing.pressure, self.body.speed[:2] / rate
+            com = landing.pressure + 0.5 * (grown * (away + speed) + (away - speed) / grown)
+        ahead = _rotation(self.heading) @ self.velocity[:2] * self.rules.double_s
+        return np.array([com, com + ahead])
 
     def _height(self, time_s: float) -> tuple[float, tuple[float, float]]:
         """Of the centre of mass above the feet that stand, m, its rate and acceleration."""
