@@ -89,10 +89,7 @@ def judge_gains(
     ]
     K, D = given.values()
     slowest = dataclasses.replace(settings, period_s=max(settings.period_s, held_s))
-    return [
-        *findings,
-        check_held_feedback(SUBJECT, " and ".join(given), robot, slowest, q, (K, D)),
-    ]
+    return [*findings, check_held_feedback(SUBJECT, " and ".join(given), robot, slowest, q, (K, D))]
 
 
 def _compare(name: str, given: np.ndarray, fits: np.ndarray, joints: Sequence[str]) -> Finding:
@@ -102,8 +99,7 @@ def _compare(name: str, given: np.ndarray, fits: np.ndarray, joints: Sequence[st
     if max(ratio[worst], 1.0 / ratio[worst]) > LARGEST_RATIO:
         words = ", ".join(f"{value:.3g}" for value in fits)
         return warning(
-            SUBJECT,
-            f"{name} of {joints[worst]!r} is {ratio[worst]:.2g} times what fits: [{words}]",
+            SUBJECT, f"{name} of {joints[worst]!r} is {ratio[worst]:.2g} times what fits: [{words}]"
         )
     return note(SUBJECT, f"{name} fit: at most {ratio[worst]:.2g} times ours")
 

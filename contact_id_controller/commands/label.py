@@ -106,11 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     changed = changed_parameters(arguments.friction, arguments.solver, arguments.changes)
     settings = ControllerSettings.from_mapping({**mapping, **changed})
     labeller = Labeller(
-        settings,
-        arguments.contact,
-        arguments.longest_gap,
-        arguments.base,
-        arguments.parting_speed,
+        settings, arguments.contact, arguments.longest_gap, arguments.base, arguments.parting_speed
     )
     well = True
     with Progress() as progress:

@@ -58,8 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let the controller follow the plan in MuJoCo, on stones below the footsteps",
     )
     add_changes(
-        parser,
-        f"change a parameter of {SECTION}, or with controller.NAME=VALUE of the controller",
+        parser, f"change a parameter of {SECTION}, or with controller.NAME=VALUE of the controller"
     )
     parser.add_argument(
         "--output",

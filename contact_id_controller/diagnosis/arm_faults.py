@@ -129,12 +129,7 @@ def exchanges(trials: Trials, joints: tuple[str, ...]) -> Iterator[Hypothesis]:
                     dataclasses.replace(motion, effort=pushed),
                     {},
                 ),
-                (
-                    "position and velocity",
-                    columns.format("position and velocity"),
-                    moved,
-                    {},
-                ),
+                ("position and velocity", columns.format("position and velocity"), moved, {}),
             )[: 3 if both else 2]:  # friction makes other motions correlate, too
                 yield Hypothesis(
                     "order of joints",

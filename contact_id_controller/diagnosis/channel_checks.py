@@ -8,12 +8,7 @@ import math
 import numpy as np
 
 from contact_id_controller.diagnosis.case import Case
-from contact_id_controller.diagnosis.even_samples import (
-    SMOOTH_S,
-    interpolated,
-    odd_width,
-    smooth,
-)
+from contact_id_controller.diagnosis.even_samples import SMOOTH_S, interpolated, odd_width, smooth
 from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
 from contact_id_controller.logs.log import Array
 

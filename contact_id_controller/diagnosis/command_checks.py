@@ -218,11 +218,7 @@ def tracking(case: Case) -> Finding:
             if lag is None
             else f"follow their commands only {lag:+.2f} s later"
         )
-        return unknown(
-            name,
-            f"positions {seen}",
-            "commands with the stamps of the joints",
-        )
+        return unknown(name, f"positions {seen}", "commands with the stamps of the joints")
     error = (commanded - samples.position)[good]
     size = np.sqrt(np.mean(error**2, axis=0))
     motion = np.std(samples.position[good], axis=0)

@@ -90,10 +90,7 @@ class Diagnosis:
 
 
 def diagnose(
-    log: Log,
-    urdf: str | Path | None = None,
-    config: Path | None = None,
-    free: Log | None = None,
+    log: Log, urdf: str | Path | None = None, config: Path | None = None, free: Log | None = None
 ) -> Diagnosis:
     """Run all checks on a log and its robot's description.
 

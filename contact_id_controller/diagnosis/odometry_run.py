@@ -107,9 +107,7 @@ def _row(samples: Samples, k: int) -> tuple[Array, Array, Array, Array]:
     return samples.gyro[k], samples.accel[k], samples.position[k], samples.velocity[k]
 
 
-def _lowest_of(
-    odometry: BaseOdometry,
-) -> Callable[[Array, NDArray[np.bool_]], NDArray[np.bool_]]:
+def _lowest_of(odometry: BaseOdometry) -> Callable[[Array, NDArray[np.bool_]], NDArray[np.bool_]]:
     """Which of some feet (feet,) bool are lowest with the joints at (na,), rad, along up as the odometry has it.
 
     Before it begins, all. Feet have one radius.

@@ -32,12 +32,7 @@ class Solid:
     """
 
     def __init__(
-        self,
-        vertices: np.ndarray,
-        radius_m: float,
-        faces: Any,
-        face_normals: Any,
-        geometry: Any,
+        self, vertices: np.ndarray, radius_m: float, faces: Any, face_normals: Any, geometry: Any
     ) -> None:
         self.vertices = np.asarray(vertices, dtype=float)
         self.radius_m = float(radius_m)

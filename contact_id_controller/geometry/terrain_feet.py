@@ -11,12 +11,7 @@ from numpy.typing import ArrayLike
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.geometry.feet import (
-    FeetOnGround,
-    FootContacts,
-    SphereFoot,
-    foot_centers,
-)
+from contact_id_controller.geometry.feet import FeetOnGround, FootContacts, SphereFoot, foot_centers
 from contact_id_controller.geometry.height_field import HeightField, cell_of, height_in
 from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.geometry.terrain import APART, ON_FACE

@@ -7,12 +7,7 @@ import math
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel as kernel
-from contact_id_controller.lcp._friction_core import (
-    CONTACT,
-    MOTION,
-    MOTION_CHANGE,
-    FrictionProblem,
-)
+from contact_id_controller.lcp._friction_core import CONTACT, MOTION, MOTION_CHANGE, FrictionProblem
 from contact_id_controller.lcp._friction_path import place_contact
 from contact_id_controller.lcp._ratio_test import VALUE
 from contact_id_controller.lcp._scaled import NORM_SHARE

@@ -86,15 +86,7 @@ def lemke(
     basis = checked_basis(warm_start, n)
     z, w, report = np.empty(n), np.empty(n), np.zeros(REPORT_SIZE)
     status = lemke_kernel(
-        M,
-        q,
-        cover,
-        checked_pivots(max_pivots, 1000 + 50 * n),
-        *workspace(n),
-        basis,
-        z,
-        w,
-        report,
+        M, q, cover, checked_pivots(max_pivots, 1000 + 50 * n), *workspace(n), basis, z, w, report
     )
     return result(status, z, w, basis, report)
 

@@ -39,10 +39,7 @@ ROUNDS = 3  # times the tableau is computed again when its result is not certifi
 
 
 def ppm(
-    M: ArrayLike,
-    q: ArrayLike,
-    warm_start: ArrayLike | None = None,
-    max_pivots: int | None = None,
+    M: ArrayLike, q: ArrayLike, warm_start: ArrayLike | None = None, max_pivots: int | None = None
 ) -> LcpResult:
     """Find z with 0 <= z  perp  w = M z + q >= 0 by principal pivoting.
 

@@ -291,9 +291,7 @@ def _proposed_units(wide: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
 
 
 def _leave_out_others(
-    wide: dict[str, tuple[str, ...]],
-    shapes: Mapping[str, tuple[int, ...]],
-    first: tuple[str, ...],
+    wide: dict[str, tuple[str, ...]], shapes: Mapping[str, tuple[int, ...]], first: tuple[str, ...]
 ) -> None:
     """Remove from ``wide`` arrays with another shape than the joints', as a base's velocity, and forces given twice.
 

@@ -14,13 +14,7 @@ import pinocchio as pin
 
 from contact_id_controller.exceptions import ConfigurationError, RecordError, choices
 from contact_id_controller.logs.bag_files import METADATA, STORAGE_FILES
-from contact_id_controller.logs.column_map import (
-    FOOT,
-    UNITS,
-    ColumnMap,
-    propose,
-    read_map,
-)
+from contact_id_controller.logs.column_map import FOOT, UNITS, ColumnMap, propose, read_map
 from contact_id_controller.logs.log import (
     COMMANDED,
     JOINT_CHANNELS,

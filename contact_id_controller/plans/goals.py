@@ -62,11 +62,7 @@ class FootPath:
         self.times_s = checked_times(times_s)
         columns = PLACE if np.shape(positions)[1:] == (PLACE,) else LEVEL
         shape = (len(self.times_s), columns)
-        rows = {
-            "positions": positions,
-            "velocities": velocities,
-            "accelerations": accelerations,
-        }
+        rows = {"positions": positions, "velocities": velocities, "accelerations": accelerations}
         checked = []
         for name, values in rows.items():
             array = checked_array(f"{name} of a foot's path", values, shape)

@@ -20,11 +20,7 @@ _SMALL_ANGLE = 1e-2
 @register_jitable
 def cross(a: Vector, b: Vector) -> tuple[float, float, float]:
     """Vector product a x b of two vectors (3,), as a tuple."""
-    return (
-        a[1] * b[2] - a[2] * b[1],
-        a[2] * b[0] - a[0] * b[2],
-        a[0] * b[1] - a[1] * b[0],
-    )
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
 @register_jitable

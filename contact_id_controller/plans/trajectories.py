@@ -18,12 +18,7 @@ from contact_id_controller.exceptions import TrajectoryError, choices
 from contact_id_controller.kernels.views import dense
 from contact_id_controller.plans.base_trajectory import BaseReference, BaseTrajectory
 from contact_id_controller.plans.interpolation import segment_coefficients
-from contact_id_controller.plans.points import (
-    checked_array,
-    checked_start,
-    checked_times,
-    started,
-)
+from contact_id_controller.plans.points import checked_array, checked_start, checked_times, started
 from contact_id_controller.plans.sampling import find_lift_offs, sample_joints
 
 __all__ = [

@@ -232,10 +232,7 @@ METRICS = {
         True,
     ),
     "normal_force_error_of_simulated": Metric(
-        "1",
-        "normal_force_error_n divided by the mean of the simulated sum",
-        _of_applied,
-        True,
+        "1", "normal_force_error_n divided by the mean of the simulated sum", _of_applied, True
     ),
     "normal_force_error_of_simulated_unsaturated": Metric(
         "1",

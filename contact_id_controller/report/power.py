@@ -19,13 +19,7 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import check_free, make_folder, write_json, write_with
 from contact_id_controller.runs.allocations import ALLOCATIONS, CONES, PINV, PINV_W, PYRAMID
 from contact_id_controller.runs.computer import describe_machine, installed_versions
-from contact_id_controller.runs.power_runs import (
-    Run,
-    arm_push,
-    configuration,
-    legged,
-    peak_torque,
-)
+from contact_id_controller.runs.power_runs import Run, arm_push, configuration, legged, peak_torque
 
 SLOPE_DEG, SLOPE_FRICTION = 20.0, 0.6
 TIGHT_FRICTION = 0.3

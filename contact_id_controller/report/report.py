@@ -122,10 +122,7 @@ def write_index(runs: Sequence[RunReport], folder: Path) -> Path:
     """Write the page of several runs, index.html, and a summary.json with the first run's figures; return the page."""
     write_json(
         folder / SUMMARY,
-        {
-            **runs[0].summary,
-            "runs": {run.folder.name: run.summary for run in runs},
-        },
+        {**runs[0].summary, "runs": {run.folder.name: run.summary for run in runs}},
     )
     rows = [
         {

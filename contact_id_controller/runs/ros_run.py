@@ -17,11 +17,7 @@ from contact_id_controller.runs.processes import (
     script_command,
 )
 from contact_id_controller.runs.progress import ProgressBar
-from contact_id_controller.runs.setup import (
-    NODE_RECORDS,
-    RECORD,
-    RunSetup,
-)
+from contact_id_controller.runs.setup import NODE_RECORDS, RECORD, RunSetup
 from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
 from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 from contact_id_controller.settings.shared_rows import CONFIGURE_S

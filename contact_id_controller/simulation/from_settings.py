@@ -7,10 +7,7 @@ import math
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.settings.simulated_robot import (
-    NUMBERS_OF_A_PUSH,
-    SimulatedRobotSettings,
-)
+from contact_id_controller.settings.simulated_robot import NUMBERS_OF_A_PUSH, SimulatedRobotSettings
 from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Push
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.sensor_noise import SimulatedSensors, preset

@@ -19,12 +19,7 @@ import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
-from contact_id_controller.forward import (
-    ForwardProblem,
-    build_forward_problem,
-    free_robot,
-    step,
-)
+from contact_id_controller.forward import ForwardProblem, build_forward_problem, free_robot, step
 from contact_id_controller.geometry import HalfSpace, SphereFoot, feet_on
 from contact_id_controller.models import ROWS, Tangential, solve
 from contact_id_controller.robot import RobotModel
