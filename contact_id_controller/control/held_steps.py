@@ -22,7 +22,7 @@ class HeldSteps:
 
     Args:
         controller: that solves.
-        command: of a kind of ``plans``, which ``_say`` fills.
+        command: of a kind of ``plans``, which ``_fill_command`` fills.
 
     Attributes:
         command: of the last solution.
@@ -34,7 +34,7 @@ class HeldSteps:
         self._last: StepResult | None = None
         self._left = 0
 
-    def _say(self, state: RobotState, result: StepResult) -> None:
+    def _fill_command(self, state: RobotState, result: StepResult) -> None:
         """Fill the command from a solution at a state."""
         raise NotImplementedError
 
@@ -48,7 +48,7 @@ class HeldSteps:
         self._left = 0
 
     def step(self, state: RobotState) -> StepResult:
-        """Torques for the coming period: solved, or by the last command."""
+        """Torques for the coming period: solved each ``solve_every``-th time, which fills the command, else by that."""
         controller = self.controller
         if self._left > 0 and self._last is not None:
             self._left -= 1
@@ -56,7 +56,7 @@ class HeldSteps:
             return self._last
         self._last = None  # an error on the way: the next state is solved
         result = controller.step(state)
-        self._say(controller.answered or state, result)
+        self._fill_command(controller.answered or state, result)
         self._last, self._left = result, controller.settings.solve_every - 1
         return result
 

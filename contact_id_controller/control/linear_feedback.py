@@ -37,7 +37,7 @@ class LinearSteps(HeldSteps):
         self.substituted = 0
         self._gain = StateGain(controller)
 
-    def _say(self, state: RobotState, result: StepResult) -> None:
+    def _fill_command(self, state: RobotState, result: StepResult) -> None:
         """Fill the command: state, torques and the gain -d tau / d (q, v) of this period.
 
         The joint feedback's gain replaces one that does not exist or outlasts no change of the state, one beyond

@@ -26,7 +26,7 @@ class LowLevelSteps(HeldSteps):
         # A stop before the first solution is damped, too.
         self._tune(robot.neutral())
 
-    def _say(self, state: RobotState, result: StepResult) -> None:
+    def _fill_command(self, state: RobotState, result: StepResult) -> None:
         """Fill the command: joints as measured, torques as solved."""
         out, robot = self.command, self.controller.robot
         out.time_s = state.time_s

@@ -110,11 +110,11 @@ class TorquesAhead(HeldSteps):
         settings, na = controller.settings, controller.robot.na
         self._count = max(2, math.ceil(settings.command_horizon_s / KNOT_S - _ON_KNOT) + 1)
         super().__init__(controller, EffortTrajectory(self._count + 1, na))
-        # A robot of its own: results in the controller's workspace are still needed.
+        # A copy of the robot: its workspace must not overwrite that of the controller's step.
         robot = copy.copy(controller.robot)
         feet = copy.deepcopy(controller.feet, {id(controller.robot): robot})
-        # Where a foot will stand is known from the plan alone, and the way from one knot to the next
-        # is no step of torque.
+        # In the future contact is known by the plan alone; and the rate limit is for steps of one period, not for the
+        # change from knot to knot.
         self._ahead = Controller(
             robot,
             dataclasses.replace(
@@ -127,7 +127,7 @@ class TorquesAhead(HeldSteps):
         self._plans: list[tuple[Any, ...]] = [(None,) * 3] * self._count
         self._stale = np.zeros(self._count, dtype=bool)
         self._failed = np.full(self._count, -1, dtype=np.int64)
-        # Then efforts change although the plan does not.
+        # With an integral gain efforts change although the plan does not.
         self._learns = bool(settings.spread("joint_integral_gain", na).any())
         self._knots = np.zeros((self._count, 4, na))
         self._fade_rate = 0.5 * settings.spread("joint_velocity_gain", na)
@@ -229,7 +229,7 @@ class TorquesAhead(HeldSteps):
         self.local.trajectory = self.command
         return self.local.torques(state.time_s, robot.joints_of(state.q), state.v[robot.actuated])
 
-    def _say(self, state: RobotState, result: StepResult) -> None:
+    def _fill_command(self, state: RobotState, result: StepResult) -> None:
         """Write the trajectory that begins at a state with its solution."""
         self._learn_rotors()
         out, now_s, robot = self.command, state.time_s, self.controller.robot

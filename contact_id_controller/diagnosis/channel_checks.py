@@ -208,7 +208,7 @@ def velocity_scale(case: Case) -> Finding:
             name,
             WRONG,
             f"velocity of {joint} is {factor:.3f} times the rate of its position, the others' {median:.2f} (correlation {correlation[k]:.3f}), certain",
-            f"gear ratio of {joint}: {_say(fragment)}",
+            f"gear ratio of {joint}: {_advice(fragment)}",
             fragment,
             abs(math.log(factor)) + 1.0,
             _picture(case, k, x, y),
@@ -233,7 +233,7 @@ def _turned(case: Case, name: str, k: int, c: Array, x: Array, y: Array) -> Find
         name,
         WRONG,
         f"velocity of {joint} has the opposite sign of the rate of its position (correlation {c[k]:.2f}), certain",
-        f"invert the sign: {_say(fragment)}",
+        f"invert the sign: {_advice(fragment)}",
         fragment,
         5.0,
         _picture(case, k, x, y),
@@ -250,7 +250,7 @@ def _better(
     return position if changed is not None and changed < case.cost else velocity
 
 
-def _say(fragment: object) -> str:
+def _advice(fragment: object) -> str:
     return (
         "paste the printed lines into the file of --map" if fragment else "in one of both channels"
     )

@@ -193,7 +193,7 @@ class BaseOdometry:
         if position is not None:
             self._record[filtering.O_POSITION : filtering.O_POSITION + 3] = position
             self._x[filtering.POSITION : filtering.POSITION + 3] = position
-        self._say(STARTING, "standing still is awaited")
+        self._set_state(STARTING, "standing still is awaited")
 
     def step(
         self,
@@ -387,7 +387,7 @@ class BaseOdometry:
         if self.imu_bad_s > settings.imu_timeout_s or self._gap_s > settings.gap_limit_s:
             return self._lose(record[: filtering.O_VELOCITY].copy(), trouble)
         if not self._inputs[filtering.I_DT] > 0.0:
-            return self._say(self.estimate.state, *trouble)
+            return self._set_state(self.estimate.state, *trouble)
         self.went_on(advance(self.arrays))
 
     def went_on(self, verdict: int) -> None:
@@ -410,7 +410,7 @@ class BaseOdometry:
         if record[filtering.O_SLIPPING]:
             trouble.append(f"slipping: {', '.join(self.estimate.slipping)}")
         coasting = self._fault != GOOD or without > filtering.SHORT_S
-        self._say(COASTING if coasting else RUNNING, *trouble)
+        self._set_state(COASTING if coasting else RUNNING, *trouble)
 
     def _coast(self) -> None:
         """No acceleration in this step, in place of that of a sample."""
@@ -451,7 +451,7 @@ class BaseOdometry:
         """
         if self.estimate.state == STARTING:
             self._begin(self._place, self._yaw, np.zeros(4))
-            return self._say(STARTING, *trouble, "standing still is awaited")
+            return self._set_state(STARTING, *trouble, "standing still is awaited")
         trouble = trouble or list(self._why)
         pose = self.estimate.pose_covariance
         doubts = np.append(np.diag(pose)[:3], pose[5, 5])
@@ -466,7 +466,7 @@ class BaseOdometry:
         self._begin(position.copy(), yaw, np.maximum(doubts, 0.0))
         self._set_rotation(rotation)
         self._spread_doubts()
-        self._say(LOST, *trouble)
+        self._set_state(LOST, *trouble)
         self._why = tuple(trouble)
         self._upwards = UpwardsInMotion(rotation)
         self._biases, self._bias_spread = biases, bias_spread
@@ -519,7 +519,7 @@ class BaseOdometry:
             if wrong:
                 return self._wait(wrong)
             self.restarts += self.estimate.state == LOST
-            return self._say(RUNNING)
+            return self._set_state(RUNNING)
         self._wait("standing still is awaited")
 
     def _find_in_motion(self, dt: float, believed: bool, moving: str) -> None:
@@ -565,9 +565,9 @@ class BaseOdometry:
 
     def _wait(self, reason: str) -> None:
         if self.estimate.state == LOST:
-            self._say(LOST, *self._why, f"to begin anew: {reason}")
+            self._set_state(LOST, *self._why, f"to begin anew: {reason}")
         else:
-            self._say(STARTING, reason)
+            self._set_state(STARTING, reason)
 
     def _moving(self, sample: np.ndarray) -> str:
         """Why the robot does not stand still, a line; empty where it does.
@@ -592,7 +592,7 @@ class BaseOdometry:
         return ""
 
     def _initialise(self, mean: np.ndarray) -> str:
-        """Attitude, biases and their covariance from the mean sample (6,); what is wrong, or nothing."""
+        """Initialise attitude, biases and covariance from the mean sample (6,); returns what is wrong, or ""."""
         settings = self.settings
         axes = self._facts[filtering.F_IMU_ROTATION :][:9].reshape(3, 3)
         gyro, felt = axes @ mean[:3], axes @ mean[3:]
@@ -774,7 +774,7 @@ class BaseOdometry:
         self._record[filtering.O_ROTATION : filtering.O_VELOCITY] = rotation.ravel()
         self._x[:9] = rotation.ravel()
 
-    def _say(self, state: str, *reasons: str) -> None:
+    def _set_state(self, state: str, *reasons: str) -> None:
         estimate = self.estimate
         estimate.state, estimate.reasons = state, reasons
         estimate.ready = state in (RUNNING, COASTING)

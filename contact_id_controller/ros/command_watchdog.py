@@ -298,7 +298,7 @@ class CommandWatchdogNode(Node):
         self.listen_in()
         for _ in range(0 if self._forwarder.prepared else _COMMANDS.depth):
             self.incidents.guarded("message", self._keep_command)
-        if self._known_s is None and self._knows_the_robot():
+        if self._known_s is None and self._robot_is_connected():
             self._known_s = time.monotonic()
         known = self._known_s is not None and time.monotonic() - self._known_s > _KNOWN_S
         return known and self._stated is None and self._forwarder.prepared
@@ -314,7 +314,7 @@ class CommandWatchdogNode(Node):
         if data is not None:
             self._forwarder.keep(data)
 
-    def _knows_the_robot(self) -> bool:
+    def _robot_is_connected(self) -> bool:
         """Whether a subscriber of another node is connected to its commands."""
         own, topic = self.get_fully_qualified_name(), self._commands.topic_name
         listeners = [

@@ -249,13 +249,13 @@ class _Keeper:
         if most_s and child.hangs(self._page, most_s):
             os.kill(child.pid, signal.SIGKILL)
             self._page[_SILENT_NS + child.place] = 0
-            self._say(f"process {child.pid} has been silent for {most_s:g} s, killed")
+            self._log_line(f"process {child.pid} has been silent for {most_s:g} s, killed")
 
     def _replace(self, code: int) -> bool:
         """Continue with another worker after one that was killed or failed; return whether there is one."""
         self._page[_READY] = 0
         if self._short_lives >= SHORT_LIVES:
-            self._say(f"killed {SHORT_LIVES} times at its start")
+            self._log_line(f"killed {SHORT_LIVES} times at its start")
             return False
         reserve, self._reserve = self._reserve, None
         if reserve is not None:
@@ -267,7 +267,7 @@ class _Keeper:
         self._active = reserve
         words = "the reserve takes over" if reserve else "started again"
         end = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        self._say(f"{end}, {words}")
+        self._log_line(f"{end}, {words}")
         return reserve is not None or self._begin()
 
     def _fork(self, reserve: bool) -> bool:
@@ -281,7 +281,7 @@ class _Keeper:
             child = self._child(reserve, place)
         except OSError as error:
             if not self._refused:
-                self._say(f"cannot start another process: {error.strerror}; tried again")
+                self._log_line(f"cannot start another process: {error.strerror}; tried again")
             self._refused = True
             return False
         finally:
@@ -335,7 +335,7 @@ class _Keeper:
                     stream.flush()
             os._exit(code)
 
-    def _say(self, words: str) -> None:
+    def _log_line(self, words: str) -> None:
         """Print a line on standard error; it is dropped if that is closed."""
         with contextlib.suppress(OSError):
             os.write(2, f"{self._name}: {words}\n".encode())

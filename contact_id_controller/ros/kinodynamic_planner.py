@@ -188,7 +188,7 @@ class KinodynamicPlannerNode(Node):
             self._last_ns = now_ns
         if self._due and self._packed is not None and self._packed_odometry is not None:
             self._due = False
-            self._say(*self._plan_and_send())
+            self._log_result(*self._plan_and_send())
         wall_s = time.monotonic()
         if self._plans.has_sent and wall_s - self._plans.sent_s > REPEAT_S:
             held = abs(self._last_ns - self._sent_ns) < STANDS_NS
@@ -213,20 +213,20 @@ class KinodynamicPlannerNode(Node):
         try:
             self._task = read()
         except ContactIdError as error:
-            self._say(False, str(error))
+            self._log_result(False, str(error))
             return
         self._shown = None
         if self.settings.execute_at_once:
-            self._say(*self._plan_and_send())
+            self._log_result(*self._plan_and_send())
 
     def _on_plan(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success, response.message = self._plan()
-        self._say(response.success, response.message)
+        self._log_result(response.success, response.message)
         return response
 
     def _on_execute(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success, response.message = self._execute()
-        self._say(response.success, response.message)
+        self._log_result(response.success, response.message)
         return response
 
     def _plan_and_send(self) -> tuple[bool, str]:
@@ -310,7 +310,7 @@ class KinodynamicPlannerNode(Node):
     def _world(self) -> str:
         return self._input.odometry.world_frame
 
-    def _say(self, good: bool, words: str) -> None:
+    def _log_result(self, good: bool, words: str) -> None:
         """Log a line and publish it as the node's status."""
         if good:
             self.get_logger().info(words)

@@ -423,6 +423,7 @@ def stamped(kind: type, numbers: Sequence[str]) -> Packable:
         )
 
     def fields(cursor: Cursor) -> list[tuple[int, int]]:
+        """Byte of the first and number of doubles of each field, in the order of ``doubles``."""
         places = []
         for path, field in leaves[2:]:  # the stamp has gone by
             if not field.is_double:

@@ -93,7 +93,7 @@ class Remote:
             return
         parameters = [Parameter(n, value=v).to_parameter_msg() for n, v in values.items()]
         answer = self._set.call_async(SetParametersAtomically.Request(parameters=parameters))
-        answer.add_done_callback(lambda done: self._say(values, done.result().result))
+        answer.add_done_callback(lambda done: self._show_result(values, done.result().result))
 
     def stop(self) -> None:
         """Engage the emergency stop of the controller and of the watchdog."""
@@ -154,7 +154,7 @@ class Remote:
             if value is not None
         }
 
-    def _say(self, values: dict[str, Any], result: Any) -> None:
+    def _show_result(self, values: dict[str, Any], result: Any) -> None:
         words = ", ".join(f"{name} {value}" for name, value in values.items())
         self._show_line(f"set {words}" if result.successful else f"refused: {result.reason}")
         self.read()

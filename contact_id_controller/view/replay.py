@@ -155,7 +155,7 @@ class Replay:
         self.robot = settings.robot()
         self._logged: list[tuple[float, str]] = []
         self._clock_s = bag[STATES][0].time_ns / NANO
-        self.loop = ControlLoop(Controller(self.robot, settings), self._tell)
+        self.loop = ControlLoop(Controller(self.robot, settings), self._log)
         self.loop.guard.plans.reads_at_once = True
         self.loop.guard.clock = lambda: self._clock_s
         self.loop.warm_up()
@@ -252,7 +252,7 @@ class Replay:
         if kind == STARTED:
             refusal = guard.start()
             if refusal:
-                self._tell(f"not activated: {refusal}")
+                self._log(f"not activated: {refusal}")
         elif kind == PLAN:
             self._take_plan(event)
         elif kind == STOPPED:
@@ -282,7 +282,7 @@ class Replay:
         queue = self._plans.get(topic, deque())
         fitting = [k for k, each in enumerate(queue) if stamp_ns(each.data) == event["stamp_ns"]]
         if not fitting:
-            self._tell(f"a plan of {topic} that was taken is not in the bag")
+            self._log(f"a plan of {topic} that was taken is not in the bag")
             return
         # Of several with this stamp the controller took the newest one sent before the next state.
         following = self._bag[STATES][self._state + 1 : self._state + 2]
@@ -303,7 +303,7 @@ class Replay:
                     raise StateError(f"a command has {len(first)} efforts, must have {len(row)}")
                 row[:] = first
             except StateError as error:
-                self._tell(f"a command cannot be read: {error}")
+                self._log(f"a command cannot be read: {error}")
         return rows
 
     def _keep(self, message: Any, torques: np.ndarray, command: Any, sent: np.ndarray) -> None:
@@ -348,7 +348,7 @@ class Replay:
             }
         self._rows.append(row)
 
-    def _tell(self, line: str) -> None:
+    def _log(self, line: str) -> None:
         time_s = self.loop.guard.time_s if hasattr(self, "loop") else None
         self._logged.append((time_s or 0.0, line))
 
