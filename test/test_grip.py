@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from robots import frame_positions
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.grip import GROWS_S, SURE, learn
-from contact_id_controller.runs import one_process
+from contact_id_controller.runs import one_process, perturbed_runs
 from contact_id_controller.runs.perturbed_runs import config_of
 
 
@@ -30,6 +31,27 @@ def test_a_third_of_the_friction_believed_is_found_and_walked_on(name, most):
     assert (slipped < 1.05 * SURE * 0.2 * np.exp(2.0 / GROWS_S)).all()
     assert error < most
     assert run.controller.memory.copy().period.grip.tolist() == felt.tolist()
+
+
+def test_a_stance_that_is_pressed_apart_is_held_before_it_has_slid_far():
+    """The model predicts each slip from the speed it finds: that was no evidence for .1 s, and feet slid by 50 mm."""
+    run, error = walk("go2", 0.2, 0.3, friction_coefficient=[0.6])
+    places = frame_positions(run.robot, run.state.q, run.planner.settings.foot_frames)
+    posture = one_process.section("go2", "simulated_robot")["initial_joint_positions"]
+    start = run.robot.configuration([*run.state.q[:3], 0.0, 0.0, 0.0, 1.0], np.array(posture))
+    before = frame_positions(run.robot, start, run.planner.settings.foot_frames)
+    assert np.linalg.norm((np.ptp(places, axis=0) - np.ptp(before, axis=0))[:2]) < 0.015
+    assert error < 6e-3
+
+
+def test_friction_felt_through_sensors_is_not_that_of_a_single_period():
+    """A force of one period gave .05 where .2 is; with that ANYmal C gave way in its first stride and fell at 1.7 s."""
+    case = perturbed_runs.Case(
+        str(config_of("anymal_c")), "ground_friction", 0.2, seconds=2.0, sensors="good"
+    )
+    outcome = perturbed_runs.run(case)
+    assert outcome.failed_s is None
+    assert outcome.joint_error_rad < 7e-3
 
 
 @pytest.mark.parametrize(("name", "friction"), [("quadruped", 0.1), ("anymal_c", 0.6)])
