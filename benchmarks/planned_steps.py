@@ -3,8 +3,8 @@
     python benchmarks/planned_steps.py [--robots talos g1 solo12] [--cases stones level late ...]
     python benchmarks/planned_steps.py --robots talos --pushes 12 16 20 [--feedback base] [--level]
 
-One process, the controller with the parameters of the robot's file. Printed, a line a case: whether
-it fell, the error of the centre of mass from the plan, and the error of the predicted normal forces
+One process, the controller with the parameters of the robot's file. Printed, a line a case: why its
+plan is refused, or whether it fell, the error of the centre of mass from the plan, and the error of the predicted normal forces
 of the feet, summed over them, as part of the weight. With --pushes impulses in N s, each within 0.1 s
 at the torso, in four directions at moments of the first two swings: what was held, and behind it how
 much fixed footholds can hold at all (`planning.kinodynamic.holdable_velocity`).
@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import yaml
 
+from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.files import read_yaml
 from contact_id_controller.planning.kinodynamic import MotionPlan, holdable_velocity, plan_motion
 from contact_id_controller.planning.kinodynamic.footstep_file import (
@@ -121,6 +122,16 @@ def run(robot: str, case: Case, scene: Scene, feedback: str) -> dict[str, float 
     return {name: value for name, (value, _, _) in done.figures().items()}
 
 
+def outcome(robot: str, case: Case, feedback: str) -> str:
+    """Plan and follow a case; its figures, or why no plan is followed, in a line."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            scene = plan_scene(robot, case, Path(folder))
+        except TrajectoryError as refusal:
+            return f"refused: {refusal}"
+        return line(run(robot, case, scene, feedback))
+
+
 def line(found: dict[str, float | bool]) -> str:
     """Figures in a line."""
     fate = f"fell after {found['executed_s']:.2f} s" if found["fell"] else "no fall"
@@ -171,10 +182,7 @@ def main() -> None:
             push_about(robot, chosen.pushes, Case(level=chosen.level), chosen.feedback)
             continue
         for name in chosen.cases:
-            with tempfile.TemporaryDirectory() as folder:
-                scene = plan_scene(robot, CASES[name], Path(folder))
-                found = run(robot, CASES[name], scene, chosen.feedback)
-            print(f"{robot:7} {name:14} {line(found)}", flush=True)
+            print(f"{robot:7} {name:14} {outcome(robot, CASES[name], chosen.feedback)}", flush=True)
 
 
 if __name__ == "__main__":

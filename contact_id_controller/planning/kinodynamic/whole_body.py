@@ -3,11 +3,13 @@
     minimise  sum_t dt ( w_c |c(q_t) - c_t|^2 + sum_f w_f |foot_f(q_t) - path_f(t)|^2
                          + |q_t - posture_t|^2_W + w_l |beyond the limits|^2
                          + w_k |k(m_t, v_t) / M - k_t / M|^2 + w_v |v_t|^2 )
+            + dt w_b |v_0 - v_start|^2
 
     v_t = (q_{t+1} - q_t) / dt,   m_t = q_t + dt/2 v_t   (differences and sums of the configuration space)
 
 by Levenberg's method: Gauss-Newton blocks are tridiagonal, so that an iteration is linear in the
-number of knots. q_0 is where the robot is, v_0 how it moves there.
+number of knots. q_0 is where the robot is, v_start how it moves there: without the last term limbs that no foot holds
+would have all their velocity at once, and balance the first force by a jerk.
 
 Index convention: momentum belongs to intervals. Row t + 1 of `WholeBodyMotion.velocities` and of the
 angular momenta is that of the middle of interval [t, t + 1]; row 0 is that before the plan. The
@@ -40,6 +42,7 @@ class MotionWeights(NamedTuple):
     Attributes:
         com: 1/m^2.  standing: of feet in contact, 1/m^2 and 1/rad^2.  swinging: of swinging feet.
         spin: of k / M, s^2/m^4.  velocity: of all coordinates, s^2/rad^2.
+        beginning: of the change of velocity from the start to the first interval, s^2/rad^2.
         attitude: of the base from the posture's, 1/rad^2.  legs: of joints that carry a foot.
         others: of all other joints, 1/rad^2.  limits: beyond the joint limits, 1/rad^2.
     """
@@ -49,6 +52,7 @@ class MotionWeights(NamedTuple):
     swinging: float = 3e5
     spin: float = 4e4
     velocity: float = 0.3
+    beginning: float = 1.0
     attitude: float = 60.0
     legs: float = 0.3
     others: float = 2.0
@@ -226,23 +230,25 @@ def linearise(problem: MotionProblem, q: np.ndarray) -> Linearisation:
     gradient[:-1] += (spins[:, None] @ before)[:, 0]
     gradient[1:] += (spins[:, None] @ after)[:, 0]
     cost += 0.5 * float(np.sum(spins**2))
-    # Velocities: the Jacobians of a difference are -1 and 1 but for the base.
-    weight = weights.velocity * dt
-    speed = velocities[1:]
-    cost += 0.5 * weight * float(np.sum(speed**2))
+    # Velocities, and the first one's change from the start: the Jacobians of a difference are -1 and 1 but for the base.
+    change = velocities[1] - velocities[0]
+    force = weights.velocity * velocities[1:]
+    cost += 0.5 * dt * (float(np.sum(force * velocities[1:])) + weights.beginning * change @ change)
+    force[0] += weights.beginning * change
+    pull = np.full((len(force), 1), weights.velocity / dt)
+    pull[0] += weights.beginning / dt
     base, joints = slice(0, BASE), np.arange(BASE, problem.robot.nv)
-    pull = weight / dt
-    diagonal[:-1, joints, joints] += pull / dt
-    diagonal[1:, joints, joints] += pull / dt
-    lower[:, joints, joints] -= pull / dt
-    gradient[:-1, BASE:] -= pull * speed[:, BASE:]
-    gradient[1:, BASE:] += pull * speed[:, BASE:]
-    first, second = ends
-    diagonal[:-1, base, base] += pull / dt * (first.swapaxes(1, 2) @ first)
-    diagonal[1:, base, base] += pull / dt * (second.swapaxes(1, 2) @ second)
-    lower[:, base, base] += pull / dt * (second.swapaxes(1, 2) @ first)
-    gradient[:-1, base] += pull * (speed[:, None, base] @ first)[:, 0]
-    gradient[1:, base] += pull * (speed[:, None, base] @ second)[:, 0]
+    diagonal[:-1, joints, joints] += pull
+    diagonal[1:, joints, joints] += pull
+    lower[:, joints, joints] -= pull
+    gradient[:-1, BASE:] -= force[:, BASE:]
+    gradient[1:, BASE:] += force[:, BASE:]
+    pull, (first, second) = pull[..., None], ends
+    diagonal[:-1, base, base] += pull * (first.swapaxes(1, 2) @ first)
+    diagonal[1:, base, base] += pull * (second.swapaxes(1, 2) @ second)
+    lower[:, base, base] += pull * (second.swapaxes(1, 2) @ first)
+    gradient[:-1, base] += (force[:, None, base] @ first)[:, 0]
+    gradient[1:, base] += (force[:, None, base] @ second)[:, 0]
     cost += _posture_and_limits(problem, q, diagonal, gradient)
     return Linearisation(cost, gradient, diagonal, lower, velocities, com, angular)
 
