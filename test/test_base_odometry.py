@@ -764,6 +764,22 @@ def test_a_walk_that_was_lost_is_found_again_while_it_goes_on(short_walk):
     assert (np.abs(run.errors[-1]) < 4.0 * deviation).all()
 
 
+def test_a_bias_for_which_an_estimate_was_lost_is_not_begun_with_again(short_walk):
+    """Kept, it was the reason to lose each next estimate at once, until the robot stood still."""
+    odometry = odometry_of(short_walk)
+    beyond = 1.05 * odometry.settings.gyroscope_bias_limit
+    steps = iter(range(10**6))
+
+    def change(_, inputs):
+        if next(steps) == 1500:
+            odometry._x[filtering.GYRO_BIAS] = beyond
+
+    run = Run(short_walk, odometry=odometry, change=change)
+    lost = [k for k, state in enumerate(run.states) if state == LOST]
+    assert lost[0] <= 1510 and len(lost) < 500 and run.states[-1] == RUNNING
+    assert "is not believed" in " ".join(run.reasons[lost[0]])
+
+
 def test_stamps_that_differ_are_said_and_weigh(short_walk):
     """5 ms: named, and the walk goes on; 100 ms: feet do not count, lost after a second."""
     run = Run(short_walk, change=fault_between(0.5, 9.0, skew_s=0.005))

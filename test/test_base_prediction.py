@@ -94,6 +94,30 @@ def last_age_ms(checks, base, variances=None):
     raise AssertionError("it is never refused")
 
 
+def test_one_twist_that_is_wrong_does_not_make_later_bases_unsure():
+    """At 200 Hz and 20 ms late .3 s of right odometry were refused after it; worse odometry is known nevertheless."""
+    prediction, base, random = BasePrediction(), np.zeros(13), np.random.default_rng(5)
+    base[6], step_ns = 1.0, 5_000_000
+
+    def deviations(count, noise, wrong=0.0):
+        worst = 0.0
+        for k in range(count):
+            seen = base.copy()
+            seen[7:] += noise * random.standard_normal(6)
+            seen[7] += wrong
+            deviations.ns += step_ns
+            prediction.carry(seen, deviations.ns, deviations.ns + 20_000_000, np.zeros(6))
+            worst = max(worst, prediction.position_m)
+        return worst
+
+    deviations.ns = 10**12
+    deviations(3000, 1e-3)
+    usual = deviations(100, 1e-3)
+    deviations(1, 1e-3, wrong=20.0)
+    assert deviations(200, 1e-3) < max(2.0 * usual, 2e-3)
+    assert deviations(200, 1.0) > 1e-2
+
+
 def test_an_old_base_is_refused_by_how_unsure_it_is_and_at_the_latest_by_its_age():
     base = np.zeros(13)
     base[6] = 1.0

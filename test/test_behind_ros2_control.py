@@ -280,6 +280,22 @@ def test_a_last_effort_that_stays_is_a_gap_in_a_trot_too(stride_s, frozen_s):
     assert frozen_s < time_s < frozen_s + 0.7
 
 
+def test_one_effort_that_is_wrong_is_neither_held_nor_a_sign_of_following():
+    """A reading of 1e6 N·m among efforts that are lost: its mean was held, and 1 ms later all were said to follow."""
+    monitor = EffortMonitor(12, 0.1, 0.001, np.full(12, 40.0))
+    for k in range(800):
+        given = 2.0 * (1.0 + 0.2 * np.sin(0.05 * k)) * np.ones(12)
+        monitor.ring[monitor.count % len(monitor.ring)] = given
+        monitor.count += 1
+        efforts = given if k < 400 else np.zeros(12)
+        if k > 400 and monitor.lost and monitor._seen == 50:
+            efforts[3] = 1e6
+        before = monitor.lost
+        monitor.measure(k * 0.001, efforts)
+        assert monitor.lost >= before
+    assert monitor.lost and np.abs(monitor.held).max() <= 0.4
+
+
 def test_feedback_of_the_robots_side_for_some_periods_is_no_gap():
     """It acts beside what is commanded: a walk had 3 periods of ten times the torque, which then stayed, and fell."""
     monitor = EffortMonitor(12, 0.1, 0.001)

@@ -27,6 +27,7 @@ from contact_id_controller.safety.guard_log import ERROR, OK
 from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.safety.plan_reader import PlanReader
+from contact_id_controller.safety.states import JointReading
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.solution import Solution
 
@@ -407,16 +408,33 @@ def _base_stays_at_another_place(door):
     np.testing.assert_allclose(door.guard.result.reference.position, STANDING)
 
 
+@row(tilt_limit_rad=0.3)
+def _first_state_was_tilted(door):
+    """Tilt is measured from what the robot's attitude is, not from one wrong state after the start."""
+    door.guard.stop()
+    door.guard.checks.reset()
+    assert not door.guard.start(state_is_known=False)
+    half = 0.2
+    door.send(base=[*BASE[:3], math.sin(half), 0.0, 0.0, math.cos(half), *BASE[7:]])
+    for _ in range(5):
+        door.send()
+    assert door.state == "holding" and door.refused == {"odometry_jump": 2}
+    assert door.guard.controller.tilt(door.guard.controller.period.q) < 1e-6
+
+
 @row()
 def _new_place_is_held_though_the_first_try_failed(door):
     door.stand()
     hold = door.guard.controller.hold_here
-    door.guard.controller.hold_here = lambda state: 1 / 0
+    door.guard.controller.hold_here = lambda *_: 1 / 0
     for _ in range(3):
         door.send(base=LIFTED)
     assert door.refused == {"odometry_jump": 2, "step_ZeroDivisionError": 1}
     held = []
-    door.guard.controller.hold_here = lambda state: (held.append(state.q[2]), hold(state))
+    door.guard.controller.hold_here = lambda state, *keep: (
+        held.append(state.q[2]),
+        hold(state, *keep),
+    )
     door.send(base=LIFTED)
     assert held == [LIFTED[2]] and door.state == "holding"
 
@@ -1018,6 +1036,41 @@ def test_a_long_plan_is_read_beside_the_steps_and_then_followed(door):
     assert door.guard.controller.plans_at(door.time_s + 1.0)[2] is not None, (
         "what came behind it, too"
     )
+
+
+def test_a_clock_that_is_set_forward_is_no_gap():
+    """States came each period all the same; the plans' times are of another clock, and are dropped."""
+    door = ArrayDoor(recovery_window_s=0.1)
+    guard, offset_s = door.guard, 0.0
+
+    def send(count):
+        for _ in range(count):
+            door.pass_time(PERIOD_S)
+            now_ns = round((door.time_s + offset_s) * 1e9)
+            guard.take_base(BASE, now_ns)
+            guard.step(JointReading(now_ns, STANDING, VELOCITY), now_ns)
+
+    send(5)
+    follow_goal(door, STANDING + 0.1)
+    send(5)
+    assert door.state == "following"
+    offset_s = 0.5
+    send(5)
+    assert door.state == "holding" and not door.refused
+    door.pass_time(0.5)
+    send(1)
+    assert door.state == "stopped"
+
+
+def test_a_thread_that_does_not_start_is_tried_again_for_the_next_plan(monkeypatch):
+    reader = PlanReader()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", lambda _: (_ for _ in ()).throw(RuntimeError))
+        with pytest.raises(RuntimeError):
+            reader.read("joint_trajectory", Plan, lambda: None)
+    assert not reader.is_busy
+    reader.read("joint_trajectory", Plan, lambda: None)
+    wait_for(lambda: reader.done)
 
 
 def test_in_a_flood_of_long_plans_their_reading_rests(monkeypatch):

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -119,6 +120,32 @@ def test_a_reserve_that_is_killed_is_replaced_while_the_active_one_works(start):
     os.kill(reserve, signal.SIGKILL)
     role, other, _ = said(process)
     assert role == "reserve" and other != reserve and alive(active)
+
+
+def test_reserves_that_die_at_their_start_are_tried_again_later(start):
+    """A lack of memory for seconds: without another try the next death left the robot to the last torque."""
+    with tempfile.NamedTemporaryFile(delete=False) as lack:
+        before = (
+            "import contact_id_controller.ros.keeper as keeper\n"
+            "keeper._LATER_S, called = 1.0, keeper.Worker.is_called\n"
+            "def is_called(self, patience_s):\n"
+            f"    if os.path.exists({lack.name!r}):\n"
+            "        os.kill(os.getpid(), signal.SIGKILL)\n"
+            "    return called(self, patience_s)\n"
+            "keeper.Worker.is_called = is_called\n"
+        )
+        process = start(before=before)
+    said(process)
+    dead = [said(process)[1] for _ in range(5)]
+    assert len(set(dead)) == 5 and gone(dead[-1])
+    os.unlink(lack.name)
+    role, reserve, _ = said(process)
+    assert role == "reserve" and reserve not in dead
+    time.sleep(0.3)
+    assert alive(reserve)
+    process.terminate()
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert "5 reserves died at their start, the next in 1 s" in errors
 
 
 def test_both_killed_at_once_are_followed_by_new_ones(start):

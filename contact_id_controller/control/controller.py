@@ -497,11 +497,11 @@ class Controller:
         if self._balance is not None:
             self._balance.preview.forget()
 
-    def hold_here(self, state: RobotState) -> None:
-        """Drop the plans and hold the posture of ``state``; feet in the air come down."""
+    def hold_here(self, state: RobotState, keep_upright: bool = True) -> None:
+        """Drop the plans and hold the posture of ``state``; feet in the air come down. keep_upright: as in `reset`."""
         course, t = self.memory.course, state.time_s
         moving = course.joints.at(t) is not None or course.goals.at(t) is not None
-        self.reset(state, keep_upright=True)
+        self.reset(state, keep_upright)
         self.memory.course.lower_feet = moving
 
     def take_over(self, other: Controller) -> None:

@@ -445,7 +445,7 @@ class BaseOdometry:
         return "the filter's numbers make no sense"
 
     def _lose(self, held: np.ndarray, trouble: list[str]) -> None:
-        """Hold this pose until it is found again; what was known of place, yaw and biases remains.
+        """Hold this pose until it is found again; what was known of place, yaw and believable biases remains.
 
         held: (12,) position and rotation.  trouble: why; nothing: as before.
         """
@@ -469,7 +469,18 @@ class BaseOdometry:
         self._set_state(LOST, *trouble)
         self._why = tuple(trouble)
         self._upwards = UpwardsInMotion(rotation)
-        self._biases, self._bias_spread = biases, bias_spread
+        if self._believes(
+            biases
+        ):  # else they would be the reason to lose the next estimate at once
+            self._biases, self._bias_spread = biases, bias_spread
+
+    def _believes(self, biases: np.ndarray) -> bool:
+        """Whether biases (6,), rad/s and m/s2, of gyroscope and accelerometer, are within their limits."""
+        settings = self.settings
+        return bool(
+            np.linalg.norm(biases[:3]) <= settings.gyroscope_bias_limit
+            and np.linalg.norm(biases[3:]) <= settings.accelerometer_bias_limit
+        )
 
     def _spread_doubts(self) -> None:
         """Covariance of a robot of which only the last place is known."""

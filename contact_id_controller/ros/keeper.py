@@ -25,7 +25,7 @@ from typing import Any
 from contact_id_controller.ros.signals import ENDING, keep_running
 
 SHORTEST_LIFE_S, SHORT_LIVES = 1.0, 5
-"""After so many workers in a row that were killed within this time no other is started."""
+"""After so many workers in a row that were killed within this time no other is started; a reserve is, after _LATER_S."""
 
 _LOOK_S = 0.01
 """Time between two checks whether workers hang; a death is noticed at once."""
@@ -35,6 +35,9 @@ _LONGEST_LOOK_S = 2.0 * _LOOK_S
 
 _AGAIN_S = 0.5
 """Time between two attempts to start a worker that the system refuses."""
+
+_LATER_S = 10.0
+"""Time until reserves are started again after so many that died at their start, as of a short lack of memory."""
 
 _RESERVE_SILENT_S = 1.0
 """Longest time between two beats of a reserve, until it has been called and works."""
@@ -216,8 +219,7 @@ class _Keeper:
     def _wait(self) -> int:
         """Wait for the active worker to end, starting reserves meanwhile; its exit code, negative: the signal."""
         while True:
-            wanted = self._page[_WANTS_RESERVE] and self._short_lives < SHORT_LIVES
-            if self._page[_READY] and wanted and self._reserve is None:
+            if self._page[_READY] and self._page[_WANTS_RESERVE] and self._reserve is None:
                 if time.monotonic() >= self._next_fork_s and not self._fork(reserve=True):
                     self._next_fork_s = time.monotonic() + _AGAIN_S
             children = [each for each in (self._reserve, self._active) if each is not None]
@@ -230,8 +232,17 @@ class _Keeper:
                         self._active = None
                         return code
                     self._reserve = None
+                    self._rest_after_short_lives()
                 else:
                     self._end_if_it_hangs(child)
+
+    def _rest_after_short_lives(self) -> None:
+        """Start no reserve for a while after many that died at once."""
+        if self._short_lives >= SHORT_LIVES:
+            self._log_line(
+                f"{SHORT_LIVES} reserves died at their start, the next in {_LATER_S:g} s"
+            )
+            self._short_lives, self._next_fork_s = 0, time.monotonic() + _LATER_S
 
     def _end_of(self, child: _Child) -> int:
         """Exit code of a worker that has ended; closes it and counts short lives."""

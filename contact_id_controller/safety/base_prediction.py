@@ -31,6 +31,14 @@ _SHORTEST_S = 1e-4
 _SHARE = 0.02
 """Weight of the newest innovation in their mean."""
 
+_LARGEST_RATIO = 10.0
+"""Largest innovation that counts, as a multiple of their mean: one twist that is wrong says nothing of the next ones, and
+worse odometry is known after some more of them."""
+
+_LEAST = 1e-3, 1e-1
+"""Mean below which an innovation is not compared with it, (m/s)2/s and (rad/s)2/s: as if each millisecond had another
+acceleration of 1 m/s2, 10 rad/s2."""
+
 _COMPARABLE_S = 0.1
 """Bases farther apart in time are not compared."""
 
@@ -180,4 +188,5 @@ def _compare(expected, base, dt, diffusion):
         surprise = 0.0
         for k in range(7 + 3 * part, 10 + 3 * part):
             surprise += (base[k] - expected[k]) ** 2
-        diffusion[part] += _SHARE * (surprise / dt - diffusion[part])
+        most = _LARGEST_RATIO * max(diffusion[part], _LEAST[part])
+        diffusion[part] += _SHARE * (min(surprise / dt, most) - diffusion[part])

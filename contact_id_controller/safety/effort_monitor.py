@@ -45,6 +45,7 @@ class EffortMonitor:
         joints: their number, na.
         window_s: time for which efforts must differ; 0: nothing is judged.
         period_s: of the commands.
+        limits: (na,) N·m, that no effort exceeds; one that does counts as the limit. None: unknown.
 
     Attributes:
         lost: whether efforts other than the commanded ones act.
@@ -53,13 +54,16 @@ class EffortMonitor:
         ring: (k, na) N·m, the last commands, number i in row i % k.  count: of commands; the sender updates both.
     """
 
-    def __init__(self, joints: int, window_s: float, period_s: float) -> None:
+    def __init__(
+        self, joints: int, window_s: float, period_s: float, limits: np.ndarray | None = None
+    ) -> None:
         self.watched = window_s, period_s
         self._keep = np.exp(-period_s / window_s) if window_s > 0.0 else 0.0
         self.watches = window_s > 0.0
         self._learnt = max(1, round(LEARNT_S / period_s))
         self._window = max(1, round(window_s / period_s))
         self._longest_s = 2.5 * period_s
+        self._limits = np.full(joints, np.inf) if limits is None else limits
         self.ring = np.zeros((max(LAG, round(LATE_S / period_s)), joints))
         self.held, self._sum = np.zeros(joints), np.zeros(joints)
         self.forget()
@@ -95,11 +99,12 @@ class EffortMonitor:
             return self.lost
         if self._seen < self._window:
             self._seen += 1
-            self._sum += efforts
+            self._sum += self._possible(efforts)
             if self._seen == self._window:
                 np.multiply(self._sum, 1.0 / self._window, out=self.held)
             return self._seen == self._window
-        self._follow_again(missing, whole)
+        # Capped as in `_follow`: no single effort that is wrong follows for a window.
+        self._follow_again(min(missing, whole), whole)
         return not self.lost
 
     def _count_late(self, late: bool, agrees: bool) -> None:
@@ -128,10 +133,14 @@ class EffortMonitor:
             self._agreed = 0
         elif share > SIGNIFICANT * self._largest and self._missing > DIFFERS * self._whole:
             self.lost = True
-            self.held[:] = efforts
+            self.held[:] = self._possible(efforts)
             self._seen, self._sum[:] = 0, 0.0
             self._late = self._prompt = 0
             self._missing = self._whole = 0.0
+
+    def _possible(self, efforts: np.ndarray) -> np.ndarray:
+        """Efforts (na,), N·m, within the limits."""
+        return np.clip(efforts, -self._limits, self._limits)
 
     def _follow_again(self, followed: float, whole: float) -> None:
         self._missing = self._keep * self._missing + followed

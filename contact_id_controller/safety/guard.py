@@ -53,6 +53,9 @@ from contact_id_controller.state import RobotState
 LATE_STEPS = 100
 """Number of steps in a row that lost states which is logged."""
 
+FIRST_STEPS = 10
+"""Good states since the start after which a place that differs from theirs says nothing against them."""
+
 LONGEST_DELAY_S = 0.05
 """Longest time by which a state is predicted."""
 
@@ -64,6 +67,7 @@ class GuardState:
     Attributes:
         now_s: stamp of the last state since the start, s; None before the first.
         keep_upright: whether the next reset of the controller keeps the attitude from which tilt is measured.
+        steps: number of good states since the start.
         moved: whether the next good state may be anywhere: plans are dropped then, its posture is held.
         before: the controller before the changes since the last state, from which torques are blended.
         measured: (f, 3) N, world frame, forces on all feet, if measured since the last step.
@@ -71,6 +75,7 @@ class GuardState:
 
     now_s: float | None = None
     keep_upright: bool = False
+    steps: int = 0
     moved: bool = False
     before: Controller | None = None
     measured: np.ndarray | None = None
@@ -195,7 +200,9 @@ class Guard:
         comparable = settings.start_ramp_s > 0.0 and not settings.interface.needs_derivative
         watched_s = settings.effort_gap_s if comparable else 0.0
         if (watched_s, settings.period_s) != self.effort_monitor.watched:
-            self.effort_monitor = EffortMonitor(controller.robot.na, watched_s, settings.period_s)
+            self.effort_monitor = EffortMonitor(
+                controller.robot.na, watched_s, settings.period_s, controller.robot.effort_limits
+            )
             self.output.go_on()  # a ramp that the monitor before has stopped
         self.contacts.needed = bool(controller.measured)
 
@@ -227,7 +234,7 @@ class Guard:
             self.checks.reset()
             self.monitor.pause()
             self.result = self.state.now_s = None
-            self.state.keep_upright = False
+            self.state.keep_upright, self.state.steps = False, 0
             self.good.velocity_s = -math.inf
             self.local.leads = False
             self._jump(np.zeros_like(self.output.sent))
@@ -512,6 +519,7 @@ class Guard:
         ):
             self._hold_here(found)
         state.now_s, state.moved = time_s, False
+        state.steps += 1
         if not machine.good_state(time_s, controller.tilt(found.q), good.slept_between_s):
             return self.safe_torques()
         if self.plans.parts.waiting:
@@ -556,7 +564,8 @@ class Guard:
 
     def _hold_here(self, found: RobotState) -> None:
         """Drop the plans and hold the posture of this state."""
-        self.controller.hold_here(found)
+        # Elsewhere right after the start: it began with a wrong state, whose attitude is no measure of tilt.
+        self.controller.hold_here(found, self.state.steps >= FIRST_STEPS)
         self.following.begin()
         self.local.forget()
         self.plans.parts.clear()
@@ -595,7 +604,7 @@ class Guard:
             if (contacts.came or contacts.needed) and isinstance(found, RobotState):
                 found = contacts.pass_on(self.controller, found.time_s) or found
         if isinstance(found, RobotState):
-            good.came(found.time_s, self.clock())
+            good.came(found.time_s, self.clock(), now_ns is not None)
         elif found is not None:
             good.trouble = found.detail
         return found

@@ -67,8 +67,9 @@ class PlanReader:
             self._waiting.pop(what, None)
             self._waiting[what] = make, taken
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="plans", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="plans", daemon=True)
+                thread.start()  # refused where the system has no more: then the next plan tries again
+                self._thread = thread
 
     def clear(self) -> None:
         """Drop all that has arrived."""

@@ -369,7 +369,8 @@ class GoodStates:
         velocity_s: when joint velocities were last measured that damping may use.
         trouble: why the last bad state was refused.
         slower: clock seconds per second of the stamps.
-        slept_between_s: between the last two good states, time in which the process could not receive, s.
+        slept_between_s: between the last two good states, time in which the process could not receive, or by which the
+            clock of the stamps was set forward, s.
         listening: counts that time.
     """
 
@@ -385,14 +386,20 @@ class GoodStates:
         """Restart: no good state has arrived."""
         self.last_s, self.trouble = -math.inf, NO_STATE
 
-    def came(self, stamp_s: float, now_s: float) -> None:
-        """Note a good state with stamp ``stamp_s`` that arrived at ``now_s``."""
-        self.last_s, self.stamp_s = now_s, stamp_s
+    def came(self, stamp_s: float, now_s: float, by_clock: bool = False) -> None:
+        """Note a good state with stamp ``stamp_s`` that arrived at ``now_s``.
+
+        by_clock: whether the stamps are those of this computer's clock, which may be set: then stamps that advance by
+            more than the steady clock show no gap.
+        """
+        slept_s, set_s = self.listening.slept_s, 0.0
         if self.simulated_time:
             self._pace.observe(stamp_s, now_s)
             self.slower = self._pace.factor
-        slept_s = self.listening.slept_s
-        self.slept_between_s = (slept_s - self._slept_s) / self.slower
+        elif by_clock and self.stamp_s is not None:
+            set_s = stamp_s - self.stamp_s - (now_s - self.last_s)
+        self.last_s, self.stamp_s = now_s, stamp_s
+        self.slept_between_s = max((slept_s - self._slept_s) / self.slower, set_s)
         self._slept_s = slept_s
 
     def overdue_in_s(self, now_s: float) -> float:
@@ -539,6 +546,7 @@ class StateChecks:
             return self._not_finite(joints)
         if fault == JOINT_JUMP:
             away, _ = self._joint_jump.judge(self._seen.row, joints.time_ns)
+            self._seen.since_ns[0] = joints.time_ns
             return Refusal("joint_jump", away) if away else None
         if fault == JOINTS_FROZEN:
             frozen_s = (joints.time_ns - self._seen.since_ns[0]) * NANO
