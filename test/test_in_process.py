@@ -294,6 +294,22 @@ def test_the_base_may_come_as_odometry_and_gets_old(plugin):
     assert plugin.inner.result is not None
 
 
+def test_a_first_odometry_in_wrong_frames_is_forgotten_with_a_resume(plugin, capfd):
+    """The plugin is not made anew when the controller is activated again."""
+    plugin = plugin()
+    plugin.inner._clock = lambda: 100.0
+    wrong = odometry()
+    wrong.header.frame_id = "spoiled"
+    plugin.implementation.odometry_cb(wrong)
+    plugin.implementation.odometry_cb(odometry(height_m=0.17))
+    plugin.inner.post_update()
+    assert "that before was of 'base' in 'spoiled'" in capfd.readouterr().err
+    plugin.implementation.resume_cb(None)
+    plugin.implementation.odometry_cb(odometry(height_m=0.17))
+    plugin.update(measured(of_base=[]))
+    assert plugin.inner.controller.period.q[2] == 0.17
+
+
 def test_plans_are_followed_and_bad_ones_change_nothing(plugin):
     plugin = plugin()
     now_s = [100.0]

@@ -103,7 +103,8 @@ class ControllerImpl(ControllerImplBase):
         self.inner.guarded("emergency_stop", lambda: self.inner.emergency_stop(message.data))
 
     def resume_cb(self, message: Any) -> None:
-        """Leave a stop: std_msgs/Empty."""
+        """Leave a stop: std_msgs/Empty. Odometry may come in other frames from then on."""
+        self._odometry.forget_frames()
         self.inner.resume()
 
     def _take_odometry(self, message: Any) -> None:
