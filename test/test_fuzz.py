@@ -580,6 +580,7 @@ def test_one_stamp_of_another_time_begins_no_plan_anew(context, wrong_ns):
             doors[topic].callback(stamped(GOOD[topic], time_ns))
 
     try:
+        state(START_NS - PERIOD_NS)  # planning begins when the next one agrees
         for k in range(5):
             state(START_NS + 60_000_000 * k)
             state(wrong_ns + 60_000_000 * k if k == 3 else START_NS + 60_000_000 * k)

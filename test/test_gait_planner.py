@@ -471,6 +471,16 @@ def test_reach_stops_at_the_nearest_point_and_at_joint_limits():
     assert (angles <= tight + 1e-12).all() and (angles >= tight - 0.1 - 1e-12).all()
 
 
+def test_a_posture_that_was_not_given_is_that_of_the_first_state_after_a_reset():
+    walk, still = KinematicWalk(QUADRUPED, posture=()), np.array(QUADRUPED.posture)
+    spoiled = walk.q.copy()
+    spoiled[walk.model.q_index] += 0.1
+    walk.planner.plan(walk.time_s, spoiled, walk.v)
+    walk.planner.reset()
+    last = walk.walk(1.0)[-1].joints.positions[-1]
+    np.testing.assert_allclose(last, still, rtol=0, atol=1e-3)
+
+
 # Bad input
 
 

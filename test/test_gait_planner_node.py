@@ -388,7 +388,15 @@ class WithinReach:
         plan = self.node.planner.plan
         self.node.planner.plan = lambda *state: (self.made.append(plan(*state)), self.made[-1])[1]
 
-    def state(self, step_ns=5_000_000, joints_ns=None, frames=("odom",), ahead_ns=0, away_m=0.0):
+    def state(
+        self,
+        step_ns=5_000_000,
+        joints_ns=None,
+        frames=("odom",),
+        ahead_ns=0,
+        away_m=0.0,
+        away_rad=0.0,
+    ):
         """One odometry of each of these frames, and joints; the robot is where the last plan in force says."""
         self.stamp_ns += step_ns
         now_s, model = self.stamp_ns * 1e-9, self.walk.model
@@ -398,6 +406,7 @@ class WithinReach:
             self.q, self.v = planned_state(model, plan.joints, plan.base, now_s)
         q = self.q.copy()
         q[0] += away_m
+        q[model.q_index] += away_rad
         odometry, joints = odometry_and_joints(model, q, self.v, self.stamp_ns)
         for frame in frames:
             odometry.header.frame_id = frame
@@ -457,6 +466,47 @@ def test_one_joint_state_with_a_stamp_ahead_begins_no_walk_anew(within_reach):
         there.go(0.2)
     assert there.made[-1].walking and not there.begun
     assert there.made[-1].joints.start_s < 1e-9 * there.stamp_ns + 0.021
+
+
+@pytest.mark.parametrize("away", [{"away_m": 0.12}, {"away_rad": 1.6}])
+def test_one_spoiled_state_begins_no_walk_anew(within_reach, away):
+    there = within_reach()
+    there.go(0.6)
+    for _ in range(8):
+        there.go(0.045)
+        there.state(**away)  # from which a plan is due
+    there.go(0.1)
+    assert there.made[-1].walking and not there.begun
+    assert len(there.made) >= 20
+
+
+@pytest.mark.parametrize("away", [{"away_m": 0.4}, {"away_rad": 0.4}])
+@pytest.mark.parametrize("back", [False, True])
+def test_a_first_state_that_is_off_does_not_stay(within_reach, away, back):
+    """Without a given posture that of the first state was kept for ever."""
+    there = within_reach(posture=[])
+    if back:
+        there.go(0.1)
+        there.made.clear()
+        there.stamp_ns -= 5_000_000_000
+        there.go(0.005)  # the state after it confirms that time went back
+    there.state(**away)
+    there.go(0.05)
+    plan, still = there.made[0], np.array(QUADRUPED.posture)
+    np.testing.assert_allclose(
+        plan.joints.positions, np.tile(still, (len(plan.joints.times_s), 1)), atol=2e-3
+    )
+    assert np.abs(plan.base.positions[:, 0]).max() < 2e-3
+    assert there.node.planner._posture == pytest.approx(still, abs=1e-6)
+
+
+def test_a_walk_of_which_states_are_lost_is_planned_from_all_others(within_reach):
+    there, random, warned = within_reach(), np.random.default_rng(3), []
+    there.node._warn = warned.append
+    there.node.planner.set_velocity((0.3, 0.1), 1.0)
+    for _ in range(120):
+        there.state(step_ns=int(random.integers(1_000_000, 48_000_000)))
+    assert there.made[-1].walking and not there.begun and not warned
 
 
 def test_what_was_planned_before_time_went_back_is_not_sent_again(within_reach):

@@ -19,6 +19,7 @@ from geometry_msgs.msg import PoseStamped, Transform  # noqa: E402
 from nav_msgs.msg import Odometry, Path  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from state_messages import odometry_and_joints  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
@@ -32,6 +33,7 @@ from visualization_msgs.msg import MarkerArray  # noqa: E402
 from contact_id_controller.planning.kinodynamic.footstep_file import soles_of, standing_posture  # noqa: E402
 from contact_id_controller.planning.kinodynamic.motion_planner import LEAD_TIME_S  # noqa: E402
 from contact_id_controller.ros import conversions  # noqa: E402
+from contact_id_controller.ros.kinodynamic_planner import KinodynamicPlannerNode  # noqa: E402
 from contact_id_controller.ros.packed import stamp_ns  # noqa: E402
 from contact_id_controller.settings.parameter_file import ParameterFile  # noqa: E402
 
@@ -196,6 +198,32 @@ def node(node_of):
     section = ParameterFile(CONFIG / "plans/solo12.yaml").section(NAME)
     values = {**section, "footsteps": "", "stride_m": STRIDE_M}
     return lambda **changes: node_of(NAME, {**values, **changes}, Process)
+
+
+def test_what_is_to_be_executed_at_once_waits_for_a_good_state(peer):
+    section = ParameterFile(CONFIG / "plans/solo12.yaml").section(NAME)
+    values = {**section, "footsteps": "", "goal": [0.1, 0.0, 0.0], "execute_at_once": True}
+    given = [rclpy.parameter.Parameter(n, value=v) for n, v in values.items()]
+    node, made = KinodynamicPlannerNode(context=peer.node.context, parameter_overrides=given), []
+    node._plan_and_send = lambda: (made.append(True), (True, "sent"))[1]
+    good = odometry_and_joints(peer.robot, peer.q, peer.v, 20_000_000_000)
+    spoiled = []
+    for wrong in (math.nan, 1e5):
+        odometry, joints = odometry_and_joints(peer.robot, peer.q, peer.v, 20_000_000_000)
+        odometry.pose.pose.position.x = wrong
+        spoiled.append((odometry, joints))
+
+    def look(state):
+        node._keep_odometry(serialize_message(state[0]))
+        node._on_state(serialize_message(state[1]))
+        node._look()
+        return len(made)
+
+    assert [look(state) for state in (*spoiled, good, good)] == [0, 0, 1, 1]
+    look(spoiled[0])
+    node._on_goal(serialize_message(PoseStamped()))
+    assert [look(state) for state in (*spoiled, good, good)] == [1, 1, 2, 2]
+    node.destroy_node()
 
 
 def test_a_plan_is_looked_at_before_it_moves(peer, node):

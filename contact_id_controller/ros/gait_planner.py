@@ -37,6 +37,7 @@ from contact_id_controller.ros.plan_messages import PlanSender
 from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.state_input import StampWatch, StateInput
 from contact_id_controller.safety.states import JOINTS_BEHIND_S, Refusal, StateChecks
+from contact_id_controller.settings.gait import HORIZON_S
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.shared_rows import CONFIGURE_S, ODOMETRY_AGE_LIMIT_S
 
@@ -57,6 +58,9 @@ ODOMETRY_PATIENCE_S = 0.003
 
 BEHIND_NS = round(1e9 * JOINTS_BEHIND_S)
 """Odometry that is further ahead of a joint state is not of its time."""
+
+HORIZON_NS = round(1e9 * HORIZON_S)
+"""After so long without a plan planning begins anew."""
 
 CMD_VEL_TIMEOUT_NS = 500_000_000
 """A velocity command that is older counts as zero."""
@@ -101,7 +105,7 @@ class GaitPlannerNode(Node):
         self._packed_odometry: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
         self._packed_contacts: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
         self._touching = PositionsByName(self.settings.foot_frames)
-        self._last_ns = self._due_ns = NEVER_NS
+        self._last_ns = self._due_ns = self._planned_ns = self._first_ns = NEVER_NS
         self._velocity_ns: int | None = None
         self._unreachable: tuple[str, ...] = ()
         self._bounded: tuple[float, ...] = ()
@@ -117,6 +121,7 @@ class GaitPlannerNode(Node):
             self.planner = velocity_planner(robot, settings, settings.terrain)
             plan_bytes.warm_up()
         checks = StateChecks(robot, odometry_age_limit_s=ODOMETRY_AGE_LIMIT_S)
+        checks.judge()
         self._input = StateInput(robot.joint_names, checks, CONFIRMATIONS)
         self._period_ns = round(self.settings.plan_period_s * 1e9)
         self._stamps = StampWatch(self._period_ns)
@@ -172,8 +177,8 @@ class GaitPlannerNode(Node):
                 self.planner.set_velocity()  # its timeout counts by the stamps before
             self._input.checks.reset()
             self._input.odometry.forget_frames()
-            self._due_ns, self._velocity_ns = NEVER_NS, None
-            self._packed_odometry.clear()
+            self._due_ns = self._planned_ns = self._first_ns = NEVER_NS
+            self._velocity_ns = None
             self._packed_contacts.clear()
             self._plans.forget()  # they would begin in what is now the future
         self._last_ns = stamp_ns
@@ -184,15 +189,24 @@ class GaitPlannerNode(Node):
         if isinstance(state, Refusal):
             self._warn(f"no plan: {state.detail}")
             return
+        if stamp_ns - self._planned_ns > HORIZON_NS and not self._is_confirmed():
+            return
         self._command_velocity(stamp_ns)
         try:
             plan = self.planner.plan(stamp_ns * 1e-9, state.q, state.v, self._contact(stamp_ns))
         except ContactIdError as error:
             self._warn(f"no plan: {error}")
             return
+        self._planned_ns = stamp_ns
         self._due_ns = (stamp_ns // self._period_ns + 1) * self._period_ns
         self._publish(plan, stamp_ns + self._lead_ns)
         self._report(plan)
+
+    def _is_confirmed(self) -> bool:
+        """Whether a state agrees with the one before, of another odometry: planning begins where the robot is for sure."""
+        base_ns, first_ns = self._input.checks.base_ns or 0, self._first_ns
+        self._first_ns = base_ns
+        return 0 < base_ns - first_ns <= HORIZON_NS
 
     def _is_heard(self) -> bool:
         """Whether all parts of plans have subscribers, or for PART_S the motion had one that follows it.

@@ -7,6 +7,7 @@ arrive meanwhile only the newest is used.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -108,7 +109,7 @@ class KinodynamicPlannerNode(Node):
         self._packed_odometry: bytes | None = None
         self._shown: TimedPlan | None = None
         self._due = self.settings.execute_at_once and self._task is not None
-        self._status_s = 0.0
+        self._status_s, self._refused_s = 0.0, -math.inf
         self._begins_ns = self._sent_ns = self._last_ns = 0
         self._planning_s = 0.0
         self._words, self._level = "no plan yet", DiagnosticStatus.OK
@@ -127,6 +128,7 @@ class KinodynamicPlannerNode(Node):
             self.planner.warm_up()
             plan_bytes.warm_up()
         checks = StateChecks(self.planner.robot, odometry_age_limit_s=ODOMETRY_AGE_LIMIT_S)
+        checks.judge()
         self._input = StateInput(self.planner.robot.joint_names, checks)
 
     def run(self) -> None:
@@ -187,8 +189,7 @@ class KinodynamicPlannerNode(Node):
                 self._plans.forget()
             self._last_ns = now_ns
         if self._due and self._packed is not None and self._packed_odometry is not None:
-            self._due = False
-            self._log_result(*self._plan_and_send())
+            self._plan_at_once()
         wall_s = time.monotonic()
         if self._plans.has_sent and wall_s - self._plans.sent_s > REPEAT_S:
             held = abs(self._last_ns - self._sent_ns) < STANDS_NS
@@ -217,7 +218,21 @@ class KinodynamicPlannerNode(Node):
             return
         self._shown = None
         if self.settings.execute_at_once:
-            self._log_result(*self._plan_and_send())
+            self._refused_s = -math.inf
+            self._plan_at_once()
+
+    def _plan_at_once(self) -> None:
+        """Plan and send; due again while the state is refused."""
+        try:
+            self._state()
+        except StateError as error:
+            self._due = True
+            if time.monotonic() - self._refused_s > STATUS_S:
+                self._refused_s = time.monotonic()
+                self._log_result(False, f"no plan yet: {error}")
+            return
+        self._due = False
+        self._log_result(*self._plan_and_send())
 
     def _on_plan(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success, response.message = self._plan()

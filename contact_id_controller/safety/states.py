@@ -458,8 +458,16 @@ class StateChecks:
         if settings.interface.has_horizon:
             self.lead_limit_s = REFUSED_PERIODS * settings.period_s
         self.odometry_age_limit_s = settings.odometry_age_limit_s
-        self._jump.limits[:] = jump_limits(settings.odometry_jump_m)
-        self._joint_jump.limit[:] = settings.joint_jump
+        self.judge(settings.joint_jump, settings.odometry_jump_m)
+
+    def judge(
+        self,
+        joint_jump: float = ControllerSettings.joint_jump,
+        odometry_jump_m: float = ControllerSettings.odometry_jump_m,
+    ) -> None:
+        """Refuse impossible values from now on, and jumps: of a joint, rad or m, and of the base, m; see `JumpFilter`."""
+        self._jump.limits[:] = jump_limits(odometry_jump_m)
+        self._joint_jump.limit[:] = joint_jump
         seen = self._seen
         seen.low[:], seen.high[:] = possible_joints(self._robot)
         self._base_limits = np.array(plausibility.BASE)

@@ -158,8 +158,10 @@ class GaitPlanner:
             self._footsteps.take_gait(name)
 
     def reset(self) -> None:
-        """Forget the last plan: the next one begins in stance."""
+        """Forget the last plan: the next one begins in stance, without given `posture` in that of its state."""
         self._last = None
+        if not self.settings.posture:
+            self._footsteps = None
 
     def plan(
         self, time_s: float, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
@@ -177,7 +179,7 @@ class GaitPlanner:
         try:
             return self._continue(time_s, q, measured)
         except ContactIdError:
-            self.reset()  # what was planned so far may hold the same numbers
+            self._last = None  # what was planned so far may hold the same numbers
             raise
 
     def _continue(self, time_s: float, q: np.ndarray, measured: Measured) -> Plan:
