@@ -509,6 +509,28 @@ def test_a_walk_of_which_states_are_lost_is_planned_from_all_others(within_reach
     assert there.made[-1].walking and not there.begun and not warned
 
 
+def test_a_touch_counts_once_two_messages_in_a_row_say_it(within_reach):
+    there = within_reach()
+
+    def felt(*touches):
+        """What was felt since the last plan, by so many messages, each with one contact of the first foot."""
+        for touch in touches:
+            there.stamp_ns += PERIOD_NS
+            message = JointState(name=list(QUADRUPED.feet), position=[float(touch), 1.0, 1.0, 0.0])
+            message.header.stamp = Time(nanoseconds=there.stamp_ns).to_msg()
+            there.node._keep_contacts(serialize_message(message))
+        first, *others = there.node._contact(there.stamp_ns).tolist()
+        assert others == [True, True, False]
+        return first
+
+    assert not felt(0, 0)
+    assert not felt(0, 1, 0), "one alone"
+    assert [felt(1), felt(1), felt(1)] == [False, True, True], "one message later"
+    assert felt(1, 0, 1), "it bounces"
+    assert felt(1, 0, 0), "since the last plan"
+    assert not felt(0)
+
+
 def test_what_was_planned_before_time_went_back_is_not_sent_again(within_reach):
     there = within_reach()
     there.go(0.2)

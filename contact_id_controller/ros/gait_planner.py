@@ -106,6 +106,8 @@ class GaitPlannerNode(Node):
         self._packed_contacts: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
         self._touching = PositionsByName(self.settings.foot_frames)
         self._last_ns = self._due_ns = self._planned_ns = self._first_ns = NEVER_NS
+        self._touches: np.ndarray | None = None
+        self._touched = np.zeros(0, dtype=bool)
         self._velocity_ns: int | None = None
         self._unreachable: tuple[str, ...] = ()
         self._bounded: tuple[float, ...] = ()
@@ -180,6 +182,7 @@ class GaitPlannerNode(Node):
             self._due_ns = self._planned_ns = self._first_ns = NEVER_NS
             self._velocity_ns = None
             self._packed_contacts.clear()
+            self._touches = None
             self._plans.forget()  # they would begin in what is now the future
         self._last_ns = stamp_ns
         if stamp_ns < self._due_ns or not self._is_heard():
@@ -256,7 +259,10 @@ class GaitPlannerNode(Node):
         self._packed_contacts.append(packed)
 
     def _contact(self, stamp_ns: int) -> np.ndarray | None:
-        """Feet (f,) bool that touched the ground since the last plan (one that lands bounces); None: not known."""
+        """Feet (f,) bool that touched the ground since the last plan (one that lands bounces); None: not known.
+
+        A touch, or its end, counts from the second message in a row on: one may be wrong.
+        """
         while (packed := take_packed(self._contacts)) is not None:
             self._packed_contacts.append(packed)
         felt = None
@@ -270,7 +276,12 @@ class GaitPlannerNode(Node):
                 self._warn(f"contact states: {error}")
                 continue
             if np.isfinite(known).all():
-                felt = known > 0.5 if felt is None else felt | (known > 0.5)
+                touches = known > 0.5
+                if self._touches is None:
+                    self._touches = self._touched = touches
+                self._touched = np.where(touches == self._touches, touches, self._touched)
+                self._touches = touches
+                felt = self._touched if felt is None else felt | self._touched
         return felt
 
     # Commands
