@@ -97,8 +97,8 @@ def _add_processes(parser: argparse.ArgumentParser) -> None:
         "--rt-priority",
         metavar="N",
         help="real-time priority (SCHED_FIFO, 1 to 99) of all nodes, planners one less and the "
-        "simulated robot two, where the system allows it (default: 70 with --mode real_time where the system allows it, else 0, the "
-        "ordinary one; docs/real_time.md)",
+        "simulated robot two (default: 70 with --mode real_time where the system allows it, else 0, "
+        "the ordinary one; docs/real_time.md)",
     )
     parser.add_argument(
         "--cpus",

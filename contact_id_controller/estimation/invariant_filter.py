@@ -212,7 +212,7 @@ def _predict_covariance(x, P, facts, dt, gyro, accel, scratch):
 
 @bare_kernel
 def _exponential(rx, ry, rz, R, J):
-    """R = exp([r]) and its left Jacobian J, exp([r + d]) = exp([J d]) exp([r]), of a vector r, rad; (9,) by rows."""
+    """R = exp([r]) and its left Jacobian J, exp([r + d]) ~ exp([J d]) exp([r]), of a vector r, rad; (9,) by rows."""
     angle2 = rx * rx + ry * ry + rz * rz
     if angle2 < SMALL_ANGLE * SMALL_ANGLE:
         a, b, c = 1.0 - angle2 / 6.0, 0.5 - angle2 / 24.0, 1.0 / 6.0 - angle2 / 120.0

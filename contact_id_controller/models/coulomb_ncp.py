@@ -51,12 +51,7 @@ NOT_CONVERGED = 2
 FIRST_STARTS = 2  # of the plan as it is; more help rarely, and never if contacts contradict
 EASED_EDGES = 8  # of the pyramids around the cones on which contradictory contacts are eased
 PATIENCE = 3  # stages of the first start that gain nothing, after which others are tried
-POLYGONS = (
-    16,
-    64,
-    8,
-    32,
-)  # edges of those whose solutions are tried as first guesses when all else failed
+POLYGONS = (16, 64, 8, 32)  # edges: their solutions are first guesses when all else has failed
 
 GUESS, FIRST_START, OTHER_STARTS, RESUMED = range(4)
 """From where Newton's method is tried, see ``_slide``."""

@@ -91,9 +91,7 @@ of the torques which it saves."""
 
 # Properties of the robot that the controller supplies.
 TORQUE_LIMITS = Option("torque_limits", supplied=True, annotation="ArrayLike | None")  # (na,) N·m
-LOSS_WEIGHTS = Option(
-    "weights", supplied=True, annotation="ArrayLike | None"
-)  # (na,) R/Kt^2, W/(N·m)^2, or None
-MEASURED_FORCES = Option(
-    "forces", supplied=True, annotation="ArrayLike | None"
-)  # (n, 3) N, world frame
+# (na,) R/Kt^2, W/(N·m)^2, or None
+LOSS_WEIGHTS = Option("weights", supplied=True, annotation="ArrayLike | None")
+# (n, 3) N, world frame
+MEASURED_FORCES = Option("forces", supplied=True, annotation="ArrayLike | None")

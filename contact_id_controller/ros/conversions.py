@@ -20,9 +20,7 @@ from contact_id_controller.ros.samples import NumbersReader
 from contact_id_controller.safety.odometry_jump import BASE_SIZE
 from contact_id_controller.safety.states import NANO, JointReading, Refusal
 
-_new: Any = (
-    tuple.__new__
-)  # of a NamedTuple, without the Python function that its class makes for it
+_new: Any = tuple.__new__  # of a NamedTuple, without its class's own Python function
 
 
 def seconds(stamp: Any) -> float:

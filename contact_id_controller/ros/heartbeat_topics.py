@@ -14,9 +14,8 @@ from contact_id_controller.safety.heartbeat import Heart, Pulse
 from contact_id_controller.safety.incidents import Incidents
 
 _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-_RELIABLE = QoSProfile(
-    depth=1, reliability=ReliabilityPolicy.RELIABLE
-)  # serves both kinds of subscribers
+# Serves both kinds of subscribers.
+_RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
 class HeartbeatTopic:

@@ -607,9 +607,7 @@ class PackedMessage:
 
     def __init__(self, message: Any) -> None:
         data = serialize_message(message)
-        memory = np.zeros(
-            _HEAD + len(data), dtype=np.uint8
-        )  # so that doubles lie where doubles may
+        memory = np.zeros(_HEAD + len(data), dtype=np.uint8)  # shifted: doubles are aligned
         self._buffer = memoryview(memory)[_HEAD:]
         self._buffer[:] = data
 

@@ -175,9 +175,7 @@ class Guard:
     def take_over(self, controller: Controller) -> None:
         """Continue with another controller of the same robot, made with `Controller.take_over`; torques are blended."""
         if self.state.before is None and self.result is not None:
-            self.state.before = (
-                self.controller
-            )  # the first, of several changes before the next state
+            self.state.before = self.controller  # of several changes before a state the first
         self.controller = controller
         self._take_over()
         self.output.apply(controller.settings, controller.effort_limits)

@@ -542,9 +542,8 @@ class StateChecks:
             unfit = self._carry_base(time_ns)
         if unfit is not None:
             return unfit
-        state = object.__new__(
-            RobotState
-        )  # the constructor of a frozen class takes three times as long
+        # The constructor of a frozen class takes three times as long.
+        state = object.__new__(RobotState)
         vars(state).update(time_s=time_ns * NANO, q=seen.q, v=seen.v)
         return state
 

@@ -24,24 +24,15 @@ RHO = (100.0, 1000.0, 1.0, 30.0, 1e4)  # of each start
 GROWTH = (10.0, 10.0, 10.0, 3.0, 10.0)  # factor of rho after a stage that took few steps
 STARTS = 5
 START_STEPS = 120  # Newton steps that a start may take
-MANY_RHO, MANY_GROWTH = (
-    5.0,
-    2.0,
-)  # of the first start where the unknowns are MANY; it may take one step for each
+MANY_RHO, MANY_GROWTH = 5.0, 2.0  # of the first start with MANY unknowns: as many steps at most
 FEW = 8
 LARGEST_RHO, LEAST_RHO = 1e8, 1e-3
 RETREAT = 0.2  # factor of rho after a stage that failed
 FAILURES = 25  # failed stages after which a start is given up
 WARM_POLISH, POLISH = 8, 6  # steps
 LATE_RHO = 1e4  # first rho from a guess that is nearly a solution
-LITTLE, FRICTION_GROWTH = (
-    0.1,
-    1.2,
-)  # bound of coefficients to begin with, and factor from one to the next
-LARGE, LARGE_GROWTH = (
-    4.0,
-    4.0,
-)  # bound from which factors are larger: next to nothing slides any more
+LITTLE, FRICTION_GROWTH = 0.1, 1.2  # first bound of coefficients, and factor to the next
+LARGE, LARGE_GROWTH = 4.0, 4.0  # bound from which factors are larger: hardly a contact slides
 LEAST_FRICTION_GROWTH, FRICTIONS, FRICTION_STEPS = 1.005, 60, 2000
 GAIN = 0.5  # a stage that leaves more than this share of the defect gains nothing
 NEARLY = 1e-6  # defect below which a start may pause

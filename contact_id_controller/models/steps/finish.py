@@ -82,12 +82,8 @@ def finish(reduced, answer):
     Source: first paper, eq. 37, on the reduced problem.
     """
     z, delta, torques, velocity = answer.z, answer.delta, answer.torques, answer.velocity
-    L, C, Y, T = (
-        reduced.L,
-        reduced.C,
-        reduced.Y,
-        reduced.T,
-    )  # opened once: loops are slower on tuples
+    # Opened once: loops are slower on tuples.
+    L, C, Y, T = reduced.L, reduced.C, reduced.Y, reduced.T
     nu, na = L.shape[0], torques.shape[0]
     x = np.empty(nu)
     for k in range(nu):

@@ -48,10 +48,7 @@ RELUCTANCE = 0.3  # kappa: a foot at half its share carries about half its load
 INDEPENDENT = 1e-6  # least sin^2 of the angle between equations solved by their Gram matrix
 CORRECTIONS = 2  # the second takes away the rounding of the first
 LEAST_SHARE = 1e-2  # smaller load shares count as this: a force of 1e-4 of its own is none
-NESTED, STRIDE = (
-    200,
-    7,
-)  # from so many contacts on the multipliers of each seventh are a better start than none
+NESTED, STRIDE = 200, 7  # from so many contacts on the multipliers of each seventh are the start
 MANY_TIE_BREAK = 1e-3  # eps for more contacts: costs 3e-4 of torque at most, saves half the steps
 
 

@@ -558,10 +558,10 @@ class WalkingPlanner:
     def _land_on_ground(
         self, rules: Rules, situation: Situation, times: np.ndarray
     ) -> Landing | None:
-        """The cheapest landing; with a map, on the cheapest of the areas about where it would be without.
+        """The cheapest landing; with a map, on the cheapest of the areas near the foothold of level ground.
 
-        A foot that is on its way keeps its area. Where the program leads into none, the foot goes to the nearest place of
-        it: beside it there is an edge.
+        A foot that is on its way keeps its area. If no area is feasible, the foot goes to the nearest place of its own:
+        beside it there is an edge.
         """
         free, time_s = next_landing(rules, self.weights, situation, times), self._last_s or 0.0
         aloft = self._swings.values()
