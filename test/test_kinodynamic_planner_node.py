@@ -223,6 +223,10 @@ def test_what_is_to_be_executed_at_once_waits_for_a_good_state(peer):
     look(spoiled[0])
     node._on_goal(serialize_message(PoseStamped()))
     assert [look(state) for state in (*spoiled, good, good)] == [1, 1, 2, 2]
+    look(spoiled[0])
+    node._on_goal(serialize_message(PoseStamped()))
+    node._due_until_s = 0.0  # nobody expects that it moves any more
+    assert [look(state) for state in (*spoiled, good, good)] == [2, 2, 2, 2]
     node.destroy_node()
 
 

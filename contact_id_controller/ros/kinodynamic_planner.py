@@ -65,6 +65,9 @@ which accepts no plan before it is active, commands. And once when they advance.
 STANDS_NS = 5_000_000
 """Largest change of the stamps of a robot that is held."""
 
+PATIENCE_S = 5.0
+"""Wall time after a message within which a good state lets its task begin; the parameters' task waits for the robot."""
+
 STATUS_S = 1.0
 """Wall time between diagnostics."""
 
@@ -109,7 +112,7 @@ class KinodynamicPlannerNode(Node):
         self._packed_odometry: bytes | None = None
         self._shown: TimedPlan | None = None
         self._due = self.settings.execute_at_once and self._task is not None
-        self._status_s, self._refused_s = 0.0, -math.inf
+        self._status_s, self._refused_s, self._due_until_s = 0.0, -math.inf, math.inf
         self._begins_ns = self._sent_ns = self._last_ns = 0
         self._planning_s = 0.0
         self._words, self._level = "no plan yet", DiagnosticStatus.OK
@@ -218,16 +221,18 @@ class KinodynamicPlannerNode(Node):
             return
         self._shown = None
         if self.settings.execute_at_once:
-            self._refused_s = -math.inf
+            self._refused_s, self._due_until_s = -math.inf, time.monotonic() + PATIENCE_S
             self._plan_at_once()
 
     def _plan_at_once(self) -> None:
-        """Plan and send; due again while the state is refused."""
+        """Plan and send; due again while the state is refused, for PATIENCE_S after a message: later nobody expects it."""
         try:
             self._state()
         except StateError as error:
-            self._due = True
-            if time.monotonic() - self._refused_s > STATUS_S:
+            self._due = time.monotonic() < self._due_until_s
+            if not self._due:
+                self._log_result(False, f"no plan within {PATIENCE_S:g} s: {error}")
+            elif time.monotonic() - self._refused_s > STATUS_S:
                 self._refused_s = time.monotonic()
                 self._log_result(False, f"no plan yet: {error}")
             return
