@@ -20,8 +20,11 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.spatial import point_column
 
 EXCESS_M_S = 0.05
-"""Evidence of a slip: speed in excess of the predicted one, summed over periods, fading over ``EVIDENCE_S``; or speed of
-a foot that keeps it. With .1 the error on ground of a third of the configured friction is up to twice as large."""
+"""Evidence of a slip: speed in excess of the predicted one, summed over periods, fading over ``EVIDENCE_S``. With .1
+the error on ground of a third of the configured friction is up to twice as large."""
+SLIDES_M_S = 0.1
+"""Speed from which a foot that keeps it slides: with .05 the noise of an estimated state halves the friction of known
+ice."""
 
 EVIDENCE_S = 0.02
 NOISE_M_S = 0.01  # of a foot's speed, that is no evidence
@@ -139,7 +142,7 @@ def learn(period):
             if not period.settings.soles:
                 friction = _friction(period, i, power[k], speed[k], speed[k] / pressing[k])
                 less = borne[k] > LOADED * bearing and friction * borne[k] < SURE * drawn[k]
-                slides = less and speed[k] > max(EXCESS_M_S * pressing[k], SURE * foreseen[k])
+                slides = less and speed[k] > max(SLIDES_M_S * pressing[k], SURE * foreseen[k])
             _bound(period, i, slip[k] / pressing[k], friction, slides)
         else:
             period.excess[i] *= 1.0 - period.settings.period_s / EVIDENCE_S
