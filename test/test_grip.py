@@ -44,8 +44,8 @@ def test_a_stance_that_is_pressed_apart_is_held_before_it_has_slid_far():
     assert error < 6e-3
 
 
-def test_friction_felt_through_sensors_is_not_that_of_a_single_period():
-    """A force of one period gave .05 where .2 is; with that ANYmal C gave way in its first stride and fell at 1.7 s."""
+def test_evidence_of_a_slip_is_used_once():
+    """Felt again while the foot stood, .2 became .05 on the estimate; with that ANYmal C fell at 1.7 s."""
     case = perturbed_runs.Case(
         str(config_of("anymal_c")), "ground_friction", 0.2, seconds=2.0, sensors="good"
     )

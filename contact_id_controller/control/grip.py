@@ -1,11 +1,11 @@
 """Friction estimate by slip: a foot that slips where the model predicts sticking has less friction than configured.
 
 The solution predicts how fast each contact will slip at the end of a period; the next state shows how fast it does.
-The excess, summed over some periods, is evidence; predicted slip, as on known ice, is none, unless the foot keeps its
-speed with less friction than predicted: where a whole stance is pressed outwards, each period predicts from the speed
-that it finds. With enough evidence the measured force f on the foot (``disturbance``) gives its friction, while it
-slips by v: sum(-f . v |v|) / sum(f_N |v|^2), under soles |f_T| / f_N. A share of it bounds that foot's friction in the model.
-The bound grows slowly with the foot's time in stance.
+The excess, summed over some periods, is evidence; predicted slip, as on known ice, is none, unless all loaded feet
+keep their speed with less friction than predicted: where a stance is pressed apart, each period predicts from the
+speed that it finds. (A single foot that seems to do so may be in the air, moved by motors other than told.) With
+enough evidence the measured force on the foot (``disturbance``) gives its friction, |f_T| / f_N; a share of it bounds
+that foot's friction in the model. The bound grows slowly with the foot's time in stance.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXCESS_M_S = 0.05
 """Evidence of a slip: speed in excess of the predicted one, summed over periods, fading over ``EVIDENCE_S``. With .1
 the error on ground of a third of the configured friction is up to twice as large."""
 SLIDES_M_S = 0.1
-"""Speed from which a foot that keeps it slides: with .05 the noise of an estimated state halves the friction of known
+"""Speed from which feet that keep it slide: with .05 the noise of an estimated state halves the friction of known
 ice."""
 
 EVIDENCE_S = 0.02
@@ -32,7 +32,7 @@ LANDED_S = 0.01  # so long after a contact began its speed is that of its landin
 LOADED = 0.1  # share of the largest normal force below which a foot bears too little to tell
 SURE = 0.85
 """Share of the measured friction that is used: all of it lets feet slip again and again, half costs torque without
-benefit. A foot that keeps this share of the predicted speed, with less than this share of the predicted friction, slides.
+benefit. Feet that keep this share of the predicted speed, with less than this share of the predicted friction, slide.
 """
 
 LEAST = 0.05  # friction is not felt to be less
@@ -48,7 +48,6 @@ def room(contacts: int) -> dict[str, NDArray[np.generic]]:
     return {
         "grip": np.full(contacts, math.inf),
         "excess": np.zeros(contacts),
-        "dragged": np.zeros((contacts, 2)),
         "stands_s": np.zeros(contacts),
         "foreseen": np.full(contacts, math.inf),
         "slips": np.zeros(1, dtype=bool),
@@ -58,40 +57,29 @@ def room(contacts: int) -> dict[str, NDArray[np.generic]]:
 def forget(period: Period) -> None:
     """Reset the estimate: no foot has slipped."""
     period.grip[:] = period.foreseen[:] = math.inf
-    period.excess[:] = period.stands_s[:] = period.dragged[:] = 0.0
+    period.excess[:] = period.stands_s[:] = 0.0
     period.slips[:] = False
 
 
 @kernel
-def slip_velocity(period, i, velocity, slip):
-    """Write the tangential velocity, m/s, of contact i with generalized velocity (nv,); returns its size.
-
-    slip (3,): out.
-    """
+def slip_speed(period, i, velocity):
+    """Tangential speed, m/s, of contact i with generalized velocity (nv,)."""
     J, point, normal = period.jacobian, period.points[i], period.normals[i]
     moves = period.settings.supports[period.settings.links[i]]
-    slip[:] = 0.0
+    x, y, z = 0.0, 0.0, 0.0
     for k in range(velocity.shape[0]):
         if moves[k]:
             a, b, c = point_column(J, k, point)
-            slip[0] += a * velocity[k]
-            slip[1] += b * velocity[k]
-            slip[2] += c * velocity[k]
-    away, square = slip[0] * normal[0] + slip[1] * normal[1] + slip[2] * normal[2], 0.0
-    for d in range(3):
-        slip[d] -= away * normal[d]
-        square += slip[d] * slip[d]
-    return np.sqrt(square)
+            x, y, z = x + a * velocity[k], y + b * velocity[k], z + c * velocity[k]
+    away = x * normal[0] + y * normal[1] + z * normal[2]
+    return np.sqrt(max(x * x + y * y + z * z - away * away, 0.0))
 
 
 @kernel
 def foresee(period, velocity):
     """Store predicted slip speeds of the contacts, by the generalized velocity (nv,) of a solution."""
-    slip = np.empty(3)
     for i in range(period.grip.shape[0]):
-        period.foreseen[i] = (
-            slip_velocity(period, i, velocity, slip) if period.contact[i] else np.inf
-        )
+        period.foreseen[i] = slip_speed(period, i, velocity) if period.contact[i] else np.inf
 
 
 @kernel
@@ -105,10 +93,10 @@ def learn(period):
     foot, forces = period.settings.foot, period.forces
     normals, carried = period.normals, period.carried
     feet, bearing = period.settings.begins.shape[0] - 1, 0.0
-    borne, pressing, along, slip = np.zeros(feet), np.zeros(feet), np.zeros(feet), np.zeros(feet)
-    drawn, speed, foreseen = np.zeros(feet), np.zeros(feet), np.zeros(feet)
-    way, power = np.empty(3), np.zeros(feet)
-    lasts = np.ones(feet, np.bool_)
+    sums = np.zeros((8, feet))
+    borne, pressing, along, slip = sums[0], sums[1], sums[2], sums[3]
+    drawn, speed, foreseen, friction = sums[4], sums[5], sums[6], sums[7]
+    lasts, loaded = np.ones(feet, np.bool_), np.zeros(feet, np.bool_)
     for i in range(foot.shape[0]):
         k, normal, square, load, whole = foot[i], 0.0, 0.0, 0.0, 0.0
         for d in range(3):
@@ -122,53 +110,38 @@ def learn(period):
         pressing[k] += normal
         along[k] += np.sqrt(max(square - normal * normal, 0.0))
         if lasts[k]:
-            now = slip_velocity(period, i, period.v, way)
-            for d in range(3):
-                power[k] -= carried[i, d] * way[d]
+            now = slip_speed(period, i, period.v)
             speed[k] += max(normal, 0.0) * now
             foreseen[k] += max(normal, 0.0) * period.foreseen[i]
             more = now - period.foreseen[i]
             slip[k] += max(normal, 0.0) * (more - min(max(more, -NOISE_M_S), NOISE_M_S))
     for k in range(feet):
         bearing = max(bearing, borne[k])
+    slides = not period.settings.soles
+    for k in range(feet):
+        loaded[k] = lasts[k] and pressing[k] > LOADED * bearing
+        if loaded[k]:
+            friction[k] = along[k] / pressing[k]
+            less = borne[k] > LOADED * bearing and friction[k] * borne[k] < SURE * drawn[k]
+            goes_on = speed[k] > max(SLIDES_M_S * pressing[k], SURE * foreseen[k])
+            slides = slides and less and goes_on
     period.slips[0] = False
     for i in range(foot.shape[0]):
         k = foot[i]
         if not lasts[k]:
             period.stands_s[i] = period.excess[i] = 0.0
-            period.dragged[i, 0] = period.dragged[i, 1] = 0.0
-        elif pressing[k] > LOADED * bearing:
-            friction, slides = along[k] / pressing[k], False
-            if not period.settings.soles:
-                friction = _friction(period, i, power[k], speed[k], speed[k] / pressing[k])
-                less = borne[k] > LOADED * bearing and friction * borne[k] < SURE * drawn[k]
-                slides = less and speed[k] > max(SLIDES_M_S * pressing[k], SURE * foreseen[k])
-            _bound(period, i, slip[k] / pressing[k], friction, slides)
+        elif loaded[k]:
+            _bound(period, i, slip[k] / pressing[k], friction[k], slides)
         else:
             period.excess[i] *= 1.0 - period.settings.period_s / EVIDENCE_S
         period.slips[0] |= period.grip[i] < FORGOTTEN
 
 
 @kernel
-def _friction(period, i, power, driven, speed):
-    """Friction of round foot i, sum(-f . v |v|) / sum(f_N |v|^2), v its slip; infinite where the ground takes no power.
-
-    Sums fade over ``EVIDENCE_S``, for single forces are noisy. Weighted by the speed, or the noise of a foot that stands
-    would count as a way without friction.
-
-    power: -f . v, W.  driven: f_N |v|, W.  speed: |v|, m/s.
-    """
-    dragged, fades = period.dragged[i], 1.0 - period.settings.period_s / EVIDENCE_S
-    dragged[0] = dragged[0] * fades + power * speed
-    dragged[1] = dragged[1] * fades + driven * speed
-    return dragged[0] / dragged[1] if dragged[0] > 0.0 else np.inf
-
-
-@kernel
 def _bound(period, i, slip, friction, slides):
     """Update ``grip`` of contact i, whose foot slipped ``slip``, m/s, faster than predicted at this |f_T| / f_N.
 
-    slides: it slips as predicted, with less friction than predicted.
+    slides: all loaded feet slip as predicted, with less friction than predicted.
     """
     grip, excess, dt = period.grip, period.excess, period.settings.period_s
     period.stands_s[i] += dt

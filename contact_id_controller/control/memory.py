@@ -59,7 +59,6 @@ REMEMBERED = (
     *ESTIMATED,
     "grip",
     "excess",
-    "dragged",
     "stands_s",
     "foreseen",
     "slips",
@@ -164,6 +163,6 @@ class Memory:
         self.period.integral[:] = other.period.integral
         self.period.external[:] = other.period.external
         self.period.grip[:], self.period.slips[:] = other.period.grip, other.period.slips
-        self.period.excess[:] = self.period.dragged[:] = 0.0
+        self.period.excess[:] = 0.0
         self.period.motors[:] = other.period.motors
         self.period.delay[:] = other.period.delay

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from contact_id_controller.control.grip import slip_velocity
+from contact_id_controller.control.grip import slip_speed
 from contact_id_controller.control.period import Period
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.robot import RobotModel
@@ -80,14 +80,13 @@ def forget(period: Period) -> None:
 @kernel
 def _is_aloft(period, k):
     """Whether coordinate k moves feet, all of which are in the air and moving."""
-    settings, feet, slip = period.settings, 0, np.empty(3)
+    settings, feet = period.settings, 0
     for i in range(period.gaps.shape[0]):
         if settings.supports[settings.links[i], k]:
             feet += 1
             if period.planned[i] or period.contact[i] or period.stands[i]:
                 return False
-            speed = slip_velocity(period, i, period.v, slip)
-            if not (period.gaps[i] > APART_M and speed > MOVES_M_S):
+            if not (period.gaps[i] > APART_M and slip_speed(period, i, period.v) > MOVES_M_S):
                 return False
     return feet > 0
 

@@ -150,7 +150,7 @@ class Period(Struct):
         changed_s* (n, 2) s: last touchdown and lift-off.  foot_speed (n, 2) m/s: and as planned, downwards.
         carried (n, 3) N: measured forces on feet from the last state to this one, world frame; NaN: unknown.
         grip* (n,): estimated friction, infinite where none slipped; slips* (1,): one is not infinite.
-        excess*, stands_s*, foreseen* (n,), dragged* (n, 2): see ``grip``.
+        excess*, stands_s*, foreseen* (n,): see ``grip``.
         motors* (3, na): estimated rotor inertia, kg m^2, dry friction, N·m, and viscous one, N·m s/rad, beyond the
             model; swing* (5, na), swing_s* (2, na) s, squares* (na, 5, 5), effort* (2,), late* (na,) N·m: see
             ``motor_estimate``.  rubs (1,): some joint has friction, modelled or estimated.
@@ -229,7 +229,6 @@ class Period(Struct):
     pressed: Numbers
     grip: Numbers
     excess: Numbers
-    dragged: Numbers
     stands_s: Numbers
     foreseen: Numbers
     slips: Flags
