@@ -553,21 +553,23 @@ def test_frames_of_one_wrong_message_are_left_after_many_others(packed):
     """A planner that nobody activates anew met one spoiled message first; two publishers take turns."""
     reader = OdometryReader(confirmations=3)
 
+    time_s = 100
+
     def read(frame):
         message = Odometry(child_frame_id="base")
-        message.header.frame_id = frame
+        message.header.frame_id, message.header.stamp.sec = frame, time_s
         message.pose.pose.orientation.w = 1.0
         return reader.read(serialize_message(message) if packed else message)
 
     read("spoiled")
-    for frame in ("odom", "odom", "map", "odom", "odom", "spoiled", "odom", "odom"):
+    for frame in ("odom", "odom", "map", "odom", "odom", "spoiled", *["odom"] * 9):
         if frame == "spoiled":
             read(frame)
             continue
         with pytest.raises(StateError, match="before was of 'base' in 'spoiled'"):
             read(frame)
-    for _ in range(3):
-        read("odom")
+    time_s += 2
+    read("odom")
     assert reader.world_frame == "odom"
     with pytest.raises(StateError, match="before was of 'base' in 'odom'"):
         read("spoiled")

@@ -356,7 +356,7 @@ def test_a_first_odometry_in_a_wrong_frame_does_not_keep_the_planner_from_planni
     peer.frame = "spoiled"
     peer.meet()
     peer.frame = "odom"
-    peer.run(0.5)  # without the odometry before, whose age is limited
+    peer.run(1.3)  # the odometry before has to be silent for a second
     begin_ns = peer.stamp_ns
     peer.run(0.1)
     peer.wait_for(lambda: peer.joints and stamps(peer.joints)[-1] > begin_ns)

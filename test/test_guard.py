@@ -362,6 +362,17 @@ def _joints_that_repeat_while_they_move(door):
 
 
 @row()
+def _joints_that_repeat_while_they_move_fast(door):
+    """Three of the same reading do not confirm each other, though by their velocity they would be far."""
+    fast = _spoiled(np.zeros(12), 4, 24.0)
+    for k in range(5):
+        door.send(_spoiled(STANDING, 4, STANDING[4] - 0.12 + 0.024 * k), fast)
+    for _ in range(100):
+        door.send(_spoiled(STANDING, 4, STANDING[4] - 0.024), fast)
+    assert set(door.refused) == {"joints_frozen"} and door.refused["joints_frozen"] > 85
+
+
+@row()
 def _joints_that_repeat_at_rest(door):
     """Coarse encoders at rest, one velocity a little off: no evidence of anything."""
     for _ in range(1500):
@@ -420,6 +431,19 @@ def _first_state_was_tilted(door):
         door.send()
     assert door.state == "holding" and door.refused == {"odometry_jump": 2}
     assert door.guard.controller.tilt(door.guard.controller.period.q) < 1e-6
+
+
+@row(tilt_limit_rad=0.3)
+def _nap_right_after_the_start(door):
+    """Tilt is measured from the attitude of the start, however long the process slept since."""
+    door.stand()
+    door.pass_time(2.0)
+    door.guard.good.listening.slept_s += 2.0
+    half = 0.2
+    tilted = [*BASE[:3], math.sin(half), 0.0, 0.0, math.cos(half), *BASE[7:]]
+    for _ in range(3):
+        door.send(base=tilted)
+    assert door.state == "stopped"
 
 
 @row()

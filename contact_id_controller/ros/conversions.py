@@ -136,8 +136,11 @@ class PositionsByName:
 
 
 CONFIRMATIONS = 10
-"""Messages of odometry in a row in other frames after which the frames before were wrong: for planners and pages, which
-nobody activates anew. Of two publishers that alternate neither has so many."""
+"""Messages of odometry in a row in other frames after which the frames before were wrong, if none came in those for
+SILENT_NS: for planners and pages, which nobody activates anew."""
+
+SILENT_NS = 1_000_000_000
+"""Least difference, by the stamps, from the last message in the frames before."""
 
 
 class OdometryReader:
@@ -155,6 +158,7 @@ class OdometryReader:
         self.world_frame = "world"
         self._frames: tuple[str, str] | None = None
         self._confirmations, self._others, self._agreeing = confirmations, ("", ""), 0
+        self._known_ns = 0
         self._numbers = np.zeros(BASE_SIZE + 6)
         self._base, self._variances = self._numbers[:BASE_SIZE], self._numbers[BASE_SIZE:]
         self._packed = NumbersReader(packed.ODOMETRY)
@@ -171,38 +175,41 @@ class OdometryReader:
         if isinstance(message, bytes):
             time_ns = self._packed.take(message)
             if time_ns is not None:
+                self._known_ns = time_ns
                 return self._base, time_ns, self._variances
             message = self._packed.message(message)
             words = self._packed.index()
             # Of the covariance of the twist the diagonal alone.
             wanted = np.concatenate([words[:BASE_SIZE], words[BASE_SIZE::7]])
             self._packed.take_into(wanted, self._numbers)
-        self._check_frames(message.header.frame_id, message.child_frame_id)
+        time_ns = packed.stamp_ns(message)
+        self._check_frames(message.header.frame_id, message.child_frame_id, time_ns)
         pose, twist = message.pose.pose, message.twist.twist
         p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular
         self._base[:] = p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z
         self._variances[:] = message.twist.covariance[::7]
         self.world_frame = message.header.frame_id or "world"
-        return self._base, packed.stamp_ns(message), self._variances
+        return self._base, time_ns, self._variances
 
     def forget_frames(self) -> None:
         """Accept odometry in any frames next."""
         self._frames = None
 
-    def _check_frames(self, frame: str, child: str) -> None:
+    def _check_frames(self, frame: str, child: str, time_ns: int) -> None:
         """Refuse other frames than before; only called for a new layout of bytes, as other frames change it."""
         frames = frame, child
         known = self._frames or frames
         if frames != known:
             self._agreeing = self._agreeing + 1 if frames == self._others else 1
             self._others = frames
-            if self._agreeing != self._confirmations:
+            confirmed = 0 < self._confirmations <= self._agreeing
+            if not (confirmed and abs(time_ns - self._known_ns) > SILENT_NS):
                 self._packed.forget()
                 raise StateError(
                     f"odometry is of frame {child!r} in {frame!r}, that before was of "
                     f"{known[1]!r} in {known[0]!r}: does another node publish it, too?"
                 )
-        self._frames, self._agreeing = frames, 0
+        self._frames, self._agreeing, self._known_ns = frames, 0, time_ns
 
 
 def joint_trajectory(message: Any, allow_moving_end: bool = False) -> JointTrajectory:

@@ -241,7 +241,7 @@ class GaitPlannerNode(Node):
             if any(0 <= ns <= BEHIND_NS for ns in ahead_ns) or time.monotonic() > end_s:
                 break
             time.sleep(0.2 * ODOMETRY_PATIENCE_S)
-        messages, taken = list(kept), None
+        messages = list(kept)
         for k in sorted(range(len(messages)), key=lambda k: (abs(ahead_ns[k]), -k)):
             try:
                 self._input.take_odometry(messages[k])
@@ -249,11 +249,10 @@ class GaitPlannerNode(Node):
                 self._warn(f"odometry: {error}")
                 kept.remove(messages[k])
                 continue
-            taken = k
+            while kept[0] is not messages[k]:  # what came before it is of no use any more
+                kept.popleft()
+            kept.popleft()
             break
-        if taken is not None:  # what came before it is of no use any more
-            kept.clear()
-            kept.extend(messages[taken + 1 :])
 
     def _keep_contacts(self, packed: bytes) -> None:
         self._packed_contacts.append(packed)

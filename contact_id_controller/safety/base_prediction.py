@@ -32,8 +32,11 @@ _SHARE = 0.02
 """Weight of the newest innovation in their mean."""
 
 _LARGEST_RATIO = 10.0
-"""Largest innovation that counts, as a multiple of their mean: one twist that is wrong says nothing of the next ones, and
-worse odometry is known after some more of them."""
+"""Largest innovation that counts, as a multiple of their mean, unless more than `_OF_ONE` in a row are larger: one twist
+that is wrong says nothing of the next ones."""
+
+_OF_ONE = 2
+"""Number of innovations that one wrong twist makes: its own, and that of the next one."""
 
 _LEAST = 1e-3, 1e-1
 """Mean below which an innovation is not compared with it, (m/s)2/s and (rad/s)2/s: as if each millisecond had another
@@ -60,7 +63,7 @@ class BasePrediction:
         self._count = 0
         self._last, self._last_ns = np.zeros(BASE_SIZE), 0
         self._here = np.zeros(BASE_SIZE)
-        self._diffusion = np.array(_DIFFUSION)
+        self._diffusion, self._large = np.array(_DIFFUSION), np.zeros(2, dtype=np.int64)
         self.position_m = self.attitude_rad = 0.0
         self._has_last = False
 
@@ -93,7 +96,7 @@ class BasePrediction:
         dt = _NANO * (base_ns - self._last_ns)
         if self._has_last and _SHORTEST_S <= dt < _COMPARABLE_S:
             self._carry(self._last, self._last_ns, base_ns, self._here)
-            _compare(self._here, base, dt, self._diffusion)
+            _compare(self._here, base, dt, self._diffusion, self._large)
         self._last[:], self._last_ns, self._has_last = base, base_ns, True
 
     def _carry(self, base: Any, begin_ns: int, end_ns: int, found: Any) -> None:
@@ -179,14 +182,17 @@ def _integrate(acceleration, accelerates, h, base):
 
 
 @bare_kernel
-def _compare(expected, base, dt, diffusion):
+def _compare(expected, base, dt, diffusion, large):
     """Update diffusion (2,), the mean of squared innovations per s, of linear and angular velocity.
 
-    expected, base (13,): predicted over dt, s, and measured.
+    expected, base (13,): predicted over dt, s, and measured.  large (2,): number of large ones in a row; updated.
     """
     for part in range(2):
         surprise = 0.0
         for k in range(7 + 3 * part, 10 + 3 * part):
             surprise += (base[k] - expected[k]) ** 2
-        most = _LARGEST_RATIO * max(diffusion[part], _LEAST[part])
-        diffusion[part] += _SHARE * (min(surprise / dt, most) - diffusion[part])
+        innovation, most = surprise / dt, _LARGEST_RATIO * max(diffusion[part], _LEAST[part])
+        large[part] = large[part] + 1 if innovation > most else 0
+        if large[part] <= _OF_ONE:
+            innovation = min(innovation, most)
+        diffusion[part] += _SHARE * (innovation - diffusion[part])

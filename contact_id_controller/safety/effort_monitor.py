@@ -103,8 +103,8 @@ class EffortMonitor:
             if self._seen == self._window:
                 np.multiply(self._sum, 1.0 / self._window, out=self.held)
             return self._seen == self._window
-        # Capped as in `_follow`: no single effort that is wrong follows for a window.
-        self._follow_again(min(missing, whole), whole)
+        # Capped, both ways around whole so that noise does not count: no single wrong effort follows for a window.
+        self._follow_again(min(max(missing, -whole), 3.0 * whole), whole)
         return not self.lost
 
     def _count_late(self, late: bool, agrees: bool) -> None:

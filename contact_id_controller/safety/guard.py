@@ -563,7 +563,7 @@ class Guard:
     def _hold_here(self, found: RobotState) -> None:
         """Drop the plans and hold the posture of this state."""
         # Elsewhere right after the start: it began with a wrong state, whose attitude is no measure of tilt.
-        self.controller.hold_here(found, self.state.steps >= FIRST_STEPS)
+        self.controller.hold_here(found, not self.state.moved or self.state.steps >= FIRST_STEPS)
         self.following.begin()
         self.local.forget()
         self.plans.parts.clear()

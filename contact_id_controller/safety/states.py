@@ -69,6 +69,10 @@ class JointReading(NamedTuple):
     effort: np.ndarray | None = None
 
 
+LONGEST_SET_S = 1.0
+"""Longest time by which a clock is set forward while the robot is commanded. A steady clock stands while a computer is
+suspended, which looks the same and takes longer."""
+
 UNIT_TOLERANCE = 1e-2
 """Largest deviation of the norm of a measured quaternion from 1."""
 
@@ -181,16 +185,19 @@ def examine(position, velocity, time_ns, in_time, base_ns, judges_base, seen):
     if outside != GOOD:
         return outside
     mark, place = seen.joint_mark, seen.joint_place
+    motion = -1.0
     if mark[KNOWN]:
+        motion = joint_jump.repeated_motion(place, row, 1e-9 * (time_ns - seen.since_ns[0]))
+        if motion > seen.joint_limit[0]:
+            return JOINTS_FROZEN
         dt = 1e-9 * (time_ns - mark[TIME_NS])
         _, away = joint_jump.unexplained(place, row, dt, seen.turns)
-        if not away <= seen.joint_limit[0] + 0.5 * joint_jump.FASTEST_RAD_S2 * dt * dt:
+        if motion < 0.0 and (
+            not away <= seen.joint_limit[0] + 0.5 * joint_jump.FASTEST_RAD_S2 * dt * dt
+        ):
             return JOINT_JUMP
-    motion = joint_jump.repeated_motion(place, row, 1e-9 * (time_ns - seen.since_ns[0]))
-    if motion < 0.0 or not mark[KNOWN]:
+    if motion < 0.0:
         seen.since_ns[0] = time_ns
-    elif motion > seen.joint_limit[0]:
-        return JOINTS_FROZEN
     _accept(row, time_ns, place, mark)
     base = seen.base
     _keep_joints(
@@ -398,6 +405,8 @@ class GoodStates:
             self.slower = self._pace.factor
         elif by_clock and self.stamp_s is not None:
             set_s = stamp_s - self.stamp_s - (now_s - self.last_s)
+            if set_s > LONGEST_SET_S:
+                set_s = 0.0
         self.last_s, self.stamp_s = now_s, stamp_s
         self.slept_between_s = max((slept_s - self._slept_s) / self.slower, set_s)
         self._slept_s = slept_s
