@@ -2,10 +2,12 @@
 
     python benchmarks/stairs.py --robot talos --steps 3 --speed 0.2 0.3 --seeds 5
     python benchmarks/stairs.py --robot talos g1 --slope 8 0 --slope -8 0 --slope 0 8
+    python benchmarks/stairs.py --robot talos --steps 1 --sensors good
     python benchmarks/stairs.py --robot talos --steps 3 --picture stairs.gif
 
-MuJoCo, one process, friction 0.6, true state. Steps of 10 cm up and down, treads of 30 cm, the highest one of 90; the
-first edge is .45 m ahead and .06 m more with each seed. Slopes in degrees, along and across, begin after .4 m and go on.
+MuJoCo, one process, friction 0.6; the true state, or with ``--sensors`` what an estimator makes of them. Steps of 10 cm
+up and down, treads of 30 cm, the highest one of 90; the first edge is .45 m ahead and .06 m more with each seed. Slopes in
+degrees, along and across, begin after .4 m and go on.
 *Least clearance*: of all points of a sole above the map while it moves faster than .1 m/s along it. *On edges*: landings,
 of all, below which the ground of the sole is not one plane to 5 mm. Measured: results/walks.md.
 """
@@ -116,6 +118,7 @@ def main() -> None:
         "--seeds", type=int, default=1, help="number of distances to the first edge"
     )
     parser.add_argument("--seconds", type=float, default=7.0, help="on slopes")
+    parser.add_argument("--sensors", help="walk on an estimate from these, such as good")
     parser.add_argument("--picture", type=Path, help="the last run, a GIF")
     chosen = parser.parse_args()
     grounds = [(f"slope {a:g}, {b:g}", slope(a, b), None) for a, b in chosen.slope]
@@ -136,7 +139,8 @@ def main() -> None:
             commands = Commands(np.zeros(3), 0, np.array([speed, 0.0, 0.0]))
             ground = {"ground_file": str(path), "ground": "map"}
             file = robots()[robot]
-            run, record, _ = drive(file, seconds, commands, ground=ground, look=soles.look)
+            how = {"ground": ground, "look": soles.look, "sensors": chosen.sensors}
+            run, record, _ = drive(file, seconds, commands, **how)
             x, y = record.q[-1, :2]
             walked = f"{record.time_s[-1]:.1f} s" + (", fell" if record.fell else "")
             cells = f"{robot}, {name}", f"{speed:g}", walked, f"{x:.2f}, {y:.2f}"

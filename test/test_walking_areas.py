@@ -137,6 +137,14 @@ def test_feet_go_up_and_down_stairs_whole_on_their_treads_and_above_edges(first_
             assert place[2] > below(field, place[:2], place[3]).max() - 1e-3
 
 
+def test_a_slow_walk_does_not_stay_before_an_edge():
+    """From its end the next tread is farther than a step, and what the walk is behind by is made up for."""
+    first_m = 0.5
+    walk = Climber(talos(), stairs(first_m))
+    walk.go(13.0, (0.1, 0.0))
+    assert walk.body.com[0] > first_m + 0.3
+
+
 def test_the_centre_of_mass_goes_up_smoothly():
     """Its height is continuous where feet land and lift, half of a step between both feet, all of it above the upper."""
     walk = Climber(talos(), stairs(0.5))

@@ -206,6 +206,7 @@ class WalkingPlanner:
         self._marks: list[tuple[float, np.ndarray, np.ndarray, float]] = []
         self._anchor = np.zeros(2)
         self._area: Area | None = None
+        self._owed = np.zeros(2)
         self._clear_m, self._held = np.full((2, 2), np.inf), np.zeros(2, dtype=bool)
         self._blocked = False
         self._slopes = np.zeros((len(self.body.frames), 2))
@@ -444,12 +445,28 @@ class WalkingPlanner:
         return bool(np.abs(apart).max() < AT_HOME_M and self._outside() < -0.5 * self.body.margin_m)
 
     def _land(self, time_s: float) -> None:
+        """End the swing: the feet stand, and what the walk lacks is learnt."""
         self._landed_s[list(self._swings)] = time_s
         for k, swing in self._swings.items():
             self._slopes[k] = swing.along.at(time_s)[0, 3:]
         self._swings.clear()
         self.landing = None
         self._learn(time_s)
+        self._owe()
+
+    def _owe(self) -> None:
+        """How far (2,), m, world, steps are behind the velocity as areas end: at most by a step, and along it."""
+        if self._areas is None:
+            return
+        step = _rotation(self.heading) @ self.velocity[:2]
+        step *= self.rules.swing_s + self.rules.double_s
+        length = float(np.linalg.norm(step))
+        way = step / length if length > 0.0 else step
+        feet, aside_m = self.body.group_places(), _rotation(self.heading) @ self.rules.offset
+        lands = self.sequence.carry
+        made = feet[lands] - feet[1 - lands] + (-aside_m if lands == 0 else aside_m)
+        behind = float(way @ (self._owed + step - made))
+        self._owed = min(max(behind, 0.0), length) * way
 
     def _learn(self, time_s: float) -> None:
         """Learn the error of the pendulum model: mean velocity over two steps, less the commanded one."""
@@ -560,8 +577,9 @@ class WalkingPlanner:
     ) -> Landing | None:
         """The cheapest landing; with a map, on the cheapest of the areas near the foothold of level ground.
 
-        A foot that is on its way keeps its area. If no area is feasible, the foot goes to the nearest place of its own:
-        beside it there is an edge.
+        Areas count as if that foothold were ahead by what steps are behind the velocity: else a walk could stay before an
+        edge from which the next area is as far as the last place. A foot that is on its way keeps its area. If no area is
+        feasible, the foot goes to the nearest place of its own: beside it there is an edge.
         """
         free, time_s = next_landing(rules, self.weights, situation, times), self._last_s or 0.0
         aloft = self._swings.values()
@@ -575,14 +593,16 @@ class WalkingPlanner:
             self._area = areas[0]
         if len(areas) == 1 and areas[0].holds(place):
             return free
-        best = None
+        best, least = None, (True, math.inf)
         for area in areas:
             bounded = situation._replace(area_normals=area.normals, area_bounds=area.bounds)
             landing = next_landing(rules, self.weights, bounded, few)
             if landing is None:
                 continue
-            if best is None or (landing.stretched, landing.cost) < (best.stretched, best.cost):
-                best, self._area = landing, area
+            ahead = 2.0 * self.weights.step * float(self._owed @ landing.footholds[foothold])
+            cost = landing.stretched, landing.cost - ahead
+            if best is None or cost < least:
+                best, least, self._area = landing, cost, area
         if best is None and self._area is not None:
             footholds = free.footholds.copy()
             footholds[foothold] = self._area.nearest(place)
