@@ -149,6 +149,10 @@ def test_legs_of_two_joints_are_legs_and_it_says_what_they_lack(tmp_path, capsys
             "give its link a <collision>",
         ),
         (ROBOTS + "iris_description/robots/iris.urdf", "a <limit> with an effort above 0"),
+        (
+            ROBOTS + "quadruped_description/urdf/quadruped.urdf",  # a traceback of scipy before
+            "its position limits in the URDF are equal, or missing",
+        ),
     ],
 )
 def test_nothing_is_written_that_check_refuses_and_one_line_says_what_is_missing(

@@ -106,6 +106,12 @@ def propose(urdf: str, floating: bool | None = None, mjcf: Path | None = None) -
         ConfigurationError: no standing posture, or no joint that can be driven.
     """
     free = RobotModel.from_urdf(urdf)
+    for joint, low, high in zip(free.joint_names, free.lower, free.upper):
+        if low == high:
+            raise ConfigurationError(
+                f"joint {joint!r} cannot move: its position limits in the URDF are equal, or missing, which means 0; "
+                "give it lower and upper, or the type continuous or fixed, and run contact_id new again"
+            )
     motors = () if mjcf is None else motors_of_mjcf(mjcf, free.joint_names)
     limbs = anatomy(free.model, floating)
     name = free.model.name or "robot"
