@@ -20,7 +20,8 @@ from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.models import row_of
 from contact_id_controller.models.coulomb_qp import prepare_frames
 from contact_id_controller.models.frame_problems import UNTOLD
-from contact_id_controller.models.steps.motion import STICTION_M_S
+from contact_id_controller.models.steps.consistency import project_plan
+from contact_id_controller.models.steps.motion import SOLVED, STICTION_M_S, stage_one
 from contact_id_controller.models.steps.reduced import answer_room, matrices, read_answer
 from experiments.benchmark.quadprog_two_stages import MODEL as BY_QUADPROG
 from experiments.benchmark.quadprog_two_stages import generators
@@ -87,6 +88,33 @@ def test_stage_one_matches_clarabel_on_random_states(robot, edges):
         assert residuals["cone_n"] < 1e-9 and residuals["adhesion_n"] < 1e-9
         assert residuals["gap_m_s"] < 1e-9 and residuals["dynamics"] < 1e-7
     assert solved > 15
+
+
+@pytest.mark.parametrize("friction, n", [(0.6, 4), (0.6, 24), (np.inf, 8), (1e-4, 8)])
+def test_contacts_at_rest_have_the_motion_that_the_search_finds(robot, friction, n):
+    q, contacts = stance(robot, n)
+    mu = np.full(n, friction)
+    for state in states(robot, q)[:8]:
+        problem = build_problem(robot, *state, contacts, DT, contact_time_constant_s=0.05)
+        moved, delta = np.empty(3 * n), np.empty(robot.na)
+        project_plan(problem.reduced, mu, True, delta, moved)
+        found = []
+        for vertex in (False, True):
+            u, z, none = np.empty(6), np.empty(3 * n), np.empty(0, np.bool_)
+            law = problem.Y, moved, problem.gap_speed, mu, 4
+            status, steps = stage_one(*law, none, vertex, u, z)
+            assert status == SOLVED
+            np.testing.assert_allclose(problem.Y.T @ z, u, atol=1e-9 * np.abs(u).max())
+            force = z.reshape(n, 3)
+            if friction < np.inf:
+                most = friction * force[:, 0] + 1e-12 * np.abs(z).max()
+                assert (np.abs(force[:, 1]) + np.abs(force[:, 2]) <= most).all()
+            assert (force[:, 0] >= 0.0).all()
+            found.append((u, steps))
+        (at_rest, once), (sought, steps) = found
+        np.testing.assert_allclose(at_rest, sought, atol=1e-11 * np.abs(sought).max())
+        # With friction 1e-4 the feet cannot hold the robot still, and both search.
+        assert once == (steps if friction == 1e-4 else 1) and steps > 1
 
 
 @pytest.mark.parametrize("distribution", ["least_torque", "least_force"])

@@ -24,6 +24,7 @@ from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.dense import (
     add_rows,
+    add_squares,
     backward_substitute,
     cholesky,
     forward_substitute,
@@ -192,11 +193,7 @@ def _add_piece(W, i, piece, basis, sign, columns, H):
             for k in range(dim):
                 columns[r, k] = x * first[k] + y * second[k] + z * third[k]
         first, second, third = columns[0], columns[1], columns[2]
-    for a in range(dim):
-        x, y, z = sign * first[a], sign * second[a], sign * third[a]
-        row = H[a]
-        for b in range(a + 1):
-            row[b] += x * first[b] + y * second[b] + z * third[b]
+    add_squares(first, second, third, sign, H)
 
 
 @bare_kernel

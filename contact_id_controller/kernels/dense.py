@@ -81,6 +81,16 @@ def times_rows(W, x, out):
 
 
 @bare_kernel
+def add_squares(first, second, third, sign, H):
+    """Lower triangle of H (dim, dim) += sign times the sum of x x^T of the three vectors x (dim,)."""
+    for a in range(first.shape[0]):
+        x, y, z = sign * first[a], sign * second[a], sign * third[a]
+        row = H[a]
+        for b in range(a + 1):
+            row[b] += x * first[b] + y * second[b] + z * third[b]
+
+
+@bare_kernel
 def gram(R, count, H):
     """Lower triangle of R R^T (dim, dim) over the first ``count`` columns of R (dim, m): two rows by two."""
     dim = R.shape[0]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, inlined_kernel, kernel
 from contact_id_controller.kernels.dense import cholesky
+from contact_id_controller.kernels.inlined import bare_inlined
 from contact_id_controller.kernels.spatial import (
     FIT,
     link_motion,
@@ -248,8 +249,11 @@ def _through_inertia(L, inverse, C, base, desired, dt, rows_u, rows_t, planned):
 
 
 @inlined_kernel
-def _momentum(dynamics, tree, dt, position, push, desired):
-    """push = M v - dt (h - f_ext), in (u, a) order at ``position``; desired = P v + dt qdd_des."""
+def _momentum(dynamics, tree, dt, position, inertia, push, desired):
+    """push = M v - dt (h - f_ext), inertia (nv, nv) = M, all of it, in (u, a) order; desired = P v + dt qdd_des.
+
+    position (nv,): out, place of each coordinate in that order.
+    """
     M, v, h, force = dynamics.M, dynamics.v, dynamics.h, dynamics.force
     nu, na, nv = tree.unactuated.shape[0], desired.shape[0], v.shape[0]
     for i in range(nu):
@@ -258,52 +262,54 @@ def _momentum(dynamics, tree, dt, position, push, desired):
         position[tree.actuated[i]] = nu + i
         desired[i] = v[tree.actuated[i]] + dt * dynamics.acceleration[i]
     fill(push, 0.0)
+    for j in range(nv):
+        for i in range(j + 1):
+            inertia[position[i], position[j]] = M[i, j]
+            inertia[position[j], position[i]] = M[i, j]
     for i in range(nv):
-        for j in range(i, nv):
-            push[position[i]] += M[i, j] * v[j]
-            if j != i:
-                push[position[j]] += M[i, j] * v[i]
+        row, speed = inertia[position[i]], v[i]
+        for k in range(nv):
+            push[k] += row[k] * speed
+    for i in range(nv):
         push[position[i]] -= dt * h[i]
         if force.shape[0]:
             push[position[i]] += dt * force[i]
 
 
 @inlined_kernel
-def _inertia(M, tree, L, C):
+def _factor(inertia, L, C):
     """Factor L L^T = M_uu and C = L^-1 M_ua; False when M_uu is not positive definite.
 
-    M (nv, nv) upper triangle, L (nu, nu), C (nu, na).
+    inertia (nv, nv) in (u, a) order, L (nu, nu), C (nu, na).
     """
     nu, na = C.shape
-    actuated, unactuated = tree.actuated, tree.unactuated
     for i in range(nu):
-        row = unactuated[i]
-        fill(L[i], 0.0)
-        for j in range(i + 1):
-            col = unactuated[j]
-            L[i, j] = M[min(row, col), max(row, col)]
+        for j in range(nu):
+            L[i, j] = inertia[i, j] if j <= i else 0.0
         for j in range(na):
-            col = actuated[j]
-            C[i, j] = M[min(row, col), max(row, col)]
+            C[i, j] = inertia[i, nu + j]
     if not cholesky(L, nu, SINGULAR_INERTIA):
         return False
     for i in range(nu):
+        row, inverse = C[i], 1.0 / L[i, i]
         for k in range(i):
+            other, amount = C[k], L[i, k]
             for j in range(na):
-                C[i, j] -= L[i, k] * C[k, j]
+                row[j] -= amount * other[j]
         for j in range(na):
-            C[i, j] /= L[i, i]
+            row[j] *= inverse
     return True
 
 
 @inlined_kernel
-def _without_contact(M, actuated, push, dt, reduced):
+def _without_contact(inertia, push, dt, reduced):
     """Motion and torques at z = 0; False if they are not finite.
 
     base = L^-1 push_u - C qd_des, schur = M_aa - C^T C,
     torque_offset = (M_aa qd_des + C^T base - push_a) / dt.
     """
     L, C, base, desired, schur = reduced.L, reduced.C, reduced.base, reduced.desired, reduced.schur
+    offset = reduced.offset
     nu, na = C.shape
     for i in range(nu):
         base[i] = push[i]
@@ -311,24 +317,21 @@ def _without_contact(M, actuated, push, dt, reduced):
             base[i] -= L[i, k] * base[k]
         base[i] /= L[i, i]
     for i in range(nu):
+        row, total = C[i], 0.0
         for j in range(na):
-            base[i] -= C[i, j] * desired[j]
+            total += row[j] * desired[j]
+        base[i] -= total
     for i in range(na):
-        for j in range(i + 1):
-            row, col = actuated[i], actuated[j]
-            total = M[min(row, col), max(row, col)]
-            for k in range(nu):
-                total -= C[k, i] * C[k, j]
-            schur[i, j] = total
-            schur[j, i] = total
-    for i in range(na):
-        total = -push[nu + i]
+        row, total = schur[i], -push[nu + i]
         for j in range(na):
-            row, col = actuated[i], actuated[j]
-            total += M[min(row, col), max(row, col)] * desired[j]
+            row[j] = inertia[nu + i, nu + j]
+            total += row[j] * desired[j]
         for k in range(nu):
-            total += C[k, i] * base[k]
-        reduced.offset[i] = total / dt
+            other, amount = C[k], C[k, i]
+            total += amount * base[k]
+            for j in range(na):
+                row[j] -= amount * other[j]
+        offset[i] = total / dt
         if not abs(total) < np.inf:
             return False
     finite = True
@@ -337,28 +340,27 @@ def _without_contact(M, actuated, push, dt, reduced):
     return finite
 
 
-@inlined_kernel
-def _combine(w, rows, out):
-    """out = w^T rows, for w (6,) and rows (6, m), or w's first three and rows (3, m)."""
-    if rows.shape[0] == 3:
-        for k in range(out.shape[0]):
-            out[k] = w[0] * rows[0, k] + w[1] * rows[1, k] + w[2] * rows[2, k]
-        return
-    for k in range(out.shape[0]):
-        out[k] = (
-            w[0] * rows[0, k]
-            + w[1] * rows[1, k]
-            + w[2] * rows[2, k]
-            + w[3] * rows[3, k]
-            + w[4] * rows[4, k]
-            + w[5] * rows[5, k]
-        )
+@bare_inlined
+def _turned(frame, arm, rows, first, second, third):
+    """Write frame times the rows (each, m) of a pair, taken to the point at ``arm``, into three rows (m,).
+
+    frame (3, 3), arm (3,); rows: three linear ones and, unless the arm is zero, three angular ones.
+    """
+    for k in range(first.shape[0]):
+        x, y, z = rows[0, k], rows[1, k], rows[2, k]
+        if rows.shape[0] == 6:
+            x += rows[4, k] * arm[2] - rows[5, k] * arm[1]
+            y += rows[5, k] * arm[0] - rows[3, k] * arm[2]
+            z += rows[3, k] * arm[1] - rows[4, k] * arm[0]
+        first[k] = frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z
+        second[k] = frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z
+        third[k] = frame[2, 0] * x + frame[2, 1] * y + frame[2, 2] * z
 
 
 @inlined_kernel
 def _room_size(joints, pairs, contacts, nv):
-    """Numbers that ``_open_room`` and ``_open_rows`` need at most."""
-    return 12 * joints + 21 + 3 * contacts + nv + pairs * (FIT + 4 + 6 * nv + 6)
+    """Numbers that ``_open_room`` and ``_open_rows``, or before them the inertia and momentum, need at most."""
+    return 12 * joints + 18 + 3 * contacts + nv * (nv + 1) + pairs * (FIT + 4 + 6 * nv + 6)
 
 
 @inlined_kernel
@@ -376,10 +378,10 @@ def _open_room(room, joints, pairs, contacts, nu):
         view(room, at + 6, (3,)),
         view(room, at + 9, (3,)),
         view(room, at + 12, (3,)),
-        view(room, at + 15, (6,)),
-        view(room, at + 21, (nu,)),
+        view(room, at + 15, (3,)),
+        view(room, at + 18, (nu,)),
     )
-    at += 21 + nu
+    at += 18 + nu
     drifts, fits = view(room, at, (contacts, 3)), view(room, at + 3 * contacts, (pairs, FIT))
     at += 3 * contacts + FIT * pairs
     origin, met = view(room, at, (pairs, 3)), view(room, at + 3 * pairs, (pairs,))
@@ -451,7 +453,7 @@ def _contact_rows(dynamics, tree, contacts, shares, position, room, reduced):
     each = _rows_of_a_pair(pair, met)
     rows_u, rows_t, planned = _open_rows(room, at, pairs, each, nu, na)
     twist, drift = motion
-    speed, work, speed2, pull2, arm, w, inverse = vectors
+    speed, work, speed2, pull2, arm, wanted, inverse = vectors
     link_motion(J, v, supports, tree.coordinate_joint, twist, drift)
     _drifts(twist, drift, bodies, pair, points, drifts, pull2, work)
     make_rigid(pair, points, gaps, TOUCHING_SPEED * dt, drifts, fits)
@@ -475,29 +477,21 @@ def _contact_rows(dynamics, tree, contacts, shares, position, room, reduced):
             for d in range(3):
                 speed[d] -= speed2[d]
         for d in range(3):
-            if surface.shape[0]:
-                speed[d] -= surface[i, d]
+            own = surface[i, d] if surface.shape[0] else 0.0
+            speed[d] -= own
             arm[d] = point[d] - origin[p, d]
+            wanted[d] = plan[d] + dt * drift_share * pull[d] - kept * speed[d] - own
+        if each == 6:
+            wanted[0] += plan[4] * arm[2] - plan[5] * arm[1]
+            wanted[1] += plan[5] * arm[0] - plan[3] * arm[2]
+            wanted[2] += plan[3] * arm[1] - plan[4] * arm[0]
+        _turned(frame, arm, U, Y[3 * i], Y[3 * i + 1], Y[3 * i + 2])
+        _turned(frame, arm, V, T[3 * i], T[3 * i + 1], T[3 * i + 2])
         for d in range(3):
-            r = 3 * i + d
-            w[0], w[1], w[2] = frame[d, 0], frame[d, 1], frame[d, 2]
-            w[3] = arm[1] * w[2] - arm[2] * w[1]
-            w[4] = arm[2] * w[0] - arm[0] * w[2]
-            w[5] = arm[0] * w[1] - arm[1] * w[0]
-            row, torque = Y[r], T[r]
-            _combine(w, U, row)
-            _combine(w, V, torque)
-            speeds[r] = w[0] * speed[0] + w[1] * speed[1] + w[2] * speed[2]
-            total = 0.0
-            for k in range(each):
-                total += w[k] * plan[k]
-            for k in range(3):
-                share = dt * drift_share * pull[k] - kept * speed[k]
-                if surface.shape[0]:
-                    share -= surface[i, k]
-                total += w[k] * share
-            c[r] = total
-            if not abs(total) < np.inf:
+            r, x, y, z = 3 * i + d, frame[d, 0], frame[d, 1], frame[d, 2]
+            speeds[r] = x * speed[0] + y * speed[1] + z * speed[2]
+            c[r] = x * wanted[0] + y * wanted[1] + z * wanted[2]
+            if not abs(c[r]) < np.inf:
                 return False
         gap = gaps[i]
         gap_speed[i] = gap / dt if gap >= 0.0 else shares.penetration_gain * gap / dt
@@ -511,11 +505,11 @@ def _reduce(dynamics, tree, contacts, shares, position, room, reduced):
     Source: first paper, eq. 37 with its sign corrected; J v+ = Y Y^T z + c on the unactuated freedoms.
     """
     nv, dt = dynamics.v.shape[0], reduced.dt
-    push = view(room, 0, (nv,))
-    _momentum(dynamics, tree, dt, position, push, reduced.desired)
-    if not _inertia(dynamics.M, tree, reduced.L, reduced.C):
+    push, inertia = view(room, 0, (nv,)), view(room, nv, (nv, nv))
+    _momentum(dynamics, tree, dt, position, inertia, push, reduced.desired)
+    if not _factor(inertia, reduced.L, reduced.C):
         return False
-    if not _without_contact(dynamics.M, tree.actuated, push, dt, reduced):
+    if not _without_contact(inertia, push, dt, reduced):
         return False
     if contacts.points.shape[0] == 0:
         return True
@@ -524,18 +518,18 @@ def _reduce(dynamics, tree, contacts, shares, position, room, reduced):
 
 @kernel
 def reduce(
-    mechanism,
     how,
-    v,
-    acceleration,
     force,
     bodies,
     pair,
-    points,
     normals,
     gaps,
     surface,
     store,
+    mechanism,
+    v,
+    acceleration,
+    points,
 ):
     """Fill the stores of m frames, one after the other; returns the number of frames before the first invalid one.
 

@@ -95,7 +95,7 @@ def _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
     It then also satisfies complementarity: it solves the LCP, faster than Lemke's method, and is the sticking one of
     several solutions. Fills u (nu,), z (3n,) and, for ``slip.share_forces``, pairs and slacks (n, edges + 2).
     """
-    status, _ = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
+    status, _ = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), False, u, z)
     if status != SOLVED:
         return False
     slip_pairs(Y, moved, gap_speed, edges, z, pairs, slacks)

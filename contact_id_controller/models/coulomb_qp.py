@@ -258,7 +258,9 @@ def _find_motion(reduced, cones, stages, u, face, answer):
     for attempt in range(2):
         if project:
             contradiction = project_plan(reduced, mu, attempt == 0, delta, moved)
-        status, steps = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
+        status, steps = stage_one(
+            Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), stages.distribution > 1, u, z
+        )
         if status == ENORMOUS:
             status = SOLVED
             if project:

@@ -124,20 +124,20 @@ def reduce_frames(
     size = len(store) // m
     bodies, pair = contacts.links(robot)
     sound = reduce(
-        robot.mechanism.changed(
-            M=inertia.reshape(m * nv, nv).T, J=axes.reshape(m * nv, 6).T, h=bias.ravel()
-        ),
         how,
-        states.v.ravel(),
-        states.acceleration.ravel(),
         np.zeros(0) if states.force is None else states.force.ravel(),
         bodies,
         pair,
-        dense(places.points.reshape(-1, 3)),
         dense(places.normals.reshape(-1, 3)),
         dense(places.gaps.ravel()),
         np.zeros((0, 3)) if places.surface is None else dense(places.surface.reshape(-1, 3)),
         store,
+        robot.mechanism.changed(
+            M=inertia.reshape(m * nv, nv).T, J=axes.reshape(m * nv, 6).T, h=bias.ravel()
+        ),
+        states.v.ravel(),
+        states.acceleration.ravel(),
+        dense(places.points.reshape(-1, 3)),
     )
     return FrameProblems(
         robot,

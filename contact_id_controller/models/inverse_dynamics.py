@@ -73,15 +73,17 @@ class InverseDynamics:
         )
         self._store = empty_store(n, robot.nu, na)
         surface = contacts.surface_velocities
-        self._first = NO_FORCE, *contacts.links(robot)
-        self._last = (
+        fixed = (
+            self._problems.how,
+            NO_FORCE,
+            *contacts.links(robot),
             dense(contacts.normals),
             dense(contacts.gaps),
             NO_SURFACE if surface is None else dense(surface),
             self._store,
         )
-        numbers = robot.mechanism, self._problems.how, NO_FORCE, NO_FORCE
-        self._reduce = direct(reduce, *numbers, *self._first, NO_SURFACE, *self._last)
+        numbers = robot.mechanism, NO_FORCE, NO_FORCE, NO_SURFACE
+        self._reduce = partial(direct(reduce, *fixed, *numbers), *fixed)
         self._room: NDArray[np.float64] = np.empty(room_size(n, na, robot.nv))
         self._torques = self._room[6 * n + na : 6 * n + 2 * na]
 
@@ -110,15 +112,7 @@ class InverseDynamics:
         v = vector("v", v, robot.nv)
         acceleration = vector("desired_acceleration", desired_acceleration, robot.na)
         compute_dynamics(robot, q, v)
-        if not self._reduce(
-            robot.mechanism,
-            self._problems.how,
-            v,
-            acceleration,
-            *self._first,
-            dense(places),
-            *self._last,
-        ):
+        if not self._reduce(robot.mechanism, v, acceleration, dense(places)):
             return self.solution(q, v, acceleration, points).torques  # raises
         status, _, _ = self._call(
             self._store, robot.actuated, robot.unactuated, 1, self._room, UNTOLD

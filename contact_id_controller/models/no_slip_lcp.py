@@ -140,12 +140,12 @@ def _normal_velocities(Y, moved, gap_speed, u, parting):
 
 
 @kernel
-def _motion(reduced, edges, project, eased, loaded, grip, u, moved, z):
-    """Stage I with sticking contacts (grip inf); returns (status, steps, change of ``moved`` m/s)."""
+def _motion(reduced, edges, vertex, project, eased, loaded, grip, u, moved, z):
+    """Stage I with sticking contacts (grip inf), see ``stage_one`` for vertex; returns (status, steps, change of ``moved`` m/s)."""
     Y, gap_speed = reduced.Y, reduced.gap_speed
     if eased:
         return ease(Y, reduced.c, reduced.speed, moved, gap_speed, grip, edges, u, z)
-    status, steps = stage_one(Y, moved, gap_speed, grip, edges, loaded, u, z)
+    status, steps = stage_one(Y, moved, gap_speed, grip, edges, loaded, vertex, u, z)
     change = 0.0
     if status == ENORMOUS:
         status = SOLVED
@@ -273,7 +273,7 @@ def _find_grip(reduced, cones, distribution, project, eased, loaded, grip, u, an
     parting, locked = np.empty(n), np.zeros(n, np.bool_)
     for repetition in range(3 * n + 1):
         status, count, size = _motion(
-            reduced, cones.edges, project, eased, loaded, grip, u, moved, z
+            reduced, cones.edges, distribution > 1, project, eased, loaded, grip, u, moved, z
         )
         steps, change, verdict = steps + count, max(change, size), max(verdict, status)
         if status != SOLVED and not eased:
@@ -320,7 +320,7 @@ def _try_grips(reduced, cones, distribution, plan, answer):
             for k in range(count):
                 grip[touching[k]] = 0.0 if (choice >> k) & 1 else np.inf
             status, spent = stage_one(
-                reduced.Y, plan, reduced.gap_speed, grip, cones.edges, none, u, z
+                reduced.Y, plan, reduced.gap_speed, grip, cones.edges, none, False, u, z
             )
             steps += spent
             if status != SOLVED:

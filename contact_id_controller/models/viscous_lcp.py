@@ -210,7 +210,7 @@ def _solve(
             _drag(reduced, friction, keep, moved, A, free, target)
             if not eased:
                 status, count = stage_one(
-                    A, target, gap_speed, smooth, np.int64(4), loaded, u, normals
+                    A, target, gap_speed, smooth, np.int64(4), loaded, True, u, normals
                 )
             else:
                 before = target.copy()

@@ -67,11 +67,12 @@ def outcome(
 @bare_kernel
 def shift_offset(reduced, delta, shifted):
     """Write into shifted (na,), N·m, the torques at z = 0 after the joint velocities change by delta (na,), rad/s."""
-    offset, schur, dt = reduced.offset, reduced.schur, reduced.dt
+    offset, schur, rate = reduced.offset, reduced.schur, 1.0 / reduced.dt
     for j in range(delta.shape[0]):
-        shifted[j] = offset[j]
+        row, total = schur[j], 0.0
         for k in range(delta.shape[0]):
-            shifted[j] += schur[j, k] * delta[k] / dt
+            total += row[k] * delta[k]
+        shifted[j] = offset[j] + rate * total
 
 
 @kernel

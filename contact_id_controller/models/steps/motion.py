@@ -6,12 +6,27 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.dense import (
+    add_rows,
+    add_squares,
+    backward_substitute,
+    cholesky,
+    forward_substitute,
+    times_rows,
+)
 from contact_id_controller.kernels.nearest_point import (
+    FEASIBILITY,
     SOLVED,
     STEP_LIMIT,
     nearest_point,
 )
-from contact_id_controller.kernels.pyramid import APART, HOLDING, SLIDING, STICKING
+from contact_id_controller.kernels.pyramid import (
+    APART,
+    HOLDING,
+    SLIDING,
+    STICKING,
+    UNBOUNDED_FRICTION,
+)
 from contact_id_controller.kernels.views import keep, view
 
 VERIFIED = 1e-8  # accepted defect of stage I, relative to the motion
@@ -19,6 +34,7 @@ ILL_POSED = 1e7  # forces so much larger than those that stop single contacts ar
 DEPENDENT = 30.0  # and from here on, tangential ones, those of nearly dependent rows
 ENORMOUS = 3  # status of stage I beside those of ``nearest_point``
 STICKING_SPEED = 1e-7  # a contact sticks below this share of the problem's largest velocity
+WELL_POSED = 1e-6  # least pivot, relative, with which all contacts at rest determine the motion
 STILL_M_S = 1e-15  # keeps that test meaningful when nothing moves
 
 STICTION_M_S = 1e-4
@@ -122,9 +138,48 @@ def _vertex_impulses(multipliers, mu, cosine, sine, equalities, z):
                 row += 1
 
 
+@bare_kernel
+def _rests(Y, c, gap_speed, mu, edges, G, u, x, z):
+    """Whether impulses inside the cones bring all contacts to rest: then their motion u (nu,) solves stage I.
+
+    u = -(Y^T Y)^-1 Y^T c with Y u + c = 0, and z = Y (Y^T Y)^-1 u, (3n,), the least that cause it. While a robot stands
+    this saves the search for the nearest point; False says nothing. G (nu, nu), x (nu,): workspace.
+    """
+    nu, largest = u.shape[0], 0.0
+    for i in range(mu.shape[0]):
+        if gap_speed[i] != 0.0 or mu[i] == 0.0:
+            return False
+        largest = max(largest, abs(c[3 * i]), abs(c[3 * i + 1]), abs(c[3 * i + 2]))
+    for a in range(nu):
+        fill(G[a], 0.0)
+    for r in range(0, c.shape[0], 3):
+        add_squares(Y[r], Y[r + 1], Y[r + 2], 1.0, G)
+    if not cholesky(G, nu, WELL_POSED):
+        return False
+    fill(u, 0.0)
+    add_rows(Y, c, -1.0, u)
+    forward_substitute(G, nu, u)
+    backward_substitute(G, nu, u)
+    times_rows(Y, u, z)
+    for r in range(c.shape[0]):
+        if not abs(z[r] + c[r]) <= FEASIBILITY * largest:
+            return False
+    assign(x, u)
+    forward_substitute(G, nu, x)
+    backward_substitute(G, nu, x)
+    times_rows(Y, x, z)
+    inner = np.cos(np.pi / edges)
+    for i in range(mu.shape[0]):
+        normal, first, second = z[3 * i], z[3 * i + 1], z[3 * i + 2]
+        most = min(mu[i], UNBOUNDED_FRICTION) * inner * normal
+        if not (normal >= 0.0 and first * first + second * second <= most * most):
+            return False
+    return True
+
+
 @kernel
-def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
-    """Solve stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps).
+def stage_one(Y, c, gap_speed, mu, edges, loaded, vertex, u, z):
+    """Solve stage I; u (nu,) and impulses z (3n,) out, a vertex if that is required. Returns (status, steps).
 
     ENORMOUS: the exact solution, but tangents of unbounded friction that nearly depend on the other
     rows have forces out of all proportion (first paper, algorithm 1, drops such rows).
@@ -148,6 +203,9 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
     at += rows * (nu + 2)
     Qt, R = view(room, at, (nu, nu)), view(room, at + nu * nu, (nu, nu))
     work, pull = view(room, at + 2 * nu * nu, (3, nu + 1)), view(room, at + 2 * nu * nu, (nu,))
+    if not vertex and _rests(Y, c, gap_speed, mu, edges, Qt, u, pull, z):
+        keep(room)
+        return SOLVED, 1
     for j in range(edges):
         cosine[j], sine[j] = np.cos(2.0 * np.pi * j / edges), np.sin(2.0 * np.pi * j / edges)
     _conditions(Y, c, gap_speed, mu, cosine, sine, equalities, A, b)
@@ -211,7 +269,9 @@ def classify(Y, c, gap_speed, mu, edges, parts, u, face):
     width = 2.0 * np.pi / edges
     for i in range(n):
         w = _moves(Y, c, gap_speed, u, i)
-        slip = np.hypot(w[1], w[2])
+        slip = abs(w[1]) + abs(w[2])
+        if slip > tolerance:  # mostly not, which is found without a root
+            slip = np.hypot(w[1], w[2])
         angle[i], span[i] = 0.0, 0.0
         if np.isinf(mu[i]):
             mode[i] = STICKING if w[0] <= tolerance else HOLDING
