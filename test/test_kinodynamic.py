@@ -1,5 +1,7 @@
 """Whole-body motion of the kinodynamic planner, judged by Pinocchio's kinematics and differences."""
 
+import dataclasses
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -91,9 +93,9 @@ def test_a_foot_that_begins_aloft_is_named():
 
 def test_the_gradient_is_that_of_finite_differences(case):
     """At a motion far from the solution, along a random direction; limits are active there."""
-    _, problem = case
-    model = problem.robot.model
     rng = np.random.default_rng(0)
+    model = case[1].robot.model
+    problem = dataclasses.replace(case[1], start_velocity=rng.normal(size=model.nv))
     shape = (len(problem.times_s), model.nv)
     q = [
         pin.integrate(model, row, 0.3 * dq)

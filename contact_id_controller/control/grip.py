@@ -117,7 +117,7 @@ def learn(period):
             slip[k] += max(normal, 0.0) * (more - min(max(more, -NOISE_M_S), NOISE_M_S))
     for k in range(feet):
         bearing = max(bearing, borne[k])
-    slides = not period.settings.soles
+    slides, bear = not period.settings.soles, 0
     for k in range(feet):
         loaded[k] = lasts[k] and pressing[k] > LOADED * bearing
         if loaded[k]:
@@ -125,6 +125,8 @@ def learn(period):
             less = borne[k] > LOADED * bearing and friction[k] * borne[k] < SURE * drawn[k]
             goes_on = speed[k] > max(SLIDES_M_S * pressing[k], SURE * foreseen[k])
             slides = slides and less and goes_on
+            bear += 1
+    slides = slides and bear > 1  # a single one may be in the air
     period.slips[0] = False
     for i in range(foot.shape[0]):
         k = foot[i]

@@ -203,11 +203,14 @@ class Body:
     def _straightened(self, foot: int) -> float:
         """Distance of a leg's root from its ankle, m, in the posture but with the knee as its limits stretch it most."""
         robot, model, leg = self.robot, self.robot.model, self.legs[foot]
-        knee = robot.joint_names.index(model.names[leg.knee])
-        first, last = np.clip([robot.lower[knee], robot.upper[knee]], -math.pi, math.pi).tolist()
         longest, posture = 0.0, np.array(self.posture, dtype=float)
-        for angle in np.linspace(first, last, STRETCHES):
-            posture[knee] = angle
+        knee = model.names[leg.knee]
+        bends = (
+            [robot.joint_names.index(knee)] if knee in robot.joint_names else []
+        )  # else passive, as of a spring
+        ends = np.clip([robot.lower[bends], robot.upper[bends]], -math.pi, math.pi)
+        for bent in np.linspace(ends[0], ends[1], STRETCHES):
+            posture[bends] = bent
             pin.forwardKinematics(model, self._data, robot.configuration(ORIGIN, posture))
             away = self._data.oMi[leg.root].translation - self._ankle(foot)
             longest = max(longest, float(np.linalg.norm(away)))

@@ -677,7 +677,7 @@ class WalkingPlanner:
         return float(place[2]) - (self._areas.height_at(place[:2]) if self._areas else 0.0)
 
     def _lead_height(self, time_s: float) -> Quintic:
-        """Lead the ground, m, from which the height of the centre of mass counts to the mean of both feet at the landing."""
+        """Lead the ground, m, from which the height of the centre of mass counts to `Body.ground_in_reach` at the landing."""
         body, sequence = self.body, self.sequence
         here = float(body.places[body.groups[sequence.carry][0], 2])
         places, end_s = body.places.copy(), time_s + self.rules.swing_s
@@ -690,20 +690,20 @@ class WalkingPlanner:
                 place = self.landing.footholds[1 if sequence.both else 0]
                 places[lands] = *place, self._map_error() + self._area.height_at(place)
             end_s = sequence.ends_s + (self.rules.swing_s if sequence.both else 0.0)
-        goal = body.ground_in_reach(places, self._com_between(places))
+        goal = body.ground_in_reach(places, self._com_between(places, time_s))
         if end_s - time_s > SETTLED_S:
             level = quintic(time_s, level.at(time_s), end_s, np.array([goal]), 0.0)
         self._level = level
         return level
 
-    def _com_between(self, places: np.ndarray) -> np.ndarray:
+    def _com_between(self, places: np.ndarray, time_s: float) -> np.ndarray:
         """Where the centre of mass is when the next foot lands, and when the other one lifts, (2, 2), m.
 
         places (L, 3): of the feet then.  By the pendulum over the foot that carries, else above their middle.
         """
         com, landing, rate = places[:, :2].mean(axis=0), self.landing, self.rules.rate
         if landing is not None and not self.sequence.both:
-            grown = math.exp(rate * landing.after_s)
+            grown = math.exp(rate * max(self.sequence.ends_s - time_s, 0.0))
             away, speed = self.body.com[:2] - landing.pressure, self.body.speed[:2] / rate
             com = landing.pressure + 0.5 * (grown * (away + speed) + (away - speed) / grown)
         ahead = _rotation(self.heading) @ self.velocity[:2] * self.rules.double_s
