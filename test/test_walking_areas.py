@@ -195,17 +195,21 @@ def test_four_feet_need_level_ground(parts_of_four):
         WalkingPlanner(*parts_of_four, surface=slope(0.1, 0.0))
 
 
+def run_on_a_box(folder, robot, box, **changes):
+    """A run of a biped in MuJoCo on level ground with this box, whose planner has the map."""
+    ground = folder / "step.yaml"
+    ground.write_text(f"boxes: [{{{box}}}]\nmargin_m: 2.0\n")
+    file = str(CONFIG / "bipeds" / f"{robot}.yaml")
+    settings = controller_settings(file, ground_file=str(ground))
+    changes = {"ground_file": str(ground), "ground": "map", **changes}
+    return InProcessRun(file, settings, mujoco_robot(settings, 0.6), planner=changes)
+
+
 def test_talos_goes_up_a_step_of_ten_centimetres_in_mujoco(tmp_path):
     """With the map it stands on the step, its centre of mass as high above it as before; no sole is on the edge."""
     pytest.importorskip("mujoco", reason="needs the simulated robot")
-    ground = tmp_path / "step.yaml"
-    ground.write_text(
-        "boxes: [{size_m: [3.0, 2.0, 0.1], top_m: [1.83, 0.0, 0.1]}]\nmargin_m: 1.0\n"
-    )
-    file = str(CONFIG / "bipeds" / "talos.yaml")
-    settings = controller_settings(file, ground_file=str(ground))
-    changes = {"ground_file": str(ground), "ground": "map", "foothold_search_m": 0.15}
-    run = InProcessRun(file, settings, mujoco_robot(settings, 0.6), planner=changes)
+    box = "size_m: [3.0, 2.0, 0.1], top_m: [1.83, 0.0, 0.1]"
+    run = run_on_a_box(tmp_path, "talos", box, foothold_search_m=0.15)
     run.planner.set_velocity((0.3, 0.0))
     body, highest = run.planner.body, 0.0
     for _ in range(3600):
@@ -225,14 +229,7 @@ def test_g1_goes_down_a_step_of_ten_centimetres_in_mujoco(tmp_path):
     Before they were, and pulled at both feet: it fell.
     """
     pytest.importorskip("mujoco", reason="needs the simulated robot")
-    ground = tmp_path / "step.yaml"
-    ground.write_text(
-        "boxes: [{size_m: [2.0, 2.0, 0.1], top_m: [-0.7, 0.0, 0.1]}]\nmargin_m: 2.0\n"
-    )
-    file = str(CONFIG / "bipeds" / "g1.yaml")
-    settings = controller_settings(file, ground_file=str(ground))
-    changes = {"ground_file": str(ground), "ground": "map"}
-    run = InProcessRun(file, settings, mujoco_robot(settings, 0.6), planner=changes)
+    run = run_on_a_box(tmp_path, "g1", "size_m: [2.0, 2.0, 0.1], top_m: [-0.7, 0.0, 0.1]")
     run.planner.set_velocity((0.25, 0.0))
     robot = run.robot
     knees = [robot.joint_names.index(f"{side}_knee_joint") for side in ("left", "right")]

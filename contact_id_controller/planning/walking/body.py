@@ -205,9 +205,8 @@ class Body:
         robot, model, leg = self.robot, self.robot.model, self.legs[foot]
         longest, posture = 0.0, np.array(self.posture, dtype=float)
         knee = model.names[leg.knee]
-        bends = (
-            [robot.joint_names.index(knee)] if knee in robot.joint_names else []
-        )  # else passive, as of a spring
+        # Empty where the knee is passive, as a spring: it keeps the posture.
+        bends = [k for k, name in enumerate(robot.joint_names) if name == knee]
         ends = np.clip([robot.lower[bends], robot.upper[bends]], -math.pi, math.pi)
         for bent in np.linspace(ends[0], ends[1], STRETCHES):
             posture[bends] = bent
