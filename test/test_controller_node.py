@@ -23,9 +23,7 @@ from ros_bench import (
     Bench,
     joint_state,
     joint_trajectory,
-    odometry,
 )
-from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 DAMPING = -0.5 * VELOCITY
@@ -225,24 +223,6 @@ def test_bad_joint_state_is_counted_and_answered_by_damping(running, reason):
     assert np.allclose(running.answer(later(running)), good, atol=0.05)
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        joint_state(0.0, position=with_one(STANDING, math.inf)),
-        joint_state(0.0, velocity=with_one(VELOCITY, NAN)),
-        joint_state(0.0, velocity=[]),
-        joint_state(0.0, [], [], []),
-        joint_state(0.0, JOINTS[:-1] + JOINTS[:1]),
-        joint_state(0.0, JOINTS + JOINTS[:1], [*STANDING, 0.0], [*VELOCITY, 0.0]),
-    ],
-)
-def test_other_bad_joint_states_get_no_torque_of_the_controller(running, message):
-    message.header = joint_state(later(running)).header
-    count = running.node.loop.monitor.refusals.total()
-    assert np.allclose(running.answer(running.now_s, message), DAMPING)
-    assert running.node.loop.monitor.refusals.total() == count + 1
-
-
 def test_stale_state_is_refused_by_the_clock(bench_of):
     bench = bench_of(stamp_reference="clock", odometry_jump_m=math.inf)
 
@@ -275,12 +255,6 @@ def test_zero_as_safe_output(bench_of):
     bench = bench_of(safe_output="zero")
     bench.start()
     assert np.array_equal(bench.answer(1.0, BAD_JOINT_STATES["joint_missing"](1.0)), np.zeros(12))
-
-
-def test_damping_stays_within_the_effort_limits(bench_of):
-    bench = bench_of(damping_nm_s_rad=1000.0, effort_limits_nm=2.0)
-    bench.start()
-    assert np.allclose(bench.answer(1.0, joint_state(0.0)), -2.0)
 
 
 def test_states_that_stop_are_answered_by_zero_again_and_again(bench_of):
@@ -380,28 +354,6 @@ def test_in_lockstep_a_lost_estimator_does_not_hold_up_each_state(bench_of):
 # Odometry
 
 
-@pytest.mark.parametrize(
-    "reason, base",
-    [
-        ("odometry_old", False),
-        ("odometry_not_finite", odometry(0.0, height_m=NAN)),
-        ("odometry_quaternion", odometry(0.0, quaternion=(0.0, 0.0, 0.0, 0.0))),
-        ("odometry_quaternion", odometry(0.0, quaternion=(0.0, 0.0, 0.5, 1.0))),
-    ],
-)
-def test_bad_odometry_is_counted_and_answered_by_damping(running, reason, base):
-    running.answer(later(running))
-    before = running.refusals(reason)
-    running.now_s += 0.11
-    if base:
-        base.header = odometry(running.now_s).header
-    command = running.answer(running.now_s, base=base)
-    assert np.allclose(command, DAMPING)
-    assert running.refusals(reason) == before + 1
-    running.answer(later(running))
-    assert running.node.loop.result is not None
-
-
 def test_without_odometry_it_cannot_be_activated(bench_of, capfd):
     bench = bench_of()
     bench.configure()
@@ -476,34 +428,6 @@ def test_joint_trajectory_is_followed(bench_of):
     assert np.allclose(bench.node.loop.result.reference.position, goal)
 
 
-def rows(count):
-    return np.tile(STANDING, (count, 1))
-
-
-BAD_TRAJECTORIES = {
-    "unknown joint": joint_trajectory([0.5], [[0.0]], ["tail"]),
-    "missing joint": joint_trajectory([0.5], [STANDING[:-1]], JOINTS[:-1]),
-    "decreasing times": joint_trajectory([0.5, 0.4], rows(2)),
-    "equal times": joint_trajectory([0.5, 0.5], rows(2)),
-    "too few positions": joint_trajectory([0.5], [STANDING[:-1]]),
-    "positions of some points": joint_trajectory([0.5, 0.6], [STANDING, []]),
-    "too many velocities": joint_trajectory([0.5], rows(1), velocities=[[0.0] * 13]),
-    "no points": joint_trajectory([], []),
-    "no positions": joint_trajectory([0.5], [[]]),
-    "not finite": joint_trajectory([0.5], [with_one(STANDING, NAN)]),
-    "moving at the end": joint_trajectory([0.5], rows(1), velocities=[VELOCITY]),
-    "in the past": joint_trajectory([0.5], rows(1), start_s=0.1),
-}
-
-
-@pytest.mark.parametrize("kind", BAD_TRAJECTORIES)
-def test_bad_trajectory_is_counted_and_changes_nothing(running, kind):
-    before = running.answer(later(running))
-    assert running.plan("joint_trajectory", BAD_TRAJECTORIES[kind], "joint_trajectory")
-    assert np.allclose(running.answer(later(running)), before, atol=0.05)
-    assert np.allclose(running.node.loop.result.reference.position, STANDING, atol=0.2)
-
-
 def test_contact_schedule_lifts_the_foot_from_the_contacts(bench_of):
     bench = bench_of()
     bench.start()
@@ -513,88 +437,7 @@ def test_contact_schedule_lifts_the_foot_from_the_contacts(bench_of):
     assert bench.node.loop.result.contact.tolist() == [True, False, True, True]
 
 
-def base_plan(points, with_velocity=True):
-    message = MultiDOFJointTrajectory(joint_names=["base"])
-    for k in range(points):
-        point = MultiDOFJointTrajectoryPoint()
-        point.transforms = [_transform()]
-        if with_velocity:
-            point.velocities = [_twist()]
-        point.time_from_start.sec = k
-        message.points.append(point)
-    return message
-
-
-def _transform():
-    from geometry_msgs.msg import Transform
-
-    transform = Transform()
-    transform.translation.z = 0.162
-    return transform
-
-
-def _twist():
-    from geometry_msgs.msg import Twist
-
-    return Twist()
-
-
-def test_base_trajectory_is_taken(bench_of):
-    bench = bench_of()
-    bench.start()
-    assert bench.plan("base_trajectory", base_plan(2))
-    bench.answer(1.0)
-    assert bench.node.loop.result is not None
-
-
-@pytest.mark.parametrize(
-    "topic, message",
-    [
-        ("base_trajectory", base_plan(2, with_velocity=False)),
-        ("base_trajectory", base_plan(0)),
-        ("contact_schedule", joint_trajectory([0.5], [[1.0]], ["LF_HOOF"])),
-        ("contact_schedule", joint_trajectory([0.5], [[0.5]], ["LF_FOOT"])),
-        ("contact_schedule", joint_trajectory([0.5], [[]], ["LF_FOOT"])),
-    ],
-)
-def test_bad_plan_for_base_or_contacts_is_counted_and_changes_nothing(running, topic, message):
-    running.answer(later(running))
-    assert running.plan(topic, message, topic)
-    running.answer(later(running))
-    assert running.node.loop.result.contact.all()
-
-
 # The controller itself
-
-
-def test_exception_in_the_step_is_logged_once_and_answered_by_damping(bench_of, capfd):
-    bench = bench_of()
-    bench.start()
-    controller = bench.node.loop.controller
-    healthy, controller.step = controller.step, lambda state: 1 / 0
-    capfd.readouterr()
-    for number in range(3):
-        assert np.allclose(bench.answer(1.0 + number), DAMPING)
-    assert capfd.readouterr().err.count("ZeroDivisionError") == 2  # the reason and the traceback
-    assert bench.refusals("step_ZeroDivisionError") == 3
-    controller.step = healthy
-    bench.answer(5.0)
-    assert bench.node.loop.result is not None
-
-
-@pytest.mark.parametrize("value", [NAN, math.inf, -math.inf])
-def test_torque_that_is_not_finite_never_leaves(bench_of, value):
-    bench = bench_of()
-    bench.start()
-    controller = bench.node.loop.controller
-    healthy = controller.step
-    controller.step = lambda state: _with_torque(healthy(state), value)
-    assert np.allclose(bench.answer(1.0), DAMPING)
-    assert bench.refusals("torque_not_finite") == 1
-
-
-def _with_torque(result, value):
-    return result._replace(torques=with_one(result.torques, value))
 
 
 # Diagnostics and parameters at run time

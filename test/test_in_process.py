@@ -252,20 +252,6 @@ def test_without_a_velocity_of_late_the_torque_is_zero(plugin):
     assert not plugin.update(np.full(37, np.nan)).any()
 
 
-@pytest.mark.parametrize(
-    "what", [lambda state: 1 / 0, lambda state: SimpleNamespace(torques=np.full(12, np.nan))]
-)
-def test_an_error_of_the_controller_is_answered_by_damping(plugin, what):
-    plugin = plugin()
-    good = plugin.update(measured())
-    controller = plugin.inner.controller
-    healthy, controller.step = controller.step, what
-    np.testing.assert_allclose(plugin.update(measured()), DAMPING)
-    controller.step = healthy
-    np.testing.assert_allclose(plugin.update(measured()), good, atol=0.05)
-    assert plugin.inner.refused.total() == 1
-
-
 def test_the_base_may_come_as_odometry_and_gets_old(plugin):
     plugin = plugin()
     now_s = [100.0]
@@ -333,26 +319,6 @@ def test_plans_are_followed_and_bad_ones_change_nothing(plugin):
     result = plugin.inner.result
     np.testing.assert_allclose(result.reference.position, STANDING + 0.05, atol=1e-9)
     assert result.contact.tolist() == [True, False, True, True]
-
-
-def test_torque_grows_at_the_start_and_moves_to_the_safe_output_at_the_stated_rate(plugin):
-    plugin = plugin(start_ramp_s=0.1, blend_rate_nm_s=100.0)
-    steps = [(plugin.update(measured()), plugin.inner.result.torques) for _ in range(150)]
-    torques, wanted = np.array(steps).swapaxes(0, 1)
-    np.testing.assert_allclose(torques[49], 0.5 * wanted[49], atol=1e-3)
-    np.testing.assert_allclose(torques[-1], wanted[-1])
-    bad = np.array([torques[-1]] + [plugin.update(changed(_3=np.nan)) for _ in range(100)])
-    assert np.abs(np.diff(bad, axis=0)).max() <= 100.0 * PERIOD_S + 1e-12
-    np.testing.assert_allclose(bad[-1], DAMPING)
-
-
-def test_one_bad_state_makes_no_step_of_torque_on_the_way_back(plugin):
-    plugin = plugin(blend_rate_nm_s=20.0)
-    sent = [plugin.update(measured()) for _ in range(3)]
-    assert np.abs(sent[-1]).max() > 0.2
-    sent += [plugin.update(changed(_3=np.nan))] + [plugin.update(measured()) for _ in range(3)]
-    # Its own torque hardly moves: what is left is the blend, there and back.
-    assert np.abs(np.diff(sent[2:], axis=0)).max() <= 20.0 * PERIOD_S + 0.02
 
 
 def test_torques_of_the_warm_up_are_no_past_for_the_rate_limit(plugin):
