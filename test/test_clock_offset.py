@@ -78,3 +78,18 @@ def test_beyond_five_periods_no_trajectory_is_sent():
     assert any("0.006000 s ahead of the clock, may be 0.005 s" in line for line in guard.news())
     _, answered = commanded(6.0 * PERIOD_S, "effort", steps=20)
     assert answered == 20
+
+
+@pytest.mark.parametrize("wrong_s", [7200.0, -7200.0])
+def test_a_stamp_that_is_refused_says_nothing_of_the_clock(wrong_s):
+    guard = quadruped_guard(command_interface="effort", period_s=PERIOD_S)
+    for number in range(2200):
+        time_ns = now_ns = 10_000_000_000_000 + 1_000_000 * number
+        if number == 50:
+            time_ns += round(1e9 * wrong_s)
+        guard.take_base(np.r_[0.0, 0.0, 0.162, 0.0, 0.0, 0.0, 1.0, np.zeros(6)], time_ns)
+        guard.step(JointReading(time_ns, STANDING, np.zeros(12)), now_ns)
+        guard.finish(0.0)
+        if number == 100:
+            assert math.isnan(guard.offset.least_age_s)
+    assert guard.offset.least_age_s == 0.0 and guard.offset.words == ""

@@ -1086,6 +1086,74 @@ def test_a_clock_that_is_set_forward_is_no_gap():
     assert door.state == "stopped"
 
 
+def test_the_clock_in_process_is_set_forward_and_no_gap():
+    """It stamps the states itself."""
+    door = ArrayDoor(recovery_window_s=0.1)
+    door.stand()
+    door.time_s += 0.5
+    door.stand()
+    assert door.state == "holding" and not door.refused
+
+
+@pytest.mark.parametrize("ahead_s", [0.05, 3.0, 7200.0])
+@pytest.mark.parametrize("simulated", [False, True])
+def test_one_stamp_far_ahead_is_refused_and_the_next_states_are_not(ahead_s, simulated):
+    """By stamps alone, or by simulated time, which says nothing of stamps ahead of it."""
+    door = NodeDoor()
+    door.guard.checks.clock_lags = simulated
+    command = door.loop.command
+
+    def by_the_simulation(message, now_ns):
+        return command(message, round(1e9 * door.steady_s) + round(1e9 * (START_S - 0.01)))
+
+    if simulated:
+        door.loop.command = by_the_simulation
+    good = door.stand(5)
+    for _ in range(2):  # another one long after it confirms nothing
+        door.time_s += ahead_s
+        door.send()
+        door.time_s -= ahead_s
+        assert door.state == "interrupted"
+        np.testing.assert_allclose(door.stand(20), good, atol=0.02)
+        assert door.state == "holding"
+    assert door.refused == {"stamp_ahead": 2}
+
+
+def test_the_first_stamp_far_ahead_after_a_start_is_refused():
+    door = NodeDoor()
+    for wrong_s in (3600.0, -3600.0):
+        door.time_s += wrong_s
+        door.send()
+        door.time_s -= wrong_s
+        door.stand(5)
+        assert door.state == "holding"
+    assert door.refused == {"stamp_ahead": 1, "out_of_order": 1}
+
+
+def test_two_stamps_ahead_that_agree_are_a_gap():
+    door = NodeDoor()
+    door.stand()
+    door.time_s += 3600.0
+    door.send()
+    assert door.state == "interrupted"
+    door.send()
+    assert door.state == "stopped" and "no good state for 36" in door.guard.machine.reason
+
+
+@pytest.mark.parametrize("mode", ["real_time", "lockstep"])
+def test_states_that_are_rare_or_come_after_a_pause_are_not_ahead(mode):
+    door = NodeDoor(mode=mode, overruns_in_a_row=0, state_timeout_s=0.5, recovery_window_s=0.6)
+    door.stand()
+    for _ in range(5):
+        door.pass_time(0.1)
+        door.send()
+    assert door.state == "holding" and not door.refused
+    for _ in range(6):  # faster than any clock: one is refused
+        door.time_s += 0.2
+        door.send()
+    assert door.state == "holding" and door.refused == {"stamp_ahead": 1}
+
+
 def test_a_thread_that_does_not_start_is_tried_again_for_the_next_plan(monkeypatch):
     reader = PlanReader()
     with monkeypatch.context() as patch:

@@ -99,6 +99,7 @@ class Guard:
     Attributes:
         result: of the last step, None while the safe output is commanded.
         host_enforces: whether the robot's side is known to enforce the limits of the URDF.
+        stamps_states: whether the caller itself stamps the states, by this computer's clock.
         state: `GuardState`.
         guarded, caught: of `Incidents`: errors are counted and logged there, and None is returned. Every call from a
             host
@@ -120,13 +121,14 @@ class Guard:
         self.controller, self.lockstep, self.clock = controller, lockstep, clock
         self.result: StepResult | None = None
         self.state = GuardState()
-        self.host_enforces = False
+        self.host_enforces = self.stamps_states = False
         self.checks = StateChecks(robot)
         self.machine = SafetyMachine(limits_of(settings))
         self.output = TorqueOutput(settings, controller.effort_limits)
         self.monitor = StepMonitor(settings.period_s, real_time=not lockstep)
         self.following, self.offset = Following(controller), ClockOffset()
         self.good = GoodStates()
+        self.checks.passed_s = self._passed_s
         self.contacts = MeasuredContacts(len(settings.foot_frames))
         self.local = LocalCommand()
         self.log = GuardLog(self.monitor, lambda: self.clock())
@@ -229,7 +231,7 @@ class Guard:
             self.good.stamp_s
         )
         if not refusal:
-            self.checks.reset()
+            self.checks.begin()
             self.monitor.pause()
             self.result = self.state.now_s = None
             self.state.keep_upright, self.state.steps = False, 0
@@ -593,19 +595,24 @@ class Guard:
         if isinstance(joints, JointReading):
             checks = self.checks
             found = checks.take(joints, now_ns)
-            if now_ns is not None and not checks.clock_lags:
-                self.offset.see(joints.time_ns, (now_ns - joints.time_ns) * states.NANO)
             if checks.velocity_is_true:
                 good.velocity_s = self.clock()
+                if now_ns is not None and not checks.clock_lags:
+                    self.offset.see(joints.time_ns, (now_ns - joints.time_ns) * states.NANO)
             # Kept until it has been acted on: an error on the way must not lose it.
             self.state.moved = self.state.moved or checks.moved_elsewhere
             if (contacts.came or contacts.needed) and isinstance(found, RobotState):
                 found = contacts.pass_on(self.controller, found.time_s) or found
         if isinstance(found, RobotState):
-            good.came(found.time_s, self.clock(), now_ns is not None)
+            good.came(found.time_s, self.clock(), now_ns is not None or self.stamps_states)
         elif found is not None:
             good.trouble = found.detail
         return found
+
+    def _passed_s(self) -> float:
+        """Time since the last joints in order, s, for stamps that the caller has not made."""
+        last_s = max(self.good.last_s, self.good.velocity_s)
+        return math.inf if self.stamps_states else self.clock() - last_s
 
     def _jump(self, torques: np.ndarray) -> np.ndarray:
         """Send torques (na,) at once; the controller's rate limit counts from them."""

@@ -79,6 +79,7 @@ class InProcessController:
         self._warn, self._clock = warn, clock
         self._period_ns = round(settings.period_s * _NANO)
         self._last_ns: int | None = None
+        self.guard.stamps_states = True
         self.guard.warm_up()
         # There is no message when the host is activated: it begins to call.
         self.guard.start(state_is_known=False)

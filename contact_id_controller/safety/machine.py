@@ -75,8 +75,8 @@ REACTIONS = {
         "torque or more, which carries a load",
     ),
     "time back": Reaction(
-        "states whose stamps do not increase are bad states, then missing ones; in the process of ros2_control: plans "
-        "are dropped and the measured posture is held",
+        "states whose stamps do not increase are bad states, then missing ones; one stamp far ahead is a bad state; in the "
+        "process of ros2_control: plans are dropped and the measured posture is held",
         "deactivate and activate, after which stamps may begin anywhere; in process by itself",
     ),
     "lost plan": Reaction(

@@ -8,6 +8,7 @@ for arrays in process. One compiled call (`examine`) reads, checks and keeps a s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +46,13 @@ _UNKNOWN_VARIANCE = 1e4
 
 _SIZE = -100
 """Fault of a base that has not ``BASE_SIZE`` values."""
+
+AHEAD_PERIODS, FASTEST = 10.0, 2.0
+"""Without a clock a stamp may be ahead of the last one by so many periods, and by so many times the time that passed: a
+simulation may be faster. One further ahead is believed if the next one confirms it."""
+
+CONFIRMS_NS = 1_000_000_000
+"""Largest difference of two stamps of which one confirms the other."""
 
 JOINTS_BEHIND_S = 0.01
 """Largest age of joints behind the base: at 200 Hz one period and as much jitter."""
@@ -435,6 +443,7 @@ class StateChecks:
         prediction: of the base to the joints' stamp.  predicts: whether the last state's base was predicted.
         clock_lags: whether the clock comes by messages (simulated time): then stamps may be ahead of it.
         lead_limit_s: largest lead of a stamp before the clock, where below `age_limit_s`.
+        passed_s: returns the time since the last joint state in order by a steady clock, s.
     """
 
     def __init__(
@@ -450,6 +459,7 @@ class StateChecks:
         self.base_ns: int | None = None
         self.clock_lags = False
         self.lead_limit_s = math.inf
+        self.passed_s: Callable[[], float] = lambda: math.inf
         self._robot = robot
         self._jump = OdometryJump()
         self._joint_jump = JointJump(robot.joint_names, turns=robot.turns)
@@ -460,6 +470,8 @@ class StateChecks:
         self.prediction, self.predicts = BasePrediction(), False
         self._variances = np.zeros(6)
         self._last_ns: int | None = None
+        self._ahead_ns, self._step_ns = FARTHEST_NS, 0
+        self._far: tuple[int, int | None] = 0, None
 
     def apply(self, settings: ControllerSettings) -> None:
         """Take the limits from these settings."""
@@ -467,6 +479,7 @@ class StateChecks:
         if settings.interface.has_horizon:
             self.lead_limit_s = REFUSED_PERIODS * settings.period_s
         self.odometry_age_limit_s = settings.odometry_age_limit_s
+        self._ahead_ns = round(AHEAD_PERIODS * settings.period_s / NANO)
         self.judge(settings.joint_jump, settings.odometry_jump_m)
 
     def judge(
@@ -484,6 +497,13 @@ class StateChecks:
     def reset(self) -> None:
         """Accept any stamp, and any place of base and joints, next."""
         self._last_ns = None
+        self.velocity_is_true = False
+        self.reset_place()
+
+    def begin(self) -> None:
+        """Accept the last stamp again, and any place."""
+        if self._last_ns is not None:
+            self._last_ns -= 1
         self.velocity_is_true = False
         self.reset_place()
 
@@ -600,11 +620,14 @@ class StateChecks:
             return Refusal(
                 "stamp_impossible", f"stamp of the joint state is {time_ns * NANO:.6f} s"
             )
-        if last_ns is not None and time_ns <= last_ns:
-            ahead_s = (time_ns - last_ns) * NANO
-            return Refusal(
-                "out_of_order", f"stamp of the joint state is {ahead_s:+.6f} s from the last one"
-            )
+        if last_ns is not None:
+            ahead_ns = time_ns - last_ns
+            astray = ahead_ns > self._ahead_ns and (now_ns is None or self.clock_lags)
+            if ahead_ns <= 0 or (astray and not self._is_believed(time_ns, ahead_ns)):
+                return Refusal(
+                    "out_of_order" if ahead_ns <= 0 else "stamp_ahead",
+                    f"stamp of the joint state is {ahead_ns * NANO:+.6f} s from the last one",
+                )
         if now_ns is None:
             return None
         age_s = (now_ns - time_ns) * NANO
@@ -620,6 +643,16 @@ class StateChecks:
                 f"{_other_clock(age_s)}",
             )
         return None
+
+    def _is_believed(self, time_ns: int, ahead_ns: int) -> bool:
+        """Whether a stamp far ahead of the last one is explained by the time that passed, or confirms that before it."""
+        (far_ns, before_ns), self._far = self._far, (time_ns, self._last_ns)
+        step_ns = time_ns - far_ns
+        if before_ns == self._last_ns and 0 < step_ns <= CONFIRMS_NS:
+            self._step_ns = step_ns
+            return True
+        passed_ns = FASTEST * self.passed_s() / NANO
+        return ahead_ns <= max(self._ahead_ns, 2 * self._step_ns) + passed_ns
 
     def _unfit_base(self, base: np.ndarray, fault: int, size: float) -> Refusal:
         """The Refusal of a base; fault, size: from `keep_base`."""
