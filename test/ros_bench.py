@@ -1,6 +1,7 @@
 """A controller node in this process, and a peer that plays robot and planner over real topics."""
 
 import itertools
+import math
 import time
 
 import numpy as np
@@ -143,6 +144,8 @@ class Bench:
     def configure(self, start_s=0.0):
         """Configure, wait until both sides know each other, and make the robot's state known."""
         assert self.node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+        # Stamps of these tests go on by seconds at once.
+        self.node.loop.guard.checks.passed_s = lambda: math.inf
         assert self.until(self.knows_the_node)
         self.make_ready(start_s)
 

@@ -470,6 +470,7 @@ class StateChecks:
         self.prediction, self.predicts = BasePrediction(), False
         self._variances = np.zeros(6)
         self._last_ns: int | None = None
+        self._begin_ns: int | None = None
         self._ahead_ns, self._step_ns = FARTHEST_NS, 0
         self._far: tuple[int, int | None] = 0, None
 
@@ -496,14 +497,13 @@ class StateChecks:
 
     def reset(self) -> None:
         """Accept any stamp, and any place of base and joints, next."""
-        self._last_ns = None
+        self._last_ns = self._begin_ns = None
         self.velocity_is_true = False
         self.reset_place()
 
     def begin(self) -> None:
-        """Accept the last stamp again, and any place."""
-        if self._last_ns is not None:
-            self._last_ns -= 1
+        """Accept any place next, and the last stamp again; one far from it, also before it, if the next confirms it."""
+        self._begin_ns, self._last_ns = self._last_ns, None
         self.velocity_is_true = False
         self.reset_place()
 
@@ -620,12 +620,14 @@ class StateChecks:
             return Refusal(
                 "stamp_impossible", f"stamp of the joint state is {time_ns * NANO:.6f} s"
             )
-        if last_ns is not None:
-            ahead_ns = time_ns - last_ns
-            astray = ahead_ns > self._ahead_ns and (now_ns is None or self.clock_lags)
-            if ahead_ns <= 0 or (astray and not self._is_believed(time_ns, ahead_ns)):
+        known_ns = self._begin_ns if last_ns is None else last_ns
+        if known_ns is not None:
+            ahead_ns = time_ns - known_ns
+            backwards = last_ns is not None and ahead_ns <= 0
+            jumps = (now_ns is None or self.clock_lags) and not 0 <= ahead_ns <= self._ahead_ns
+            if backwards or (jumps and not self._is_believed(time_ns, ahead_ns)):
                 return Refusal(
-                    "out_of_order" if ahead_ns <= 0 else "stamp_ahead",
+                    "out_of_order" if backwards else "stamp_jump",
                     f"stamp of the joint state is {ahead_ns * NANO:+.6f} s from the last one",
                 )
         if now_ns is None:
@@ -645,14 +647,14 @@ class StateChecks:
         return None
 
     def _is_believed(self, time_ns: int, ahead_ns: int) -> bool:
-        """Whether a stamp far ahead of the last one is explained by the time that passed, or confirms that before it."""
+        """Whether a stamp far from the last one is explained by the time that passed, or confirms that before it."""
         (far_ns, before_ns), self._far = self._far, (time_ns, self._last_ns)
         step_ns = time_ns - far_ns
         if before_ns == self._last_ns and 0 < step_ns <= CONFIRMS_NS:
             self._step_ns = step_ns
             return True
         passed_ns = FASTEST * self.passed_s() / NANO
-        return ahead_ns <= max(self._ahead_ns, 2 * self._step_ns) + passed_ns
+        return 0 < ahead_ns <= max(self._ahead_ns, 2 * self._step_ns) + passed_ns
 
     def _unfit_base(self, base: np.ndarray, fault: int, size: float) -> Refusal:
         """The Refusal of a base; fault, size: from `keep_base`."""
