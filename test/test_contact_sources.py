@@ -66,7 +66,8 @@ def test_old_and_missing_measurements_are_no_contact():
 )
 def test_all_sources_named_must_agree(sources, expected):
     made = ContactSources(np.arange(4), settings(contact_sources=sources))
-    made.detector.take_forces(np.array([0.0, 9.0, 9.0, 0.0]), 0.0)
+    for time_s in (0.0, DEBOUNCE_S):
+        made.detector.take_forces(np.array([0.0, 9.0, 9.0, 0.0]), time_s)
     gaps = np.array([0.0, 0.1, 0.0, 0.1])
     planned = np.array([True, True, False, False])
     assert made.contacts(DEBOUNCE_S, gaps, planned).tolist() == expected
@@ -77,7 +78,30 @@ def test_forces_last_before_they_count_and_states_count_at_once():
         made = ContactSources(np.arange(1), settings(contact_sources=[source]))
         made.detector.take_states(np.ones(1), 0.0)
         assert made.measured(0.0).tolist() == [at_once]
+        made.detector.take_states(np.ones(1), DEBOUNCE_S)
         assert made.measured(DEBOUNCE_S).tolist() == [True]
+
+
+@pytest.mark.parametrize("source, period_s", [("state", 0.001), ("state", 0.02), ("force", 0.02)])
+def test_one_wrong_measurement_is_no_contact_and_no_lift_off(source, period_s):
+    """However long the next one takes to come; what two say in a row counts."""
+    made = ContactSources(np.arange(2), settings(contact_sources=[source]))
+    detector = made.detector
+
+    def measure(k, *touching):
+        take = detector.take_states if source == "state" else detector.take_forces
+        take(100.0 * np.array(touching), k * period_s)
+        return [made.measured((k + part) * period_s).tolist() for part in (0.0, 0.5, 0.99)]
+
+    stands = [True, False]
+    for k in range(3):
+        found = measure(k, 1, 0)
+    assert found == [stands] * 3
+    for k, wrong in ((3, (0, 0)), (5, (1, 1)), (7, (0, 1)), (9, (1, 0))):
+        assert measure(k, *wrong) == [stands] * 3
+        assert measure(k + 1, 1, 0) == [stands] * 3
+    assert measure(11, 0, 1) == [stands] * 3
+    assert measure(12, 0, 1) == [[False, True]] * 3
 
 
 @pytest.mark.parametrize(

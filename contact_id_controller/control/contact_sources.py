@@ -27,7 +27,7 @@ TIMEOUT_S = 0.05
 
 DEBOUNCE_S = 0.005
 """Time for which a measured change of force must last: some samples of a noisy foot sensor. Published contact states
-are taken at once, as their publisher has decided already."""
+count with the second message, as their publisher has decided already."""
 
 OFF_SHARE = 0.4  # of the force that makes a contact, below which it ends: hysteresis
 SMALLEST_SHARE = 1e-3  # of load, at the first and last instant of a ramped contact

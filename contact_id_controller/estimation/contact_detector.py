@@ -15,15 +15,16 @@ class ContactDetector:
     """Measured contact with hysteresis and debounce, for n frames.
 
     A frame comes into contact when its force exceeds `on_n` and leaves it below `off_n`; either
-    counts only when it has lasted `debounce_s`. A measurement older than `timeout_s` is none, and
-    so is one from the future: time was set back since.
+    counts only when it has lasted `debounce_s`, by its measurements. A changed state counts from the second message in a
+    row on: one may be wrong. A measurement older than `timeout_s` is none, and so is one from the future: time was set
+    back since.
     """
 
     def __init__(self, count: int):
         self.on_n = self.off_n = self.debounce_s = 0.0
         self.timeout_s = np.inf
         self.contact = np.zeros(count, dtype=bool)
-        self._raw = np.zeros(count, dtype=bool)
+        self._raw, self._told = np.zeros(count, dtype=bool), np.full(count, np.nan)
         self._since_s = np.full(count, -np.inf)
         self._seen_s = np.full(count, -np.inf)
         self._on_n, self._off_n = np.zeros(count), np.zeros(count)
@@ -41,6 +42,7 @@ class ContactDetector:
     def take_states(self, states: np.ndarray, time_s: float) -> None:
         """Take measured states (n,), 1 for contact, 0 for none; NaN: not measured now."""
         values = np.array(states, dtype=float)
+        keep_until_told_twice(values, self._told, self._raw)
         take_states(values, float(time_s), self._raw, self._since_s, self._seen_s)
 
     def knows_any(self, time_s: float) -> bool:
@@ -89,6 +91,20 @@ def take_states(states, time_s, raw, since_s, seen_s):
 
 
 @bare_kernel
+def keep_until_told_twice(states, told, raw):
+    """Replace states (n,) that differ from those of the last message, ``told`` (n,), by ``raw`` (n,) bool, as before.
+
+    NaN where there is none; told: updated.
+    """
+    for i in range(states.shape[0]):
+        if abs(states[i]) < np.inf:
+            state = 1.0 if states[i] >= 0.5 else 0.0
+            if told[i] == 1.0 - state:
+                states[i] = 1.0 if raw[i] else 0.0
+            told[i] = state
+
+
+@bare_kernel
 def _note(i, touches, time_s, raw, since_s, seen_s):
     """Note the contact of foot i as measured, and since when, s, it has been the same."""
     if touches != raw[i]:
@@ -104,7 +120,7 @@ def debounce(time_s, debounce_s, timeout_s, raw, since_s, seen_s, contact):
     Times that lie ahead, after a clock was set back, count as expired.
     """
     for i in range(contact.shape[0]):
-        lasted, age = time_s - since_s[i], time_s - seen_s[i]
+        lasted, age = seen_s[i] - since_s[i], time_s - seen_s[i]
         if lasted >= debounce_s or lasted < 0.0:
             contact[i] = raw[i]
         if age > timeout_s or age < 0.0:
