@@ -76,6 +76,16 @@ def test_the_quadruped_walks_over_a_step_of_five_centimetres_and_down_again():
     assert walk.state.q[0] > 1.2 and walk.state.q[2] == pytest.approx(low, abs=0.01)
 
 
+def test_a_touch_before_a_foot_lifts_is_no_landing():
+    """Here plans are made 48 ms after lift-off, just past the middle of a swing: 50 ms before, the foot stood."""
+    walk = standing("quadruped", planner={"ground": "felt", "duty_factor": 0.69})
+    walk.planner.set_velocity((0.2, 0.0))
+    for _ in range(20):
+        drive(walk, 0.05)
+        heights = [path.active(np.inf).place[2] for path in walk.planner._footsteps.paths]
+        assert max(heights) < walk.planner.settings.foot_radius_m + 0.002
+
+
 SLOW_GAIT = {"gait_period_s": 0.6, "duty_factor": 0.8}
 
 

@@ -527,7 +527,8 @@ def test_a_touch_counts_once_two_messages_in_a_row_say_it(within_reach):
     assert not felt(0, 1, 0), "one alone"
     assert [felt(1), felt(1), felt(1)] == [False, True, True], "one message later"
     assert felt(1, 0, 1), "it bounces"
-    assert felt(1, 0, 0), "since the last plan"
+    assert not felt(1, 0, 0), "it has left"
+    assert felt(1, 1, 0, 0), "it has landed since the last plan"
     assert not felt(0)
 
 

@@ -258,13 +258,14 @@ class GaitPlannerNode(Node):
         self._packed_contacts.append(packed)
 
     def _contact(self, stamp_ns: int) -> np.ndarray | None:
-        """Feet (f,) bool that touched the ground since the last plan (one that lands bounces); None: not known.
+        """Feet (f,) bool that touch the ground, or have begun to since the last plan (one that lands bounces); None: not known.
 
-        A touch, or its end, counts from the second message in a row on: one may be wrong.
+        One that has only left the ground since then touches no more. A touch, or its end, counts from the second message
+        in a row on: one may be wrong.
         """
         while (packed := take_packed(self._contacts)) is not None:
             self._packed_contacts.append(packed)
-        felt = None
+        known_now, began = False, np.zeros(len(self.settings.foot_frames), dtype=bool)
         while self._packed_contacts:
             packed = self._packed_contacts.popleft()
             if stamp_ns - packed_stamp_ns(packed) > self._period_ns:
@@ -278,10 +279,11 @@ class GaitPlannerNode(Node):
                 touches = known > 0.5
                 if self._touches is None:
                     self._touches = self._touched = touches
-                self._touched = np.where(touches == self._touches, touches, self._touched)
+                before, known_now = self._touched, True
+                self._touched = np.where(touches == self._touches, touches, before)
                 self._touches = touches
-                felt = self._touched if felt is None else felt | self._touched
-        return felt
+                began |= self._touched & ~before
+        return self._touched | began if known_now else None
 
     # Commands
 

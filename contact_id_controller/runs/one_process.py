@@ -218,7 +218,7 @@ class InProcessRun:
         self._contact = self.controller.felt_contacts
         if self._contact is not None:
             self._contact[:] = True
-        self._touched = self._contact
+        self._landed: np.ndarray | None = None
         self._plan, self._periods, self._planned = plan, 0, -1
         self.error: str | None = None
         if start is None:
@@ -260,7 +260,7 @@ class InProcessRun:
         self._last = result
         result = self.given(believed, result)
         self.state = self.believed = self.world.step(result.torques)
-        forces = self.world.contact_forces()
+        forces, stood = self.world.contact_forces(), self._contact
         if self._estimator is None:
             self._contact = self.controller.felt_contacts
             if self._contact is None:
@@ -274,8 +274,9 @@ class InProcessRun:
                 self.controller.feet.foot
             ]  # a sole's holds for its corners
             estimated = self.controller.over_contacts(estimate.world_forces)
-        # A foot that lands bounces: between two plans one touch is enough.
-        self._touched = self._contact if self._touched is None else self._touched | self._contact
+        # A foot that lands bounces: between two plans one touch is enough. One that has only left does not touch.
+        began = self._contact if stood is None else self._contact & ~stood
+        self._landed = began if self._landed is None else self._landed | began
         self._periods += 1
         # Rows of the reference are reused by the next step.
         reference = type(result.reference)(*(np.array(row) for row in result.reference))
@@ -297,9 +298,11 @@ class InProcessRun:
         if number == self._planned:
             return None
         self._planned = number
-        touching, contact, self._touched = self._touched, None, None
+        touching, contact, landed = self._contact, None, self._landed
         if touching is not None:  # a sole touches where a corner does
+            touching = touching if landed is None else touching | landed
             contact = np.array([touching[rows].any() for rows in self._feet])
+        self._landed = None
         plan = self.planner.plan(believed.time_s, believed.q, believed.v, contact)
         follow(self.controller, plan, believed.time_s)
         return plan
