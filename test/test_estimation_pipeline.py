@@ -54,12 +54,16 @@ class Walk:
             setattr(self, attribute, np.array(column))
 
     def _listen(self, planner):
-        """Contacts that the gait planner is told, beside those of the estimate since its last plan, from now on."""
-        heard, plan = [], planner.plan
+        """Contacts that the gait planner is told, beside those that the estimate has or had begin since the last plan."""
+        heard, plan, last = [], planner.plan, np.ones((1, 4), dtype=bool)
 
         def listening(time_s, q, v, contact=None):
+            nonlocal last
             if contact is not None and self.touched:
-                heard.append((contact.copy(), np.any(self.touched, axis=0)))
+                seen = np.array(self.touched)
+                began = (seen & ~np.vstack([last, seen[:-1]])).any(axis=0)
+                heard.append((contact.copy(), seen[-1] | began))
+                last = seen[-1:]
             self.touched.clear()
             return plan(time_s, q, v, contact)
 
