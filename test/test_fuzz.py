@@ -607,6 +607,24 @@ def test_one_stamp_of_another_time_takes_no_shown_plan_away():
     assert not watch.believes(START_NS) and watch.believes(START_NS)
 
 
+@pytest.mark.parametrize("ahead_ns", [15_000_000, 45_000_000, 900_000_000])
+def test_a_stamp_ahead_by_less_than_a_plan_is_not_believed_either(monkeypatch, ahead_ns):
+    """One state of the wrong time would begin a plan; a stamp a little ahead, or two that agree, may be right."""
+    from contact_id_controller.ros import state_input
+    from contact_id_controller.ros.kinodynamic_planner import NS_PER_S
+
+    wall_s = [100.0]
+    monkeypatch.setattr(state_input.time, "monotonic", lambda: wall_s[0])
+    watch = state_input.StampWatch(NS_PER_S)
+    for k in range(20):
+        wall_s[0] += 0.001
+        wrong_ns = ahead_ns if k % 5 == 4 else 0
+        assert watch.believes(START_NS + k * 1_000_000 + wrong_ns) == (not wrong_ns)
+    now_ns = START_NS + 20_000_000
+    assert watch.believes(now_ns + 5_000_000) and watch.believes(now_ns)
+    assert not watch.believes(now_ns + ahead_ns) and watch.believes(now_ns + ahead_ns + 1_000_000)
+
+
 def test_who_was_busy_for_seconds_believes_the_first_state_after_them(monkeypatch):
     """A planner on a full machine plans for longer than a jump of time: its plan needs the state after it."""
     from contact_id_controller.ros import state_input

@@ -16,6 +16,9 @@ LONGEST_BUSY_S = 60.0
 """Longest wall time for which a planner is busy: a whole-body plan takes seconds, on a full machine several times that.
 Who has heard nothing for longer needs a second state to believe that time went on."""
 
+AHEAD_NS = 10_000_000
+"""Largest increase of the stamps that no time explains: states that arrive together, at 200 Hz two."""
+
 FASTEST = 2.0
 """Largest ratio of the robot's time to wall time, as of a simulation, at which one state after a pause is believed."""
 
@@ -24,10 +27,11 @@ class StampWatch:
     """Distinguishes a jump of the robot's time from a wrong stamp: the state after a jump confirms it.
 
     Stamps may increase by as much as the wall time that has passed explains (`FASTEST`, `LONGEST_BUSY_S`): a node that
-    was busy meanwhile takes one state alone. Beyond that, by twice the last such increase: states may be rare.
+    was busy meanwhile takes one state alone. Beyond that by `AHEAD_NS`, or twice the last such increase: states may be
+    rare.
 
     Args:
-        jump_ns: least change of the stamps that is a jump.
+        jump_ns: least step back of the stamps that is a jump.
     """
 
     def __init__(self, jump_ns: int) -> None:
@@ -42,7 +46,7 @@ class StampWatch:
         jumped_ns, now_s = self._jumped_ns, time.monotonic()
         step_ns = 0 if self._last_ns is None else stamp_ns - self._last_ns
         passed_ns = round(1e9 * min(FASTEST * (now_s - self._taken_s), LONGEST_BUSY_S))
-        most_ns = max(self._least_ns, 2 * self._step_ns) + passed_ns
+        most_ns = max(AHEAD_NS, 2 * self._step_ns) + passed_ns
         goes_on = -self._least_ns <= step_ns <= most_ns
         confirms = jumped_ns is not None and 0 <= stamp_ns - jumped_ns <= JUMP_NS
         if goes_on or confirms:
