@@ -562,13 +562,15 @@ def test_the_kinodynamic_planners_messages(record_property):
 
 
 @pytest.mark.parametrize("wrong_ns", [0, START_NS + 5 * 10**8, START_NS + 10**10, 10**18])
-def test_one_stamp_of_another_time_begins_no_plan_anew(context, wrong_ns):
+def test_one_stamp_of_another_time_begins_no_plan_anew(context, monkeypatch, wrong_ns):
     """A robot that walks would be planned for as one that stands; a jump is one when the next state says so, too."""
     from test_gait_planner_node import parameters as given
 
     from contact_id_controller.ros.gait_planner import GaitPlannerNode
 
     node = GaitPlannerNode(**with_options(context, given()))
+    wall_s = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: wall_s[0])
     doors, begun, plans = heard(node), [], []
     node._heard = True  # as if somebody listened to its plans
     reset, plan = node.planner.reset, node.planner.plan
@@ -582,6 +584,7 @@ def test_one_stamp_of_another_time_begins_no_plan_anew(context, wrong_ns):
     try:
         state(START_NS - PERIOD_NS)  # planning begins when the next one agrees
         for k in range(5):
+            wall_s[0] += 0.06
             state(START_NS + 60_000_000 * k)
             state(wrong_ns + 60_000_000 * k if k == 3 else START_NS + 60_000_000 * k)
         assert not begun and len(plans) == 5
