@@ -299,6 +299,38 @@ def test_a_changed_parameter_is_replayed(bench_of, tmp_path):
     assert not Replay(Bag(tmp_path, log), settings).run().exact[25:].any()
 
 
+@pytest.mark.parametrize(
+    ("clock_ns", "reason"), [(10**10, "future"), (1_800_000_000 * 10**9, "stamp_jump")]
+)
+def test_one_wrong_stamp_is_refused_as_it_was_and_moves_no_event(tmp_path, clock_ns, reason):
+    """By the wall clock, and by simulated time, which the bag does not tell."""
+    log = {"joint_states": [], "odometry": [], "commands": []}
+    events = [("started", 2), ("emergency_stop", 41)]
+    for k in range(50):
+        time_s = 10.0 + k * 0.001
+        wrong_s = 7200.0 if k == 30 else 0.0
+        sent_ns = clock_ns + k * 1_000_000
+        state = serialize_message(joint_state(time_s + wrong_s))
+        log["odometry"].append(Message(sent_ns, serialize_message(odometry(time_s))))
+        log["joint_states"].append(Message(sent_ns, state))
+        if k > 2:
+            sent = serialize_message(Float64MultiArray(data=[0.0] * 12))
+            log["commands"].append(Message(sent_ns + 200_000, sent))
+    log["events"] = [
+        Message(number, serialize_message(String(data=json.dumps(
+            {"number": number, "after_ns": 10**10 + k * 1_000_000, "event": what, "active": False}
+        ))))
+        for number, (what, k) in enumerate(events)
+    ]  # fmt: skip
+    settings = ControllerSettings.from_mapping(
+        parameters(stamp_reference="clock", recovery_window_s=0.1)
+    )
+    replayed = Replay(Bag(tmp_path, log), settings).run()
+    assert replayed.refusals == {reason: 1}
+    steps = np.flatnonzero(~replayed.commanded).tolist()
+    assert len(replayed.commanded) == 47 and steps == [27, *range(39, 47)]
+
+
 # contact_id report
 
 

@@ -37,6 +37,7 @@ from contact_id_controller.view.timeline import (
     STEP,
     STOPPED,
     Action,
+    steady_stamps,
     timeline_of,
 )
 from contact_id_controller.view.topics import PLANS, contact_topics, sent_as
@@ -108,18 +109,27 @@ class Replayed:
         return float(np.abs(self.sent - self.torques)[self.compared].max(initial=0.0))
 
 
+OTHER_CLOCK_NS = 3600 * NANO
+"""Difference of most stamps from the times of the bag from which on they are of a simulated clock."""
+
+
+def queue_of(messages: Sequence[Message]) -> deque[tuple[int, bytes]]:
+    """Stamps, by which they wait for a state, ns, and bytes of messages."""
+    return deque(zip(steady_stamps(messages).tolist(), [each.data for each in messages]))
+
+
 class _RecordedContact(ContactInput):
     """Measured contact from a bag: messages stamped up to a state are available when it is stepped."""
 
     def __init__(self, bag: Bag, kind: str, frames: Sequence[str], topics: Sequence[str]) -> None:
         super().__init__(_NoNode(), None, kind, frames)
-        self._queues = [deque(bag[topic]) for topic in topics]
+        self._queues = [queue_of(bag[topic]) for topic in topics]
         self.until_ns = 0
 
     def _newest(self, k: int) -> bytes | None:
         queue, data = self._queues[k], None
-        while queue and stamp_ns(queue[0].data) <= self.until_ns:
-            data = queue.popleft().data
+        while queue and queue[0][0] <= self.until_ns:
+            data = queue.popleft()[1]
         return data
 
 
@@ -161,7 +171,12 @@ class Replay:
         self.loop.warm_up()
         self._commands = bag[sent_as(recorded)[0]]
         self._contact = self._contact_of(settings)
-        self._odometry = deque(bag[ODOMETRY])
+        self._stamps = steady_stamps(bag[STATES])
+        times = np.array([message.time_ns for message in bag[STATES]])
+        self._simulated = bool(np.median(np.abs(times - self._stamps)) > OTHER_CLOCK_NS)
+        guard = self.loop.guard
+        guard.checks.clock_lags = guard.good.simulated_time = self._simulated and not guard.lockstep
+        self._odometry = queue_of(bag[ODOMETRY])
         self._plans = {topic: deque(bag[topic]) for topic in PLANS}
         self._base, self._pose = OdometryReader(), np.zeros(BASE_SIZE)
         self._rows: list[dict[str, Any]] = []
@@ -220,18 +235,18 @@ class Replay:
         loop.report()
 
     def _advance_to(self, message: Message) -> None:
-        """Advance to a state: the guard's clock to its arrival; contact and odometry to its stamp."""
+        """Advance to the present state: the guard's clock to its arrival; contact and odometry to its stamp."""
         guard, now_s = self.loop.guard, message.time_ns / NANO
         while (
             self._clock_s < now_s
         ):  # timeouts are looked at as often as by the node, with or without states
             self._clock_s = min(self._clock_s + LOOK_S, now_s)
             guard.look()
-        stamp = stamp_ns(message.data)
+        stamp = int(self._stamps[self._state])
         if self._contact is not None:
             self._contact.until_ns = stamp
-        while self._odometry and stamp_ns(self._odometry[0].data) <= stamp:
-            last = self._odometry.popleft().data
+        while self._odometry and self._odometry[0][0] <= stamp:
+            last = self._odometry.popleft()[1]
             self.loop.take_odometry(last)
             self._pose = self._base.read(last)[0]
 
@@ -243,8 +258,7 @@ class Replay:
         settings = self.loop.controller.settings
         if settings.stamp_reference != "clock" or self.loop.guard.lockstep:
             return None
-        stamp = stamp_ns(message.data)
-        return message.time_ns if abs(message.time_ns - stamp) < 3600 * NANO else stamp
+        return stamp_ns(message.data) if self._simulated else message.time_ns
 
     def _repeat_event(self, event: dict[str, Any]) -> None:
         """Repeat a recorded event on the guard: start, plan, stop, timeout, emergency stop, settings."""

@@ -75,6 +75,13 @@ def events_of(bag: Bag) -> list[dict[str, Any]]:
     return [event for *_, event in events]
 
 
+def steady_stamps(messages: Sequence[Message]) -> np.ndarray:
+    """Stamps (n,), ns; where one alone is ahead of the next it counts as the one before."""
+    stamps = np.array([stamp_ns(message.data) for message in messages], dtype=np.int64)
+    alone = (stamps[1:-1] > stamps[2:]) & (stamps[2:] >= stamps[:-2])
+    return np.concatenate([stamps[:1], np.where(alone, stamps[:-2], stamps[1:-1]), stamps[1:][-1:]])
+
+
 def timeline_of(bag: Bag, commands: Sequence[Message], lockstep: bool, period_ns: int) -> Timeline:
     """Order the messages of a bag.
 
@@ -140,10 +147,12 @@ class _Cursor:
         self._events, self._next = list(events), 0
         self.active = False
 
-    def until(self, stamp: int) -> Iterator[Any]:
-        """Events that followed states up to this stamp."""
-        while self._next < len(self._events) and self._events[self._next]["after_ns"] <= stamp:
+    def until(self, stamp: int, of: int | None = None) -> Iterator[Any]:
+        """Events that followed states up to this stamp, or a state of the stamp ``of``."""
+        while self._next < len(self._events):
             event = self._events[self._next]
+            if event["after_ns"] > stamp and event["after_ns"] != of:
+                return
             self._next += 1
             if event["event"] == STARTED:
                 self.active = True
@@ -188,9 +197,10 @@ def _lockstep_actions(states: Any, stamps: Any, events: Any) -> list[Action]:
     """The actions, without the indices of commands."""
     cursor = _Cursor(events)
     actions = [Action(EVENT, event=event) for event in cursor.until(0)]
+    steady = steady_stamps(states).tolist()
     for number in range(len(states)):
         actions.append(Action(STEP if cursor.active else OBSERVE, number))
-        for event in cursor.until(int(stamps[number])):
+        for event in cursor.until(steady[number], int(stamps[number])):
             actions.append(Action(EVENT, event=event))
             if event["event"] == STARTED:
                 actions.append(Action(STEP, number))
@@ -205,6 +215,7 @@ def _in_real_time(
     answers, odd = _answered(states, commands)
     skipped = 0
     actions += [Action(EVENT, event=event) for event in cursor.until(0)]
+    steady = steady_stamps(states).tolist()
     for number in range(len(states)):
         if not cursor.active:
             actions.append(Action(OBSERVE, number))
@@ -213,7 +224,8 @@ def _in_real_time(
         else:
             skipped += 1
             continue
-        actions += [Action(EVENT, event=event) for event in cursor.until(int(stamps[number]))]
+        found = cursor.until(steady[number], int(stamps[number]))
+        actions += [Action(EVENT, event=event) for event in found]
     if skipped:
         remarks.append(f"{skipped} of {len(states)} states were not answered and are left out")
     if odd:
