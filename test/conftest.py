@@ -1,12 +1,16 @@
 """What every test may use: a ROS domain of its own, random numbers that repeat, a bench for nodes."""
 
 import atexit
+import contextlib
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 
 import pytest
+from paths import ROOT
 from queue_of_files import IN_REAL_TIME, pytest_xdist_make_scheduler  # noqa: F401
 
 # Read when ROS and BLAS start: nothing of these tests leaves this machine.
@@ -26,7 +30,7 @@ LONGEST = (
     *IN_REAL_TIME,
     "test_report.py",
     "test_kinodynamic_planner_node.py",
-    "test_release.py",
+    "test_packaging.py",
     "test_demo.py",
     "test_fuzz.py",
     "test_base_odometry.py",
@@ -60,35 +64,56 @@ def private_state(tmp_path_factory):
 
 
 @pytest.fixture
-def bench_of():
-    """Makes benches of a controller node and its peer (ros_bench.py), and closes them."""
-    from ros_bench import Bench
+def closing():
+    """Keeps what a test makes, ``closing(made)``, and closes it at the end, the last one first."""
+    with contextlib.ExitStack() as stack:
 
-    made = []
+        def keep(made, close=None):
+            stack.callback(close or made.close)
+            return made
 
-    def make(**changes):
-        made.append(Bench(**changes))
-        return made[-1]
-
-    yield make
-    for bench in made:
-        bench.close()
+        yield keep
 
 
 @pytest.fixture
-def node_of(tmp_path):
+def bench_of(closing):
+    """Makes benches of a controller node and its peer (ros_bench.py)."""
+    from ros_bench import Bench
+
+    return lambda **changes: closing(Bench(**changes))
+
+
+@pytest.fixture
+def node_of(closing, tmp_path):
     """Starts nodes in processes of their own (node_process.py), and kills them."""
     from node_process import NodeProcess
 
-    made = []
-
     def start(name, values, kind=NodeProcess):
-        made.append(kind(name, tmp_path, values))
-        return made[-1]
+        process = kind(name, tmp_path, values)
+        return closing(process, process.end)
 
-    yield start
-    for process in made:
-        process.end()
+    return start
+
+
+@pytest.fixture
+def python_of(closing):
+    """Starts programs of Python, given as text, in processes of their own, and kills them."""
+
+    def start(program, *arguments, environment=(), **options):
+        pipe = {"stdout": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, *arguments],
+            env={**os.environ, "PYTHONPATH": str(ROOT), **dict(environment)},
+            **{**pipe, **options},
+        )
+
+        def end():
+            process.kill()
+            process.communicate()
+
+        return closing(process, end)
+
+    return start
 
 
 @pytest.fixture

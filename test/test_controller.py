@@ -9,7 +9,7 @@ from robots import QUADRUPED, QUADRUPED_FEET, frame_positions, point_kinematics
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.feedback import consistent_acceleration
-from contact_id_controller.exceptions import ConfigurationError, TrajectoryError, UnknownModelError
+from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
@@ -180,17 +180,6 @@ def test_holds_the_posture_until_a_trajectory_comes_and_then_follows_it(simulate
     np.testing.assert_allclose(controller.step(late).reference.position, goal)
 
 
-def test_refused_trajectory_leaves_the_old_one(simulated):
-    controller, state = make(), stand(simulated)
-    controller.reset(state)
-    names = controller.robot.joint_names
-    with pytest.raises(TrajectoryError, match="'WHEEL'"):
-        controller.follow(Plan(JointTrajectory([*names[:-1], "WHEEL"], [1.0], POSTURE[None])), 0.0)
-    with pytest.raises(TrajectoryError, match="past"):
-        controller.follow(Plan(JointTrajectory(names, [1.0], POSTURE[None] + 1, start_s=1.0)), 5.0)
-    np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)
-
-
 def test_a_goal_after_another_is_approached_from_where_the_joints_are(simulated):
     """Single points, as people send them by hand: nothing jumps, whatever plan is there."""
     controller, state = make(), stand(simulated)
@@ -272,13 +261,6 @@ def test_a_plan_is_followed_or_refused_as_a_whole(simulated):
     after = controller.step(state)
     assert after.following and after.contact.tolist() == [False, True, True, True]
     assert np.abs(after.torques - before.torques).max() > 0.1
-
-
-def test_settings_that_do_not_fit_are_refused():
-    with pytest.raises(UnknownModelError, match="coulomb/qp"):
-        make(friction="no_slip", solver="magic")
-    with pytest.raises(ConfigurationError, match="joint_position_gain"):
-        make(joint_position_gain=[1.0, 2.0])
 
 
 @pytest.mark.parametrize("drift_share", [1.0, 0.0])

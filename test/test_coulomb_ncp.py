@@ -1,10 +1,13 @@
 """coulomb/ncp: Coulomb's law on exact cones, against other formulations and other solvers."""
 
+import sys
+
 import clarabel
 import numpy as np
 import pinocchio as pin
 import pytest
 import scipy.sparse as sparse
+from paths import ROOT
 from robots import gliding_solo, solo12, standing_solo
 
 from contact_id_controller import ContactSet, build_problem, solve
@@ -14,6 +17,10 @@ from contact_id_controller.models.steps.exact_law import LAWFUL, sticking_motion
 from experiments.benchmark.random_problems import random_problem
 from experiments.benchmark.sliding_problems import exact_law_defect, sliding_problem
 from experiments.benchmark.speed import stance, states
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from exact_cones import Admm
 
 DT = 1e-3
 SEED = 70_211  # never used for tuning
@@ -105,39 +112,15 @@ def test_random_robots_obey_the_law_or_are_called_what_they_are():
     assert counts["solved"] > 100 and counts.get("not_converged", 0) <= 1, counts
 
 
-def by_admm(problem, c, tolerance=1e-10):
-    """Impulses (3n,) by pinocchio's ADMM on exact cones; its order is tangents first."""
-    model = problem.robot.model
-    models, datas = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
-    for mu in problem.contacts.friction:
-        contact = pin.PointContactConstraintModel(model, 0)
-        contact.setFriction(mu)
-        models.append(pin.ConstraintModel(contact))
-        datas.append(pin.ConstraintData(contact.createData()))
-    order = np.arange(3 * len(problem)).reshape(-1, 3)[:, [1, 2, 0]].ravel()
-    inertia = np.square(problem.Y).sum() / len(order)
-    G, free = problem.Y @ problem.Y.T / inertia, free_velocity(problem, c)
-    speed = np.abs(free).max()
-    settings, result = pin.ADMMSolverSettings(), pin.ADMMSolverResult()
-    settings.max_iterations, settings.solve_ncp = 50_000, True
-    for name in ("absolute", "relative"):
-        setattr(settings, f"{name}_feasibility_tol", tolerance)
-        setattr(settings, f"{name}_complementarity_tol", tolerance)
-    solver = pin.ADMMConstraintSolver(len(order))
-    delassus = pin.DelassusOperatorDense(np.ascontiguousarray(G[np.ix_(order, order)]))
-    solver.solve(delassus, free[order] / speed, models, datas, settings, result)
-    x = np.empty(len(order))
-    x[order] = result.retrieveConstraintImpulses()
-    return x * speed / inertia
-
-
 @pytest.mark.parametrize("mu", [0.1, 0.3])
 def test_sliding_motion_is_that_of_pinocchios_admm(robot, mu):
     problem, _, _ = sliding(robot, mu, contact_time_constant_s=DT)
     ours = solve(problem, "coulomb", "ncp")
-    theirs = by_admm(problem, ours.attainable)
-    free = free_velocity(problem, ours.attainable)
-    assert exact_law_defect(problem.Y, free, problem.contacts.friction, theirs) < 1e-6
+    free, mus = free_velocity(problem, ours.attainable), problem.contacts.friction
+    admm = Admm(robot.model, problem.Y @ problem.Y.T, free, mus, 1e-10, 50_000)
+    admm.solve()
+    theirs = admm.impulses()
+    assert exact_law_defect(problem.Y, free, mus, theirs) < 1e-6
     assert loaded_slip(ours).max() > 0.1
     np.testing.assert_allclose(problem.Y.T @ ours.impulses, problem.Y.T @ theirs, atol=1e-6)
 

@@ -115,17 +115,6 @@ def test_a_higher_price_disturbs_less(robot):
     assert sizes[0] >= sizes[1] >= sizes[2] > 0.0
 
 
-def test_friction_zero_and_infinite(robot):
-    for mu in (0.0, np.inf):
-        q, contacts = standing_solo(robot, mu)
-        problem = build_problem(robot, q, np.zeros(robot.nv), np.zeros(12), contacts, DT)
-        solution = solve(problem, "coulomb", "qcqp")
-        assert solution.status == "solved"
-        assert solution.forces[:, 2].sum() == pytest.approx(robot.weight, rel=1e-6)
-        if mu == 0.0:
-            assert np.abs(solution.forces[:, :2]).max() < 1e-9
-
-
 def pitching(robot, mu):
     """A standing Solo12 whose plan bends one leg: tight torque limits make the active set change."""
     q, contacts = standing_solo(robot, mu)

@@ -15,7 +15,7 @@ from contact_id_controller.forward import (
     constraint_forces,
     step,
 )
-from contact_id_controller.geometry import Body, Box, HalfSpace, HeightField, Scene, Sphere, Surface
+from contact_id_controller.geometry import Body, Box, HalfSpace, Scene, Surface
 from contact_id_controller.models import ROWS, Tangential, contact_models
 
 pytestmark = pytest.mark.usefixtures("same_random_configurations")
@@ -24,7 +24,6 @@ G = 9.81
 # A model that holds contacts by assumption is a law for planned motions, not for falling bodies.
 FALLING = [row for row in contact_models() if not row.holds_touching]
 FRICTIONAL = [row.pair for row in FALLING]
-EXACT = [row.pair for row in FALLING if not row.yields]
 UNIQUE = [row.pair for row in FALLING if not (row.yields or row.uses_history)]
 
 
@@ -203,52 +202,6 @@ def test_warm_start_survives_contacts_that_come_and_go(block, pair):
     assert len(names) >= 3
 
 
-@pytest.mark.parametrize("pair", EXACT, ids="/".join)
-def test_falling_block_lands_without_bounce_or_penetration(block, pair):
-    scene, q = above_ground(block, 0.5)
-    q[2], v = 0.1 + 0.0105, np.zeros(6)
-    depth = 0.0
-    for _ in range(90):
-        q, v, solution = advance(block, q, v, scene.contacts(q), pair=pair)
-        depth = min(depth, q[2] - 0.1)
-    assert depth > -within(pair, 1e-9)
-    assert q[2] == pytest.approx(0.1, abs=within(pair, 1e-9))
-    assert np.abs(v).max() < within(pair, 1e-9)
-    np.testing.assert_allclose(solution.forces.sum(axis=0), [0, 0, G], atol=within(pair, 1e-6))
-
-
-def test_one_stage_landing_yields_by_its_regularisation_only(block):
-    scene, q = above_ground(block, 0.5)
-    q[2], v = 0.1 + 0.0105, np.zeros(6)
-    for _ in range(90):
-        q, v, _ = advance(
-            block, q, v, scene.contacts(q), pair=("coulomb", "qp_one_stage"), penetration_gain=0.2
-        )
-    assert q[2] == pytest.approx(0.1, abs=1e-6)
-
-
-@pytest.mark.parametrize("pair", EXACT, ids="/".join)
-def test_contact_never_adds_kinetic_energy(solo, pair):
-    """Among the same torques, impulses only take energy, whatever the state and the constraints."""
-    rng = np.random.default_rng(3)
-    for trial in range(15):
-        q, v = random_state(solo, rng)
-        contacts, _ = random_contacts(solo, q, SOLO_FEET, rng)
-        contacts = contacts.moved(contacts.points, np.zeros(4))
-        options = {"constraints": [Pin("FL_FOOT", (0, 0, 0), "FR_FOOT")]} if trial % 2 else {}
-        problem = build_forward_problem(
-            solo, q, v, np.zeros(solo.na), contacts, DT, constraint_gain=0.0, **options
-        )
-        without = solve(problem, "none", "none").velocity
-        solution = solve(problem, *pair)
-        # Contacts that may not slip can ask for what no force gives (docs/theory.md).
-        held = ROWS[pair].tangential is Tangential.NO_SLIP
-        assert solution.status in (("solved", "unholdable") if held else ("solved",))
-        M = mass_matrix(solo, q)
-        before, after = 0.5 * without @ M @ without, 0.5 * solution.velocity @ M @ solution.velocity
-        assert after <= before * (1.0 + within(pair, 1e-9))
-
-
 def planar_chain(lengths, masses):
     """Links (m, kg; point mass at the far end) that turn about y, one after the other, along x."""
     model, parent, offset = pin.Model(), 0, 0.0
@@ -358,24 +311,6 @@ def test_pinned_block_does_not_load_the_ground(block):
         np.testing.assert_allclose(solution.velocity, 0.0, atol=1e-9)
         np.testing.assert_allclose(solution.forces, 0.0, atol=1e-6)
     np.testing.assert_allclose(constraint_forces(solve(held)), [0, 0, G, 0, 0, 0], atol=1e-9)
-
-
-def test_ball_rolls_down_a_height_fields_slope_without_slip():
-    ball = RobotModel(pin.Model()).with_object(1.0, 0.4 * 0.1**2 * np.eye(3), "ball")
-    angle = np.radians(15.0)
-    grid = np.linspace(-2, 2, 9)
-    field = HeightField(grid, grid, np.repeat(-np.tan(angle) * grid[:, None], 9, axis=1))
-    scene = Scene(ball, [Body("ball", Sphere(0.1))], [Surface("hill", field)], friction=0.8)
-    q, v = np.array([0, 0.1, 0.1 / np.cos(angle), 0, 0, 0, 1.0]), np.zeros(6)
-    names = set()
-    for _ in range(100):
-        contacts = scene.contacts(q)
-        names.add(contacts.identities)
-        q, v, _ = advance(ball, q, v, contacts)
-    # A rolling homogeneous ball: 5/7 of g sin(angle).
-    speed = np.linalg.norm(v[:3])
-    assert speed == pytest.approx(5.0 / 7.0 * G * np.sin(angle) * 0.1, rel=1e-3)
-    assert len(names) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The gait planner's node, run as its own process and met over real topics."""
 
 import signal
-import struct
 import time
 
 import numpy as np
@@ -315,46 +314,6 @@ def test_bad_states_make_no_plan_and_good_ones_make_the_next(peer, planner, spoi
     assert code == 0 and words in output
 
 
-@pytest.mark.parametrize("topic", ["states", "odometry", "touch"])
-def test_bytes_that_are_no_message_are_told_and_end_nothing(peer, planner, topic):
-    """rclpy's own conversion of such bytes can end the process."""
-    process = planner(waypoints_m=[0.0, 0.0, 1.0, 0.0])
-    peer.meet()
-    for tail in (b"", b"\xff" * 8, b"\xff" * 40):
-        data = b"\0\1\0]" + tail
-        if topic == "touch":  # of a time at which it counts
-            data = data[:4] + struct.pack("<iI", *divmod(peer.stamp_ns, 10**9)) + data[4:]
-        for _ in range(3):
-            getattr(peer, topic).publish(data)
-            peer.publish()
-            peer.spin(0.02)
-            peer.stamp_ns += PERIOD_NS
-    peer.forget()
-    peer.run(0.2)
-    peer.wait_for(lambda: peer.joints)
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    code, output = process.finish()
-    assert code == 0 and "Traceback" not in output
-
-
-def test_joints_in_another_order_are_matched_by_name(peer, planner):
-    planner()
-    peer.meet()
-    model = peer.walk.model
-    peer.run(
-        0.06,
-        name=model.joint_names[::-1],
-        position=peer.q[model.q_index][::-1].tolist(),
-        velocity=peer.v[model.actuated][::-1].tolist(),
-    )
-    peer.wait_for(lambda: peer.joints)
-    plan = conversions.joint_trajectory(peer.joints[-1], allow_moving_end=True)
-    assert plan.in_order(model.joint_names).positions[0] == pytest.approx(
-        peer.q[model.q_index], abs=1e-3
-    )
-
-
 def test_a_first_odometry_in_a_wrong_frame_does_not_keep_the_planner_from_planning(peer, planner):
     planner()
     peer.frame = "spoiled"
@@ -430,16 +389,12 @@ class WithinReach:
 
 
 @pytest.fixture
-def within_reach(peer):
-    made = []
-
+def within_reach(peer, closing):
     def make(**changes):
-        made.append(WithinReach(peer.node.context, **changes))
-        return made[-1]
+        made = WithinReach(peer.node.context, **changes)
+        return closing(made, made.node.destroy_node)
 
-    yield make
-    for each in made:
-        each.node.destroy_node()
+    return make
 
 
 @pytest.mark.parametrize("frames", [("map", "odom"), ("odom", "map")])
@@ -565,17 +520,6 @@ def test_bad_parameters_refuse_to_start_with_one_line(planner, changes, words):
     lines = [line for line in output.splitlines() if line.startswith("gait_planner:")]
     assert code == 1 and len(lines) == 1 and words in lines[0], output
     assert "Traceback" not in output
-
-
-def test_parameters_are_described_and_cannot_change_later(peer):
-    given = [rclpy.parameter.Parameter(n, value=v) for n, v in parameters().items()]
-    node = GaitPlannerNode(context=peer.node.context, parameter_overrides=given)
-    descriptor = node.describe_parameter("duty_factor")
-    assert "cycle" in descriptor.description
-    assert descriptor.floating_point_range[0].to_value == 0.95
-    answer = node.set_parameters([rclpy.parameter.Parameter("duty_factor", value=0.5)])[0]
-    assert not answer.successful
-    node.destroy_node()
 
 
 def test_plans_survive_the_way_through_messages():

@@ -36,9 +36,8 @@ NAME = "/ros2_control/effort_controller"
 
 
 @pytest.fixture
-def group_of():
+def group_of(closing):
     """Starts stand-ins for the group controller; ends them."""
-    ends = []
 
     def make(joints):
         context = rclpy.Context()
@@ -57,12 +56,9 @@ def group_of():
             node.destroy_node()
             rclpy.shutdown(context=context)
 
-        ends.append(end)
-        return group
+        return closing(group, end)
 
-    yield make
-    for end in ends:
-        end()
+    return make
 
 
 def _spin(executor):

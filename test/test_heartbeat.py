@@ -1,14 +1,10 @@
 """Who is gone, and who only slow. No ROS here."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
-from paths import ROOT
 
 from contact_id_controller.exceptions import StateError
 from contact_id_controller.safety.heartbeat import BEAT_S, LOST_S, Heart, Pulse
@@ -22,17 +18,10 @@ time.sleep(60.0)
 
 
 @pytest.fixture
-def other():
+def other(python_of):
     """Another process, and its words."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", BEAT],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    yield process, process.stdout.readline()
-    process.kill()
-    process.communicate()
+    process = python_of(BEAT)
+    return process, process.stdout.readline()
 
 
 def listened(pulse, duration_s):

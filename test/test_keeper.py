@@ -8,7 +8,6 @@ import tempfile
 import time
 
 import pytest
-from paths import ROOT
 
 PATIENCE_S = 60.0
 PROGRAM = """
@@ -44,29 +43,16 @@ sys.exit(keep("worker", work))
 
 
 @pytest.fixture
-def start():
-    processes = []
-
+def start(python_of):
     def started(
         body="pass", outlives=False, silent_s=0.0, spins=False, before="", stderr=subprocess.PIPE
     ):
         program = PROGRAM.format(
             body=body, outlives=outlives, silent_s=silent_s, spins=spins, before=before
         )
-        process = subprocess.Popen(
-            [sys.executable, "-c", program],
-            env=dict(os.environ, PYTHONPATH=str(ROOT)),
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
-        processes.append(process)
-        return process
+        return python_of(program, stderr=stderr)
 
-    yield started
-    for process in processes:
-        process.kill()
-        process.communicate()
+    return started
 
 
 def said(process):

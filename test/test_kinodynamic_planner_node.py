@@ -368,20 +368,3 @@ def test_a_robot_that_was_carried_away_is_not_sent_a_plan_from_elsewhere(peer, n
     good, words = peer.call("execute")
     assert not good and "m from where the plan begins" in words, words
     assert peer.call("plan")[0] and peer.call("execute")[0]
-
-
-def test_bytes_that_are_no_message_end_no_planner(peer, node):
-    process = node()
-    peer.run(0.1)
-    states = peer.node.create_publisher(JointState, "joint_states", BEST_EFFORT)
-    peer.wait_for(lambda: states.get_subscription_count() > 0)
-    for bytes_ in (b"\x00\x01\x00\x5d", b"\x00\x01\x00\x00" + b"\xff" * 40):
-        states.publish(bytes_)
-        client = peer.services["plan"]
-        peer.wait_for(client.service_is_ready)
-        answer = client.call_async(Trigger.Request())
-        end_s = time.monotonic() + PATIENCE_S
-        while not answer.done() and time.monotonic() < end_s:
-            peer.spin(0.05)
-        assert answer.done() and not answer.result().success
-    assert process.poll() is None

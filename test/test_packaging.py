@@ -5,8 +5,11 @@ import configparser
 import os
 import re
 import shutil
+import site
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import xml.etree.ElementTree as ElementTree
 import zipfile
 from functools import cache
@@ -84,6 +87,22 @@ OPTIONAL = {
 OURS = {"contact_id_controller", "experiments"}
 FOREIGN = {"placo", "agimus_pytroller_py", "typing_extensions", "tf2_msgs"}
 
+WHERE = "import contact_id_controller as c; print(c.__file__, c.__version__)"
+LIBRARY = """
+import numpy as np
+from contact_id_controller import ContactSet, RobotModel, build_problem, solve
+from contact_id_controller.robot import resolve_urdf
+robot = RobotModel.from_urdf(resolve_urdf("package://contact_id_controller/urdf/quadruped.urdf"))
+q, v = robot.neutral(), np.zeros(robot.nv)
+frames = ["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]
+import pinocchio as pin
+pin.framesForwardKinematics(robot.model, robot.data, q)
+points = np.array([robot.data.oMf[robot.frame_id(name)].translation for name in frames])
+contacts = ContactSet(points, [[0, 0, 1]] * 4, frames, 0.6)
+problem = build_problem(robot, q, v, np.zeros(robot.na), contacts, 1e-3)
+print(solve(problem, "coulomb", "qp").forces[:, 2].sum() / robot.weight)
+"""
+
 
 def _imported(file):
     """Top-level names of the modules that a file imports, relative imports left out."""
@@ -112,26 +131,65 @@ def manifest():
     return ElementTree.parse(ROOT / "package.xml").getroot()
 
 
+def _run(words, **options):
+    return subprocess.run(
+        [str(word) for word in words], capture_output=True, text=True, timeout=600, **options
+    )
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """A wheel, built from a copy of the sources."""
-    folder = tmp_path_factory.mktemp("wheel")
-    made = ["build", "dist", "install", "log", "report"]  # at the top only: rooms have such names
+def built(tmp_path_factory):
+    """Source distribution, and the wheel made from it: what an upload would hold."""
+    folder = tmp_path_factory.mktemp("release")
+    made = ["build", "dist", "install", "log", "report", "faults"]
 
     def ignored(place, names):
         common = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info")(place, names)
         return common | {name for name in names if name in made and place == str(ROOT)}
 
     shutil.copytree(ROOT, folder / "source", ignore=ignored)
-    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, folder / "source")
-    (file,) = folder.glob("*.whl")
-    return file
+    make = "from setuptools import build_meta as b; print(b.build_{}({!r}))"
+    done = _run([sys.executable, "-c", make.format("sdist", str(folder))], cwd=folder / "source")
+    assert done.returncode == 0, done.stderr
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    done = _run([sys.executable, "-c", make.format("wheel", str(folder))], cwd=unpacked)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = folder.glob("*.whl")
+    return archive, wheel
 
 
-def _pip(*arguments):
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stdout + result.stderr
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory):
+    """Programs of an environment that has the wheel, and of this one nothing but other packages."""
+    folder = tmp_path_factory.mktemp("environment")
+    assert _run([sys.executable, "-m", "venv", "--without-pip", folder]).returncode == 0
+    place = sysconfig.get_path("purelib", "venv", {"base": folder, "platbase": folder})
+    others = [path for path in site.getsitepackages() if os.path.isdir(path)]
+    with open(os.path.join(place, "others.pth"), "w") as file:
+        file.writelines(f"import site; site.addsitedir({path!r})\n" for path in others)
+    done = _run(
+        [
+            sys.executable,
+            *("-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check"),
+            *("install", "--no-deps", "--no-index", "--ignore-installed", built[1]),
+        ]
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    return built[1]
+
+
+@pytest.fixture
+def environment():
+    """The variables of this process without those that lead to its sources."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 def test_version_is_the_same_everywhere(manifest, wheel):
@@ -198,7 +256,7 @@ def test_wheel_holds_every_module_and_shared_file(wheel):
     report = PACKAGE / "report"
     read = {path.relative_to(ROOT).as_posix() for path in (report / "templates").iterdir()}
     read.add((report / "style.mplstyle").relative_to(ROOT).as_posix())
-    read.add("contact_id_controller/py.typed")
+    read |= {"contact_id_controller/py.typed", "contact_id_controller/ros/loopback.xml"}
     assert modules | read <= names
     assert not [name for name in names if name.startswith("experiments")]
     shared = {
@@ -225,26 +283,16 @@ def test_wheel_holds_every_module_and_shared_file(wheel):
     )
 
 
-@pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
-    """The prefix that pip installed the wheel to."""
-    prefix = tmp_path_factory.mktemp("prefix")
-    _pip("install", "--no-deps", "--ignore-installed", "--prefix", prefix, wheel)
-    return prefix
-
-
 def test_pip_puts_scripts_where_a_shell_finds_them(installed):
     scripts = {"contact_id", *(f"contact_id_{node}_node" for node in NODES)}
-    # Debian and Ubuntu put a local/ in between.
-    (folder,) = {path.parent for path in installed.rglob("contact_id") if path.is_file()}
-    assert folder.name == "bin"
     # No names that other packages might have as well.
-    assert scripts == {path.name for path in folder.iterdir() if os.access(path, os.X_OK)}
-    assert (folder.parent / "share/contact_id_controller/config/quadruped.yaml").is_file()
+    names = {path.name for path in installed.iterdir() if os.access(path, os.X_OK)}
+    assert scripts == {name for name in names if not name.startswith("python")}
+    assert (installed.parent / "share/contact_id_controller/config/quadruped.yaml").is_file()
 
 
 def test_ros2_run_knows_the_short_names_of_the_nodes(installed):
-    (folder,) = {path.parent for path in installed.rglob("lib/contact_id_controller/controller")}
+    folder = installed.parent / "lib" / "contact_id_controller"
     assert NODES == {path.name for path in folder.iterdir() if os.access(path, os.X_OK)}
     for node in NODES:
         code = compile((folder / node).read_text(encoding="utf-8"), node, "exec")
@@ -273,3 +321,32 @@ def test_entry_points_are_functions(wheel):
     for target in points["console_scripts"].values():
         module, _, function = target.partition(":")
         assert callable(getattr(import_module(module), function)), target
+
+
+def test_the_archive_has_what_strangers_read(built):
+    with tarfile.open(built[0]) as opened:
+        inside = {name.partition("/")[2] for name in opened.getnames()}
+    for name in ("README.md", "CHANGELOG.md", "LICENSE", "package.xml", "config/quadruped.yaml"):
+        assert name in inside
+
+
+def test_library_check_and_demo_work_where_nothing_else_is(installed, tmp_path, environment):
+    done = _run([installed / "python", "-c", WHERE], cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    place, version = done.stdout.split()
+    assert place.startswith(str(installed.parent))
+    assert version == contact_id_controller.__version__
+    done = _run([installed / "python", "-c", LIBRARY], cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(1.0, rel=1e-6)
+    program = installed / "contact_id"
+    done = _run([program, "--version"], cwd=tmp_path, env=environment)
+    assert done.stdout.split() == ["contact_id", version]
+    config = installed.parent / "share" / "contact_id_controller" / "config" / "quadruped.yaml"
+    done = _run([program, "check", "--config", config], cwd=tmp_path, env=environment)
+    assert done.returncode == 0 and "0 errors" in done.stdout, done.stdout + done.stderr
+    words = [program, "demo", "--robot", "quadruped", "--duration", "1", "--output", "walk"]
+    done = _run(words, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = re.search(r"^Report: (.*)$", done.stdout, re.M).group(1)
+    assert (tmp_path / page).is_file() and (tmp_path / "walk" / "summary.json").is_file()

@@ -34,21 +34,18 @@ VALUES = {
 
 
 @pytest.fixture
-def node_of():
+def node_of(closing):
     """Makes controller nodes with overrides."""
     context = rclpy.Context()
     context.init()
-    nodes = []
+    closing(context, context.try_shutdown)
 
     def make(**changes):
         overrides = [Parameter(name, value=value) for name, value in {**VALUES, **changes}.items()]
-        nodes.append(ControllerNode("attacked", parameter_overrides=overrides, context=context))
-        return nodes[-1]
+        node = ControllerNode("attacked", parameter_overrides=overrides, context=context)
+        return closing(node, node.destroy_node)
 
-    yield make
-    for node in nodes:
-        node.destroy_node()
-    context.try_shutdown()
+    return make
 
 
 def ask(node, name, atomically=False, **value):

@@ -3,12 +3,10 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from paths import ROOT
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -65,28 +63,15 @@ sys.exit(run_node("probe", make, serve))
 
 
 @pytest.fixture
-def probe(tmp_path):
+def probe(python_of, tmp_path):
     """Starts the node above in a process of its own."""
-    started = []
 
     def start(*arguments, log=tmp_path, **options):
-        environment = dict(os.environ, PYTHONPATH=str(ROOT), ROS_LOG_DIR=str(log))
-        started.append(
-            subprocess.Popen(
-                [sys.executable, "-c", NODE, *arguments],
-                env=environment,
-                text=True,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                **options,
-            )
-        )
-        return started[-1]
+        environment = {"ROS_LOG_DIR": str(log)}
+        options = {"stderr": subprocess.PIPE, **options}
+        return python_of(NODE, *arguments, environment=environment, **options)
 
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
+    return start
 
 
 ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2]
@@ -223,14 +208,8 @@ sys.exit(executables.controller())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_while_it_loads_is_no_traceback(number):
-    process = subprocess.Popen(
-        [sys.executable, "-c", EARLY],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+def test_a_signal_while_it_loads_is_no_traceback(python_of, number):
+    process = python_of(EARLY, stderr=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
     output, errors = process.communicate(timeout=3.0 * PATIENCE_S)  # it still has to import

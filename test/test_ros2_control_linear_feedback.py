@@ -109,20 +109,16 @@ class FeedbackHost(RealHost):
 
 
 @pytest.fixture
-def host_of(tmp_path):
-    hosts = []
-
+def host_of(closing, tmp_path):
     def started(
         file=CONFIG / "quadruped.yaml", position=UNEVEN, velocity=VELOCITY, base=None, **changes
     ):
-        hosts.append(FeedbackHost(tmp_path, file, position, velocity, base, **changes))
-        hosts[-1].start()
-        hosts[-1].spawn_active(*TOGETHER)
-        return hosts[-1]
+        host = closing(FeedbackHost(tmp_path, file, position, velocity, base, **changes))
+        host.start()
+        host.spawn_active(*TOGETHER)
+        return host
 
-    yield started
-    for host in hosts:
-        host.close()
+    return started
 
 
 CHOSEN = {"command_interface": ROW.name, "group_controller": GROUP}

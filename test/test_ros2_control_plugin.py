@@ -80,18 +80,14 @@ class PluginHost(RealHost):
 
 
 @pytest.fixture
-def host_of(tmp_path):
-    hosts = []
-
+def host_of(closing, tmp_path):
     def started(**changes):
-        hosts.append(PluginHost(tmp_path, **changes))
-        hosts[-1].start()
-        hosts[-1].activate("robot_side")
-        return hosts[-1]
+        host = closing(PluginHost(tmp_path, **changes))
+        host.start()
+        host.activate("robot_side")
+        return host
 
-    yield started
-    for host in hosts:
-        host.close()
+    return started
 
 
 def trajectory(efforts, joints=JOINTS, session=7):

@@ -56,21 +56,18 @@ def _real():
 
 
 @pytest.fixture(params=[pytest.param(StandIn, id="stand-in"), _real()])
-def host_of(request, tmp_path):
+def host_of(request, closing, tmp_path):
     """Starts the host with velocities of its joints; the group controller is active."""
-    hosts = []
 
     def started(velocity=VELOCITY, controller="effort_controller", **robot):
         values = {"joints": JOINTS, "position": STANDING} | robot
-        hosts.append(request.param(tmp_path, velocity=velocity, **values))
-        hosts[-1].start()
-        hosts[-1].activate(controller)
-        hosts[-1].active = controller
-        return hosts[-1]
+        host = closing(request.param(tmp_path, velocity=velocity, **values))
+        host.start()
+        host.activate(controller)
+        host.active = controller
+        return host
 
-    yield started
-    for host in hosts:
-        host.close()
+    return started
 
 
 @pytest.fixture

@@ -45,56 +45,6 @@ def test_holds_until_a_plan_comes_and_again_after_it():
     assert step(machine, 1.002) and machine.state is SafetyState.HOLDING
 
 
-def test_bad_state_interrupts_and_a_good_one_ends_it():
-    machine = running()
-    machine.interrupt("nan in LF_HAA")
-    assert machine.state is SafetyState.INTERRUPTED and not machine.commanding
-    assert machine.reason == "nan in LF_HAA"
-    assert step(machine, 1.19) and machine.reason == ""
-
-
-def test_gap_longer_than_the_window_needs_resume():
-    machine = running()
-    machine.interrupt("no joint state for 0.02 s")
-    assert not step(machine, 1.21)
-    assert machine.state is SafetyState.STOPPED
-    assert "0.210 s" in machine.reason and "no joint state" in machine.reason
-    assert not step(machine, 1.211)
-    assert machine.resume() == ""
-    assert step(machine, 1.212)
-
-
-def test_failures_in_a_row_stop_and_single_ones_do_not():
-    machine = running()
-    for k in range(10):
-        assert step(machine, 1.001 + 0.002 * k, converged=False)  # the solver's fallback force
-        assert step(machine, 1.002 + 0.002 * k)
-    machine.good_state(1.1, 0.0)
-    machine.failed("torque not finite")
-    assert machine.state is SafetyState.INTERRUPTED
-    for k in range(2):
-        assert not machine.latched
-        machine.good_state(1.101 + 0.001 * k, 0.0)
-        machine.failed("torque not finite")
-    assert machine.state is SafetyState.STOPPED
-    assert "3 failures in a row, the last: torque not finite" in machine.reason
-
-
-def test_solver_that_never_converges_stops_the_controller():
-    machine = running()
-    answers = [step(machine, 1.001 + 0.001 * k, converged=False) for k in range(4)]
-    assert answers == [True, True, False, False]
-
-
-def test_overruns_in_a_row_stop():
-    machine = running()
-    for late in (True, True, True, False, True, True, True):
-        machine.timed(late)
-        assert machine.commanding
-    machine.timed(True)
-    assert machine.state is SafetyState.STOPPED and "4 steps" in machine.reason
-
-
 def test_overruns_stop_nothing_where_no_number_is_given():
     machine = running()
     machine.limits = LIMITS._replace(overruns_in_a_row=0)

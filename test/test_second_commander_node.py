@@ -73,17 +73,12 @@ class Rogue:
 
 
 @pytest.fixture
-def rogue_of():
-    made = []
-
+def rogue_of(closing):
     def make(bench, **options):
         bench.newest_s = 1.0
-        made.append(Rogue(bench, **options))
-        return made[-1]
+        return closing(Rogue(bench, **options))
 
-    yield make
-    for rogue in made:
-        rogue.close()
+    return make
 
 
 def machine(bench):

@@ -86,16 +86,8 @@ class Peer:
 
 
 @pytest.fixture
-def peer_of(tmp_path):
-    made = []
-
-    def make(name):
-        made.append(Peer(name, tmp_path))
-        return made[-1]
-
-    yield make
-    for peer in made:
-        peer.close()
+def peer_of(closing, tmp_path):
+    return lambda name: closing(Peer(name, tmp_path))
 
 
 @pytest.mark.parametrize("name", [name for name in NODES if name != "command_watchdog"])

@@ -117,16 +117,8 @@ def standing(context, tmp_path_factory):
 
 
 @pytest.fixture
-def listen(context):
-    responders = []
-
-    def listen_with(qos=RELIABLE):
-        responders.append(Responder(context, qos))
-        return responders[-1]
-
-    yield listen_with
-    for responder in responders:
-        responder.close()
+def listen(context, closing):
+    return lambda qos=RELIABLE: closing(Responder(context, qos))
 
 
 @pytest.fixture

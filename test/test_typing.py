@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from contact_id_controller.models import available, row_of
-from contact_id_controller.models.registry import names_text
-
 ROOT = Path(__file__).resolve().parents[1]
 
 START = """\
@@ -153,15 +150,6 @@ def test_a_program_is_taken_and_each_slip_in_it_refused(said):
     expected = dict(enumerate(BAD.values(), GOOD_LINES + 1))
     missed = [line for n, line in expected.items() if n not in lines]
     assert not missed, f"not refused: {missed}\n{said}"
-
-
-def test_names_for_type_checkers_are_those_of_the_rows():
-    written = (ROOT / "contact_id_controller/models/names.py").read_text(encoding="utf-8")
-    assert written == names_text()
-    for friction, solver in available():
-        assert f'"{friction}"' in written and f'"{solver}"' in written
-        for keyword in row_of(friction, solver).accepted:
-            assert f"    {keyword}: " in written
 
 
 def test_the_package_says_that_it_is_typed():

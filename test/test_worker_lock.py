@@ -2,12 +2,9 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
-from paths import ROOT
 
 from contact_id_controller.ros.worker_lock import WorkerLock
 
@@ -23,25 +20,14 @@ time.sleep(60.0)
 
 
 @pytest.fixture
-def other(tmp_path):
-    processes = []
-
+def other(python_of, tmp_path):
     def start(left):
         arguments = [str(tmp_path), NAME, str(1 if left else os.getpid())]
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *arguments],
-            env=dict(os.environ, PYTHONPATH=str(ROOT)),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        processes.append(process)
+        process = python_of(PROGRAM, *arguments)
         assert process.stdout.readline() == "True\n"
         return process
 
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
+    return start
 
 
 def test_one_that_lost_its_keeper_is_ended_and_followed(other, tmp_path):
