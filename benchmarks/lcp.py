@@ -1,6 +1,6 @@
 """Complementarity solvers side by side on the same problems, in one run.
 
-    python benchmarks/lcp.py [--problems 30] [--repetitions 20] [--output lcp.json]
+    python benchmarks/lcp.py
 
 Friction problems of a standing quadruped (``problems.standing_robot``: 2.5 kg, four flat feet, mu
 .6, four edges, random base velocity): QuantEcon's Lemke and ours on the assembled matrix of order
@@ -15,11 +15,7 @@ solver succeeded; the share solved stands beside it, certified by the same resid
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 import time
-from importlib.metadata import version
 
 import numpy as np
 
@@ -32,21 +28,16 @@ from experiments.benchmark import lcp_problems as problems
 
 DENSE_CONTACTS = (4, 8, 20, 40)
 FACTORED_CONTACTS = (4, 8, 20, 40, 100, 400, 1000)
+PROBLEMS, REPETITIONS = 30, 20
 CERTIFIED = 1e-8  # largest backward error that counts as solved, for every solver
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--problems", type=int, default=30)
-    parser.add_argument("--repetitions", type=int, default=20)
-    parser.add_argument("--output", default=None, help="write results as JSON")
-    options = parser.parse_args()
-    rows = []
     for contacts in FACTORED_CONTACTS:
         rng = np.random.default_rng(contacts)
         family = [
             problems.standing_robot(rng, contacts, speed_m_s=10 ** rng.uniform(-3, -0.5))
-            for _ in range(options.problems)
+            for _ in range(PROBLEMS)
         ]
         solvers = {
             "lemke_friction": factored_friction,
@@ -57,21 +48,17 @@ def main():
         if contacts in DENSE_CONTACTS:
             solvers = {"QuantEcon lcp_lemke": peer, "lemke": dense, **solvers}
         for name, prepare in solvers.items():
-            rows.append(measure(name, contacts, prepare, family, options.repetitions))
-            print(line(rows[-1]), flush=True)
-    if options.output:
-        with open(options.output, "w") as file:
-            json.dump({"machine": machine(), "results": rows}, file, indent=1)
+            print(line(measure(name, contacts, prepare, family)), flush=True)
 
 
-def measure(name, contacts, prepare, family, repetitions):
+def measure(name, contacts, prepare, family):
     """Median and 99th percentile over problems of the fastest of the repetitions, s."""
     times, pivots, solved = [], [], 0
     for problem in family:
         solve = prepare(*problem)
         success, count = solve()  # compiles, and fills caches
         best = np.inf
-        for _ in range(repetitions):
+        for _ in range(REPETITIONS):
             start = time.perf_counter()
             solve()
             best = min(best, time.perf_counter() - start)
@@ -188,17 +175,6 @@ def factored_normals(Y, c, mu, edges, warm=False):
 
 def warm_normals(*problem):
     return factored_normals(*problem, warm=True)
-
-
-def machine():
-    """What the figures depend on besides the code."""
-    names = ("numpy", "numba", "quantecon")
-    return {
-        "processor": platform.processor() or platform.machine(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        **{name: version(name) for name in names},
-    }
 
 
 if __name__ == "__main__":
