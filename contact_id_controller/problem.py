@@ -360,6 +360,6 @@ def vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
         StateError: another shape.
     """
     array = dense(value)
-    if array.shape != (size,):
+    if array.size != size or array.ndim != 1:  # comparing the shape takes longer
         raise StateError(f"{name} must have shape ({size},), got {array.shape}")
     return array

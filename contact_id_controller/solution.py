@@ -51,7 +51,7 @@ class Certificate(NamedTuple):
 class Solution:
     """Contact forces and torques of one period; immutable.
 
-    It may be shared between threads, copied and pickled.
+    It may be shared between threads, copied and pickled. Its torques, impulses and velocity are as ``dense`` gives them.
 
     Attributes:
         problem: the problem that was solved.
@@ -102,8 +102,8 @@ class Solution:
         solution: Solution = _Draft()
         draft: Any = solution
         draft.problem, draft.status = problem, status
-        draft.torques, draft.impulses, draft.velocity = torques, impulses, velocity
-        draft.iterations = iterations
+        draft.torques, draft.impulses = dense(torques), dense(impulses)
+        draft.velocity, draft.iterations = dense(velocity), iterations
         draft.joint_velocity_change = joint_velocity_change
         draft.contradiction_m_s = contradiction_m_s
         draft.memory, draft.attainable = memory, attainable

@@ -28,8 +28,8 @@ def test_bounded_least_squares_is_that_of_scipy():
     for _ in range(500):
         rows = random.normal(size=(12, 1 + PARTS)) * 10.0 ** random.uniform(-1, 1, 1 + PARTS)
         told = np.array([0.0, *random.uniform(0.0, 0.3, 2), 0.0])
-        found, squares = np.zeros(PARTS), rows.T @ rows
-        explained = _solve(squares, 1.0, 0.0, told, found)
+        found, gram, squares = np.zeros(PARTS), np.empty((PARTS, PARTS)), rows.T @ rows
+        explained = _solve(squares, 1.0, 0.0, told, -np.inf, gram, found)
         ridge = np.sqrt(RIDGE) * np.diag(SCALES)
         A, b = np.vstack([rows[:, 1:], ridge]), np.concatenate([rows[:, 0], np.zeros(PARTS)])
         judge = lsq_linear(A, b, (-told - 1e-15, np.inf), method="bvls")

@@ -38,7 +38,7 @@ from contact_id_controller.control.disturbance import (
     unexplained,
 )
 from contact_id_controller.control.period import Period
-from contact_id_controller.kernels.arrays import assign
+from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.dense import (
     backward_substitute,
@@ -104,7 +104,10 @@ def _feel(period, elapsed, lasted):
         reach = middle_of(period.points, i, begins[foot + 1], middle)
         size = 6 if reach > 0.0 else 3
         moves, down = settings.supports[settings.links[i]], 0.0
-        gram[:], wrench[:], speed[:] = 0.0, 0.0, 0.0
+        fill(wrench, 0.0)
+        fill(speed, 0.0)
+        for a in range(size):
+            fill(gram[a], 0.0)
         for k in range(v.shape[0]):
             if moves[k]:
                 x, y, z = point_column(J, k, middle)
@@ -169,20 +172,16 @@ def _fit(period, slope):
     None under soles: few feet on stones are no evidence of a slope, and each sole has its own.
     """
     places, n = period.touchdowns, period.touchdowns.shape[0]
-    slope[:] = 0.0
-    mean, known = np.zeros(3), 0
-    risen = False
+    fill(slope, 0.0)
+    known, risen = 0, False
     for i in range(n):
-        if np.isnan(places[i, 0]):
-            continue
-        known += 1
-        risen = risen or places[i, 2] != 0.0
-        for d in range(3):
-            mean[d] += places[i, d]
+        if not np.isnan(places[i, 0]):
+            known += 1
+            risen = risen or places[i, 2] != 0.0
     if not risen or period.settings.soles:
         return risen
-    for d in range(3):
-        mean[d] /= known
+    mean = np.empty(3)
+    _mean_touchdown(places, mean)
     xx = yy = known * LEAST_ARM_M**2
     xy = xz = yz = 0.0
     for i in range(n):
@@ -204,7 +203,7 @@ def _fit(period, slope):
 def _mean_touchdown(touchdowns, mean):
     """Mean (3,) of the places and rises of the last touchdowns; nothing where there is none."""
     known = 0
-    mean[:] = 0.0
+    fill(mean, 0.0)
     for i in range(touchdowns.shape[0]):
         if not np.isnan(touchdowns[i, 0]):
             known += 1
@@ -269,11 +268,11 @@ def estimate_contacts(time_s, lands, period):
     elapsed = time_s - period.seen_s[0]
     first_state, lasted = period.seen_s[0] == -np.inf, 0.0 < elapsed <= LONGEST_S
     _feel(period, elapsed, lasted)
-    believed = gaps.copy()
-    places, normals = period.points.copy(), period.normals.copy()
+    believed, places, normals = gaps.copy(), period.points, period.normals
     slope = np.empty(2)
-    period.rise[:] = 0.0
+    fill(period.rise, 0.0)
     if _fit(period, slope):
+        places, normals = places.copy(), normals.copy()
         _take_ground(period, slope)
         if first_state and _nearest(believed) < _nearest(gaps):
             # The robot, or what it calls its place, was moved: the ground was learnt elsewhere.

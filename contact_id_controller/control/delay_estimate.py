@@ -81,7 +81,7 @@ def _sum_up(period, elapsed):
     M, v, before = period.inertia, period.sensed_v, period.sensed_before
     count, nv, lagged, aloft = settings.lags, period.v.shape[0], period.lagged, False
     recent, keeps = elapsed / (elapsed + LATE_S), 1.0 - elapsed / REMEMBERED_S
-    biases, answer = period.biases, period.answer
+    biases, answer, rate = period.biases, period.answer, 1.0 / elapsed
     for k in range(count - 1, 0, -1):
         for j in range(commanded.shape[0]):
             given[k, j], biases[k, j] = given[k - 1, j], biases[k - 1, j]
@@ -92,9 +92,9 @@ def _sum_up(period, elapsed):
         if period.swing_s[0, j] == 0.0:
             continue
         row = settings.actuated[j]
-        acted, turns = biases[ago, j] + rubbed(period, j, v[row]), (v[row] - before[row]) / elapsed
+        acted, turns = biases[ago, j] + rubbed(period, j, v[row]), (v[row] - before[row]) * rate
         for i in range(nv):
-            acted += M[min(i, row), max(i, row)] * ((v[i] - before[i]) / elapsed)
+            acted += M[min(i, row), max(i, row)] * ((v[i] - before[i]) * rate)
         if period.swing_s[0, j] <= elapsed:
             answer[0, j], answer[1, j] = acted, turns
         answer[0, j] += recent * (acted - answer[0, j])

@@ -140,16 +140,16 @@ def unexplained(period, elapsed):
     """Write r into ``rest`` (nv,): generalized force besides the commanded torques and modelled joint friction."""
     M, v, before = period.inertia, period.v, period.before
     out, bias, actuated = period.rest, period.bias, period.settings.actuated
-    nv = v.shape[0]
+    nv, rate = v.shape[0], 1.0 / elapsed
     for i in range(nv):
         out[i] = bias[i]
-    for i in range(nv):
-        change = (v[i] - before[i]) / elapsed
-        total = M[i, i] * change
-        for k in range(i + 1, nv):
-            total += M[i, k] * ((v[k] - before[k]) / elapsed)
-            out[k] += M[i, k] * change
-        out[i] += total
+    for k in range(nv):  # by columns, as they lie in memory
+        column, change = M[:, k], (v[k] - before[k]) * rate
+        total = column[k] * change
+        for i in range(k):
+            total += column[i] * ((v[i] - before[i]) * rate)
+            out[i] += column[i] * change
+        out[k] += total
     commanded = period.commanded
     for j in range(actuated.shape[0]):
         out[actuated[j]] += rubbed(period, j, v[actuated[j]]) - commanded[j]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from contact_id_controller.control.grip import slip_speed
 from contact_id_controller.control.period import Period
-from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.robot import RobotModel
 
 LOW_PASS_S = 0.005
@@ -78,29 +78,36 @@ def forget(period: Period) -> None:
 
 
 @kernel
-def _is_aloft(period, k):
-    """Whether coordinate k moves feet, all of which are in the air and moving."""
-    settings, feet = period.settings, 0
-    for i in range(period.gaps.shape[0]):
+def _find_swinging(period, swinging):
+    """Mark in swinging (n,) bool the contacts that are in the air and move."""
+    for i in range(swinging.shape[0]):
+        swinging[i] = not (period.planned[i] or period.contact[i] or period.stands[i])
+        if swinging[i]:
+            moves = period.gaps[i] > APART_M and slip_speed(period, i, period.v) > MOVES_M_S
+            swinging[i] = moves
+
+
+@kernel
+def _is_aloft(settings, swinging, k):
+    """Whether coordinate k moves feet, all of which are ``swinging`` (n,)."""
+    feet = 0
+    for i in range(swinging.shape[0]):
         if settings.supports[settings.links[i], k]:
             feet += 1
-            if period.planned[i] or period.contact[i] or period.stands[i]:
-                return False
-            if not (period.gaps[i] > APART_M and slip_speed(period, i, period.v) > MOVES_M_S):
+            if not swinging[i]:
                 return False
     return feet > 0
 
 
-@kernel
-def _solve(squares, time_s, floor, known, found):
+@bare_kernel
+def _solve(squares, time_s, floor, known, least, gram, found):
     """Solve the least squares of one joint from their sums (5, 5), torque first, into ``found`` (4,); returns R^2.
 
     time_s: summed.  floor: squared torque below which there is no evidence.  known (4,): values of the model; found is
-    at least their negative.
+    at least their negative, unless R^2 without that is at most ``least``.  gram (4, 4): workspace.
     """
     total = squares[0, 0] + floor
-    free = np.ones(PARTS, np.bool_)
-    gram = np.empty((PARTS, PARTS))
+    explained, bound = 0.0, 0  # bits of the unknowns that are at their bounds
     for _ in range(PARTS + 1):  # each pass takes one away that would be below its bound
         for a in range(PARTS):
             found[a] = squares[0, 1 + a]
@@ -108,45 +115,47 @@ def _solve(squares, time_s, floor, known, found):
                 gram[a, b] = squares[1 + a, 1 + b]
             gram[a, a] += RIDGE * time_s * SCALES[a] ** 2
         gram[LEARNT, LEARNT] += floor
-        for a in range(PARTS):
-            if not free[a]:
-                for b in range(PARTS):
+        if bound:
+            for a in range(PARTS):
+                for b in range(PARTS if bound >> a & 1 else 0):
                     found[b] += known[a] * squares[1 + a, 1 + b]
-        for a in range(PARTS):
-            if not free[a]:
-                for b in range(PARTS):
-                    gram[a, b] = gram[b, a] = 0.0
-                gram[a, a], found[a] = 1.0, -known[a]
+            for a in range(PARTS):
+                if bound >> a & 1:
+                    for b in range(PARTS):
+                        gram[a, b] = gram[b, a] = 0.0
+                    gram[a, a], found[a] = 1.0, -known[a]
         _eliminate(gram, found)
+        explained = 0.0
+        for a in range(PARTS):
+            explained += 2.0 * found[a] * squares[0, 1 + a]
+            for b in range(PARTS):
+                explained -= found[a] * squares[1 + a, 1 + b] * found[b]
+        explained = explained / total if total > 0.0 else 0.0
         worst, which = 0.0, -1
         for a in range(PARTS):
-            if free[a] and found[a] + known[a] < worst:
+            if not bound >> a & 1 and found[a] + known[a] < worst:
                 worst, which = found[a] + known[a], a
-        if which < 0:
+        if which < 0 or explained <= least:  # bounds explain less
             break
-        free[which] = False
-    explained = 0.0
-    for a in range(PARTS):
-        explained += 2.0 * found[a] * squares[0, 1 + a]
-        for b in range(PARTS):
-            explained -= found[a] * squares[1 + a, 1 + b] * found[b]
-    return explained / total if total > 0.0 else 0.0
+        bound |= 1 << which
+    return explained
 
 
-@kernel
+@bare_kernel
 def _eliminate(A, x):
-    """Solve A y = x into x (n,); A (n, n) symmetric positive definite, overwritten."""
+    """Solve A y = x into x (n,); A (n, n) symmetric positive definite, overwritten; its diagonal by the inverse one."""
     n = x.shape[0]
     for k in range(n):
+        A[k, k] = 1.0 / A[k, k]
         for i in range(k + 1, n):
-            factor = A[i, k] / A[k, k]
-            for j in range(k, n):
+            factor = A[i, k] * A[k, k]
+            for j in range(k + 1, n):
                 A[i, j] -= factor * A[k, j]
             x[i] -= factor * x[k]
     for k in range(n - 1, -1, -1):
         for j in range(k + 1, n):
             x[k] -= A[k, j] * x[j]
-        x[k] /= A[k, k]
+        x[k] *= A[k, k]
 
 
 @kernel
@@ -167,11 +176,14 @@ def learn_motors(period, elapsed):
     mean_square = effort[0] / effort[1]
     floor, most = MEANS**2 * mean_square * LEARNT_S, MOST * np.sqrt(mean_square)
     recent = elapsed / (elapsed + LATE_S)
-    known, share = np.zeros(PARTS), elapsed / (elapsed + LOW_PASS_S)
+    known, gram = np.zeros(PARTS), np.empty((PARTS, PARTS))
+    share = elapsed / (elapsed + LOW_PASS_S)
+    swinging = np.empty(period.gaps.shape[0], np.bool_)
+    _find_swinging(period, swinging)
     for j in range(actuated.shape[0]):
         k = actuated[j]
         late[j] += recent * (commanded[j] - late[j])
-        if not (_is_aloft(period, k) and floor > 0.0):
+        if not (_is_aloft(settings, swinging, k) and floor > 0.0):
             period.swing_s[0, j] = 0.0
             for a in range(1 + PARTS):
                 swing[a, j] = 0.0
@@ -199,7 +211,7 @@ def learn_motors(period, elapsed):
                 squares[a, b] = keeps * squares[a, b] + elapsed * swing[a, j] * swing[b, j]
         period.swing_s[1, j] = keeps * period.swing_s[1, j] + elapsed
         known[1], known[2] = friction[0, j], friction[1, j]
-        explained = _solve(squares, period.swing_s[1, j], floor, known, found)
+        explained = _solve(squares, period.swing_s[1, j], floor, known, EXPLAINS, gram, found)
         confidence = min(max((explained - EXPLAINS) / (SURE - EXPLAINS), 0.0), 1.0)
         fades = (1.0 - confidence) * elapsed / REMEMBERED_S
         for a in range(LEARNT):

@@ -178,14 +178,15 @@ def foot_centers(places, joints, offsets, centers):
 
 
 @bare_kernel
-def feet_on_plane(places, joints, offsets, radii, normal, height, points, gaps):
-    """Write lowest points (n, 3), m, of balls and their distances (n,), m, from the plane normal . x = height."""
+def feet_on_plane(places, joints, offsets, radii, normal, height, points, gaps, normals):
+    """Write lowest points (n, 3), m, of balls, their distances (n,), m, from the plane normal . x = height, and normals."""
     foot_centers(places, joints, offsets, points)
     for i in range(joints.shape[0]):
         gaps[i] = -height
         for d in range(3):
             points[i, d] -= radii[i] * normal[d]
             gaps[i] += points[i, d] * normal[d]
+            normals[i, d] = normal[d]
 
 
 class FootContacts:
@@ -265,9 +266,8 @@ class FootContacts:
             self.ground.offset,
             self.points,
             self.gaps,
+            self.normals,
         )
-        if not self.level:
-            self.normals[:] = self.up
 
     def select(
         self, mask: NDArray[np.bool_], load_share: NDArray[np.float64] | None = None

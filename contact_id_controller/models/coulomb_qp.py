@@ -22,7 +22,7 @@ from numba.experimental import structref
 
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.kernels.arrays import fill
-from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.compile import inlined_kernel, kernel
 from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED, STEP_LIMIT
 from contact_id_controller.kernels.pyramid import effective_friction
@@ -211,7 +211,7 @@ def _solve(mu, load_share, stages, store, actuated, unactuated, frames, room, ve
     return status, steps, contradiction
 
 
-@kernel
+@inlined_kernel
 def _two_stages(reduced, cones, stages, answer):
     """Stage I (motion), stage II (force distribution) and torques of one problem.
 
@@ -243,7 +243,7 @@ def _two_stages(reduced, cones, stages, answer):
     return finished(reduced, answer, status), steps, contradiction
 
 
-@kernel
+@inlined_kernel
 def _find_motion(reduced, cones, stages, u, face, answer):
     """Solve for the motion of the unactuated coordinates, u (nu,), and impulses answer.z that produce it.
 
@@ -280,7 +280,7 @@ def _find_motion(reduced, cones, stages, u, face, answer):
     return status if project else INFEASIBLE, cones, True, steps, contradiction
 
 
-@kernel
+@inlined_kernel
 def _settle(reduced, moved, cones, status, parts, u, z, face):
     """Solve the pyramids' complementarity problem, unless stage I, which ended with ``status``, has solved it.
 
@@ -293,11 +293,14 @@ def _settle(reduced, moved, cones, status, parts, u, z, face):
         if status == SOLVED:
             classify(Y, moved, gap_speed, mu, edges, True, u, face)
         return status, cones, 0
-    finite, pivots = Cones(effective_friction(mu, NO_SLIP), edges, cones.load_share), 0
-    most = np.cos(np.pi / edges) * NO_SLIP
+    finite, pivots, most, unbounded = cones, 0, np.cos(np.pi / edges) * NO_SLIP, False
+    for i in range(n):
+        unbounded = unbounded or np.isinf(mu[i])
+    if unbounded:
+        finite = Cones(effective_friction(mu, NO_SLIP), edges, cones.load_share)
     if status == SOLVED:
         verdict = classify_stiction(Y, moved, gap_speed, mu, edges, most, u, z, face)
-        if verdict != MOVES and np.isinf(mu).any():
+        if verdict != MOVES and unbounded:
             verdict = classify_stiction(Y, moved, gap_speed, finite.mu, edges, most, u, z, face)
         if verdict != MOVES:
             return SOLVED, finite, pivots

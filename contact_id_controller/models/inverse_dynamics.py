@@ -71,7 +71,7 @@ class InverseDynamics:
             if prepare is None
             else prepare(contacts.friction, contacts.load_share, self._options)
         )
-        self._store = empty_store(n, robot.nu, na)
+        self._store, self._points = empty_store(n, robot.nu, na), dense(contacts.points)
         surface = contacts.surface_velocities
         fixed = (
             self._problems.how,
@@ -106,13 +106,13 @@ class InverseDynamics:
         """
         if self._call is None:
             return self.solution(q, v, desired_acceleration, points).torques
-        robot, contacts = self.robot, self.contacts
-        places = contacts.points if points is None else self._at(points)
+        robot = self.robot
+        places = self._points if points is None else self._at(points)
         q = vector("q", q, robot.nq)
         v = vector("v", v, robot.nv)
         acceleration = vector("desired_acceleration", desired_acceleration, robot.na)
         compute_dynamics(robot, q, v)
-        if not self._reduce(robot.mechanism, v, acceleration, dense(places)):
+        if not self._reduce(robot.mechanism, v, acceleration, places):
             return self.solution(q, v, acceleration, points).torques  # raises
         status, _, _ = self._call(
             self._store, robot.actuated, robot.unactuated, 1, self._room, UNTOLD

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
-from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.compile import bare_kernel, inlined_kernel, kernel
 from contact_id_controller.kernels.dense import (
     backward_substitute,
     cholesky,
@@ -75,7 +75,7 @@ def _take_product(R, last, values, count, out):
         out[k] -= total
 
 
-@kernel
+@inlined_kernel
 def project_plan(reduced, mu, lift, delta, moved):
     """Smallest change ``delta`` (na,), rad/s, of the planned joint velocities with which touching contacts rest.
 

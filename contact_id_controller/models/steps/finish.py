@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.compile import bare_kernel, inlined_kernel, kernel
 from contact_id_controller.kernels.dense import add_rows, backward_substitute
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.reduction import TOUCHING_SPEED, open_store
@@ -75,7 +75,7 @@ def shift_offset(reduced, delta, shifted):
         shifted[j] = offset[j] + rate * total
 
 
-@kernel
+@inlined_kernel
 def finish(reduced, answer):
     """Torques and end velocity from the impulses z (3n,) and the change delta (na,) of joint velocity.
 
@@ -134,7 +134,7 @@ def gave_way(reduced, answer):
     return largest
 
 
-@kernel
+@inlined_kernel
 def finished(reduced, answer, status):
     """Call ``finish``; returns the status: RELAXED if contacts of a solved problem were relaxed."""
     finish(reduced, answer)

@@ -131,39 +131,62 @@ def same_motion(Y, u, z):
 
 
 @bare_kernel
-def _free_components(mode, angle, span, mu, edges, columns, contact, facets, facet_contact):
-    """Write coordinates of the admissible forces: z_i = sum_a columns_a f_a over its components f, facets f >= 0.
+def _free_components(mode, angle, span, mu, columns, contact):
+    """Write coordinates of the admissible forces: z_i = sum_a columns_a f_a over its components f.
 
     Three components of a sticking contact, two tangential ones of a holding one, one for each edge of the face on which
     a sliding one may lie.
 
     Args:
-        mode, angle, span, mu, edges: see ``Face`` and ``Cones``.
+        mode, angle, span, mu: see ``Face`` and ``Cones``.
         columns, contact: out, (3n, 3) directions; (3n,) the contact of each.
-        facets, facet_contact: out, (rows, 3) normals in the contact's own components, of which
-            facet_contact[row] = (the first, their number).
 
-    Returns (number of components m, number of facets).
+    Returns the number of components.
     """
     m = 0
-    rows = 0
+    for i in range(mode.shape[0]):
+        if mode[i] == APART:
+            continue
+        first = 1 if mode[i] == HOLDING else 0
+        if first or (mode[i] == STICKING and mu[i] > 0.0):
+            for d in range(first, 3):
+                for k in range(3):
+                    columns[m, k] = 1.0 if k == d else 0.0
+                contact[m] = i
+                m += 1
+            continue
+        for j in range(_sides(mode[i], span[i], mu[i])):
+            columns[m, 0], columns[m, 1], columns[m, 2] = 1.0, 0.0, 0.0
+            if mode[i] == SLIDING:
+                edge(mu[i], angle[i] + j * span[i], columns[m])
+            contact[m] = i
+            m += 1
+    return m
+
+
+@bare_kernel
+def _sides(mode, span, mu):
+    """Number of edges of the face on which the force of a contact lies that slides, or sticks without friction."""
+    return 2 if mode == SLIDING and span > 0.0 and mu > 0.0 else 1
+
+
+@bare_kernel
+def _facets(mode, span, mu, edges, facets, facet_contact):
+    """Write the conditions facets f >= 0 of the components of ``_free_components``; returns their number.
+
+    facets, facet_contact: out, (rows, 3) normals in the contact's own components, of which facet_contact[row] = (the
+    first, their number).
+    """
+    m, rows = 0, 0
     width, known = 2.0 * np.pi / edges, -1  # first facet of a pyramid whose directions are computed
     inner = np.cos(0.5 * width)
     for i in range(mode.shape[0]):
         if mode[i] == APART:
             continue
         if mode[i] == HOLDING:
-            for d in range(2):
-                for k in range(3):
-                    columns[m + d, k] = 1.0 if k == d + 1 else 0.0
-                contact[m + d] = i
             m += 2
             continue
         if mode[i] == STICKING and mu[i] > 0.0:
-            for d in range(3):
-                for k in range(3):
-                    columns[m + d, k] = 1.0 if k == d else 0.0
-                contact[m + d] = i
             if np.isinf(mu[i]):
                 facets[rows, 0], facets[rows, 1], facets[rows, 2] = 1.0, 0.0, 0.0
                 facet_contact[rows, 0], facet_contact[rows, 1] = m, 3
@@ -185,17 +208,12 @@ def _free_components(mode, angle, span, mu, edges, columns, contact, facets, fac
                 known = start
             m += 3
             continue
-        sides = 2 if mode[i] == SLIDING and span[i] > 0.0 and mu[i] > 0.0 else 1
-        for j in range(sides):
-            columns[m, 0], columns[m, 1], columns[m, 2] = 1.0, 0.0, 0.0
-            if mode[i] == SLIDING:
-                edge(mu[i], angle[i] + j * span[i], columns[m])
-            contact[m] = i
+        for _ in range(_sides(mode[i], span[i], mu[i])):
             facets[rows, 0] = 1.0
             facet_contact[rows, 0], facet_contact[rows, 1] = m, 1
             rows += 1
             m += 1
-    return m, rows
+    return rows
 
 
 @bare_kernel
@@ -320,6 +338,34 @@ def _component_rows(T, Y, columns, contact, torque_weight, TB, A):
     return size
 
 
+@bare_kernel
+def _well_inside(mode, mu, edges, z):
+    """Whether no contact slides and all impulses z (3n,) are inside the circles inscribed in their pyramids."""
+    inner = np.cos(np.pi / edges)
+    for i in range(mode.shape[0]):
+        normal, first, second = z[3 * i], z[3 * i + 1], z[3 * i + 2]
+        if mode[i] == STICKING:
+            most = mu[i] * inner * normal
+            if not (
+                normal >= 0.0
+                and (first * first + second * second <= most * most or np.isinf(mu[i]))
+            ):
+                return False
+        elif mode[i] != APART:
+            return False
+    return True
+
+
+@bare_kernel
+def _compose(columns, contact, force, z):
+    """Write impulses z (3n,) of components force (m,), see ``_free_components``."""
+    fill(z, 0.0)
+    for a in range(force.shape[0]):
+        i = 3 * contact[a]
+        for d in range(3):
+            z[i + d] += columns[a, d] * force[a]
+
+
 @kernel
 def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
     """``distribute`` by a dual active-set method on the force components f (m,); cost cubic in m.
@@ -329,20 +375,16 @@ def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
     mode, angle, span = face
     mu, edges, load_share = cones
     n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
-    most = n * max(edges, 2)
-    shapes, places = np.empty(10 * n + 3 * most), np.empty(3 * n + 2 * most, np.int64)
-    columns, facets = view(shapes, 0, (3 * n, 3)), view(shapes, 9 * n, (most, 3))
-    contact, facet_contact = view(places, 0, (3 * n,)), view(places, 3 * n, (most, 2))
-    extra = view(shapes, 9 * n + 3 * most, (n,))
-    m, rows = _free_components(
-        mode, angle, span, mu, edges, columns, contact, facets, facet_contact
-    )
+    room = np.empty(10 * n + 3 * n * (na + nu + 3 * n + 2) + nu * (nu + 2))
+    contact = np.empty(3 * n, np.int64)
+    columns, extra = view(room, 0, (3 * n, 3)), view(room, 9 * n, (n,))
+    m = _free_components(mode, angle, span, mu, columns, contact)
     if m == 0:
         fill(z, 0.0)
         return 0  # right if u is zero, which the caller checks
-    room = np.empty(m * (na + nu + m + 2) + nu * (nu + 2))
-    TB, L = view(room, 0, (m, na)), view(room, m * na, (m, m))
-    at = m * (na + m)
+    at = 10 * n
+    TB, L = view(room, at, (m, na)), view(room, at + m * na, (m, m))
+    at += m * (na + m)
     given, A, w = (
         view(room, at, (nu + 1, m)),
         view(room, at, (nu, m)),
@@ -379,25 +421,23 @@ def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
         return -1
     forward_substitute_rows(L, m, given)
     # In L^T f, L L^T the Hessian, the optimum is the nearest point to w: mostly that on the equations alone.
-    status, steps = SOLVED, 1
     assign(force, w)
-    within = _on_plane(A, b, G, y, force)
-    if within:
+    on_plane = _on_plane(A, b, G, y, force)
+    if on_plane:
         backward_substitute(L, m, force)
-        within = _inside(facets, facet_contact, rows, force)
-    if not within:
+        _compose(columns, contact, force, z)
+    if on_plane and _well_inside(mode, mu, edges, z):
+        keep(room)
+        return 1
+    most = n * max(edges, 2)
+    facets, facet_contact = np.empty((most, 3)), np.empty((most, 2), np.int64)
+    rows, steps = _facets(mode, span, mu, edges, facets, facet_contact), 1
+    if not (on_plane and _inside(facets, facet_contact, rows, force)):
         status, steps = _nearest_admissible(L, A, b, facets, facet_contact, rows, w)
         if status != SOLVED:
             return -1
         backward_substitute(L, m, w)
-        force = w
-    fill(z, 0.0)
-    for a in range(m):
-        i = 3 * contact[a]
-        for d in range(3):
-            z[i + d] += columns[a, d] * force[a]
-    keep(shapes)
-    keep(places)
+        _compose(columns, contact, w, z)
     keep(room)
     _into_cones(face, cones, z)
     return steps
