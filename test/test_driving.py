@@ -93,17 +93,20 @@ SLOW_GAIT = {"gait_period_s": 0.6, "duty_factor": 0.8}
     "name, gait, speed_m_s, changes, error_rad",
     [
         ("quadruped", "walk", 0.1, SLOW_GAIT, 0.002),
+        ("quadruped", "pace", 0.2, {"gait_period_s": 0.2}, 0.0055),
+        ("quadruped", "bound", 0.2, {"gait_period_s": 0.2}, 0.0145),
         ("solo12", "pace", 0.2, {"gait_period_s": 0.2}, 0.0185),
         ("solo12", "bound", 0.2, {"gait_period_s": 0.2}, 0.013),
     ],
 )
 def test_gaits_by_name_walk(name, gait, speed_m_s, changes, error_rad):
-    """Pace and bound with half of the joint error of a base that is planned level: .037 and .026 rad."""
+    """Solo12 with half of the joint error of a base that is planned level, .037 and .026 rad; the quadruped with less than
+    where swings are shorter than its joints lift the feet: .010 and .017 rad at .15 m/s."""
     walk = standing(name, planner={"gait": gait, **changes})
     walk.planner.set_velocity((speed_m_s, 0.0))
     drive(walk, 1.0)
     way = drive(walk, 1.0, errors := [])
-    assert (way[-1] - way[0])[0] == pytest.approx(speed_m_s, rel=0.15)
+    assert (way[-1] - way[0])[0] == pytest.approx(speed_m_s, rel=0.1)
     assert np.mean(errors) < error_rad
 
 

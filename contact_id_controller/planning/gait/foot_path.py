@@ -26,6 +26,8 @@ Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
 KINDS = {"cubic": CUBIC, "quintic": QUINTIC}
 STEEPEST = {"cubic": 1.5, "quintic": 1.875}
 """Largest slope of the share of the horizontal way over the share of the time."""
+LIFTING = {"cubic": (3.0, 1.125), "quintic": (3.435, 1.2)}
+"""Largest slope of the share of the height, and that of the way at the same time."""
 _STILL = Fading(np.zeros(3), np.zeros(3), 1.0)
 
 

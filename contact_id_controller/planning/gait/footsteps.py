@@ -10,6 +10,7 @@ import numpy as np
 
 from contact_id_controller.planning.gait.base_motion import BaseMotion, Fading
 from contact_id_controller.planning.gait.foot_path import (
+    LIFTING,
     STEEPEST,
     FootPath,
     Stance,
@@ -40,6 +41,9 @@ SPEED_SHARE = 0.6
 """Share of the foot speed that a leg's joints allow in the standing posture which a swing may use: at its ends legs
 are longer, and the joints also lift the foot."""
 
+LIFT_SHARE = 1.15
+"""Share of the speed upwards that a leg's joints allow a foot there: folded legs are faster."""
+
 SHORTEST_STANCE = 0.5
 """Least duty factor to which a stance is shortened: a trot then always has two feet on the ground."""
 
@@ -58,12 +62,13 @@ class LegLimits(NamedTuple):
     """Limits of the feet that keep all legs within joint speed and reach.
 
     Attributes:
-        speed_m_s: horizontal speed of a foot relative to the base that every leg can give.
+        speed_m_s, lift_speed_m_s: speeds of a foot relative to the base that every leg can give, horizontal and upwards.
         hips: (L,) complex, m, base frame: from below each hip to its foot's nominal place.
         reach_m: (L,) m, horizontal distance from below its hip that each foot can reach.
     """
 
     speed_m_s: float
+    lift_speed_m_s: float
     hips: np.ndarray
     reach_m: np.ndarray
 
@@ -193,10 +198,14 @@ class Footsteps:
         """Duty factor with which feet can swing while the base moves at ``speed``, m/s.
 
         A foot advances v T in its swing of duration s; with a profile whose largest slope is k its speed relative to
-        the base is at most k v T / s - v.
+        the base is at most k v T / s - v; where it rises fastest, it rises with k_z h / s.
         """
-        slope = STEEPEST[self._settings.swing_profile]
-        needed_s = slope * speed * period_s / (SPEED_SHARE * self._limits.speed_m_s + speed)
+        limits, profile, way = self._limits, self._settings.swing_profile, speed * period_s
+        needed_s = STEEPEST[profile] * way / (SPEED_SHARE * limits.speed_m_s + speed)
+        rising, along = LIFTING[profile]
+        rise_s = rising * self._settings.step_height_m / limits.lift_speed_m_s
+        share = LIFT_SHARE + speed / limits.speed_m_s
+        needed_s = max(needed_s, (along * way / limits.speed_m_s + rise_s) / share)
         return min(self._gait.duty_factor, max(SHORTEST_STANCE, 1.0 - needed_s / period_s))
 
     def _way_of_feet(self, t_s: float, base: BaseMotion) -> complex:

@@ -114,8 +114,8 @@ class Legs:
             coupling=coupling,
         )
 
-    def foot_speed(self, joints: np.ndarray) -> float:
-        """Speed, m/s, relative to the base, that each foot can reach in every horizontal direction.
+    def foot_speed(self, joints: np.ndarray) -> tuple[float, float]:
+        """Speeds, m/s, relative to the base, that each foot can reach in every horizontal direction, and upwards.
 
         At actuated joints (na,), by the speed limits of the moved joints; infinite without limits.
         """
@@ -124,13 +124,14 @@ class Legs:
         pin.updateFramePlacements(model, data)
         angles = np.arange(0.0, np.pi, np.pi / 8)
         ways = np.array([np.cos(angles), np.sin(angles), np.zeros_like(angles)])
-        slowest = np.inf
+        ways = np.column_stack([ways, [0.0, 0.0, 1.0]])
+        slowest = np.full(len(ways.T), np.inf)
         for frame, columns in zip(self._frames, self.columns):
             jacobian = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)[:3]
             rates = np.linalg.pinv(jacobian[:, self.robot.actuated[columns]]) @ ways
             shares = np.abs(rates) / self.robot.velocity_limits[columns, None]
-            slowest = min(slowest, 1.0 / max(float(shares.max()), 1e-9))
-        return slowest
+            slowest = np.minimum(slowest, 1.0 / np.maximum(shares.max(axis=0), 1e-9))
+        return float(slowest[:-1].min()), float(slowest[-1])
 
     def chains(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Each leg as a product of exponentials, in base axes.
