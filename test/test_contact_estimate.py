@@ -13,7 +13,7 @@ pytest.importorskip(
 
 from test_torques_ahead import STANDING, quadruped_guard
 
-from contact_id_controller.geometry import HalfSpace
+from contact_id_controller.geometry import HalfSpace, HeightField
 from contact_id_controller.planning.gait.ground import LevelGround
 from contact_id_controller.runs.one_process import (
     InProcessRun,
@@ -90,6 +90,56 @@ def test_where_the_ground_is_as_believed_little_changes():
 
 def test_bumps_of_five_centimetres_without_a_file_are_walked_on():
     assert outcome("go2", "bumps", 0.05, seconds=1.5).failed_s is None
+
+
+@pytest.fixture(scope="module")
+def bumps():
+    """Go2's walk of 1.5 s on bumps of 5 cm: controller; rows of planned, stands, caught (n,), weights (nv,),
+    force, N, and height of each foot above the ground, m (n,).
+    """
+    settings = controller_settings("go2")
+    grid = np.linspace(-1.0, 1.0, 21)
+    ground = HeightField(grid, grid, np.random.default_rng(2).uniform(-0.025, 0.025, (21, 21)))
+    world = mujoco_robot(settings, 0.6, terrain=ground, imu_frame="")
+    posture = np.array(section("go2", "simulated_robot")["initial_joint_positions"])
+    start = world.place_on_ground(world.robot.configuration((0, 0, 0, 0, 0, 0, 1), posture))
+    going = InProcessRun("go2", settings, world, start=world.stand_on_ground(start))
+    period, robot, rows = going.controller.period, world.robot, []
+    for _ in range(1500):
+        forces = going.advance().forces[:, 2]
+        pin.framesForwardKinematics(robot.model, robot.data, going.state.q)
+        places = [robot.data.oMf[robot.frame_id(foot.frame)].translation for foot in settings.feet]
+        above = [
+            x[2] - foot.radius_m - ground.height(*x[:2]) for x, foot in zip(places, settings.feet)
+        ]
+        now = period.planned, period.stands, period.caught, period.weights
+        rows.append([*map(np.copy, (*now, forces, above))])
+    return going.controller, [np.array(column) for column in zip(*rows)]
+
+
+def test_feet_that_meet_bumps_in_their_swing_stand_there(bumps):
+    controller, (_, stands, caught, _, forces, _) = bumps
+    carries = forces > 0.08 * controller.robot.weight
+    assert stands[1:][carries[:-1]].mean() > 0.98
+    assert caught.any()
+
+
+def test_a_foot_that_has_met_a_bump_does_not_push_the_base_by_what_is_left_of_its_swing(bumps):
+    controller, (_, _, caught, weights, _, _) = bumps
+    least, robot, others = controller.settings.joint_weight, controller.robot, []
+    for i, link in enumerate(controller.feet.links):
+        leg = np.flatnonzero(robot.supports[link][6:]) + 6
+        np.testing.assert_allclose(weights[caught[:, i]][:, leg], least)
+        alone = caught[:, i] & (caught.sum(axis=1) == 1)
+        others += np.delete(weights[alone], [*range(6), *leg], axis=1).tolist()
+    assert np.median(others) > 10.0 * least
+
+
+def test_feet_above_bumps_come_down_as_fast_as_heights_differ(bumps, walk):
+    controller, (planned, _, _, _, _, above) = bumps
+    assert 0.005 < controller.period.rough[0] < 0.05
+    assert (planned & (above > 0.003)).sum() < 0.01 * planned.sum()
+    assert walk[0].period.rough[0] < 0.4 * 0.02  # elsewhere, but level
 
 
 @pytest.fixture(scope="module")

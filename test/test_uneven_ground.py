@@ -181,6 +181,20 @@ def test_successive_plans_on_a_map_join_without_a_jump():
 # Feet that say whether they touch
 
 
+def test_where_level_ground_is_elsewhere_the_plan_returns_to_the_robot_in_half_the_time():
+    left = []
+    for rise_m in (0.0, 0.02):
+        walk, touch = KinematicWalk(QUADRUPED), np.ones(4, dtype=bool)
+        walk.q[2] += rise_m
+        walk.planner.plan(1.0, walk.q, walk.v, touch)
+        walk.q[0] += 0.01
+        plan = walk.planner.plan(1.05, walk.q, walk.v, touch)
+        later = plan.joints.start_s + 0.1
+        left.append(walk.q[0] - planned_state(walk.model, plan.joints, plan.base, later)[0][0])
+    expected = [0.01 * (1.0 + 0.1 / fade_s) * np.exp(-0.1 / fade_s) for fade_s in (0.1, 0.05)]
+    np.testing.assert_allclose(left, expected, atol=2e-4)
+
+
 def test_a_foot_that_meets_the_ground_early_stands_where_it_is():
     walk = KinematicWalk(QUADRUPED, ground="felt", plan_period_s=0.02)
     walk.planner.set_velocity((0.2, 0.0))

@@ -75,6 +75,8 @@ PARTED_M = 1e-4
 """A foot that has landed stands until it is farther away: a bounce is farther."""
 ELSEWHERE_M = 3e-4
 """Rise at which the ground certainly differs from the model; half of it is no evidence."""
+SMOOTHER = 0.8
+"""Share of the largest error of a touchdown's expected height that is left after each further one: some strides."""
 RELIEF_S = 1.0
 """Time constant of the mean of the largest rise. While heights differ from the model at all, it is unknown at first."""
 NOISES = 3.0
@@ -280,6 +282,7 @@ def estimate_contacts(time_s, lands, period):
             period.points[:], period.normals[:] = places, normals
             period.rise[:], period.touchdowns[:] = 0.0, np.nan
     period.relief[0] += (largest_rise(period) - period.relief[0]) * settings.period_s / RELIEF_S
+    elsewhere = largest_rise(period) > 0.0 and not settings.soles
     others = False  # whether other torques were sent than those that were decided
     for j in range(period.decided.shape[0]):
         others = others or period.commanded[j] != period.decided[j]
@@ -289,7 +292,7 @@ def estimate_contacts(time_s, lands, period):
         lowest = first
         for i in range(first, last):
             lowest = i if gaps[i] < gaps[lowest] else lowest
-        _weigh(period, foot, gaps[lowest], lands, first_state, others, lasted)
+        _weigh(period, foot, gaps[lowest], lands, first_state, others, lasted, elsewhere)
         _learn_noise(period, first, believed[lowest], time_s, elapsed, lasted)
         moved = period.foot_speed[first, 0] * elapsed if lasted else 0.0
         height, stands = believed[lowest] / normals[lowest, 2], period.stands[first]
@@ -344,6 +347,8 @@ def _learn_round(period, i, height, moved, tells, place):
     rise, known = height, -SINKS_M <= height <= max(AS_BELIEVED_M, moved)
     if known and period.rise[i] == 0.0:
         rise = 0.0
+    if period.began[i]:
+        period.rough[0] = max(abs(rise - period.rise[i]), SMOOTHER * period.rough[0])
     if stands and tells and (rise != 0.0 or period.began[i]):
         period.touchdowns[i, 0], period.touchdowns[i, 1] = place[0], place[1]
         period.touchdowns[i, 2] = 0.0 if known else rise
@@ -378,12 +383,13 @@ def _learn_sole(period, first, last, height, moved, place):
 
 
 @kernel
-def _weigh(period, foot, gap, lands, first_state, others, lasted):
+def _weigh(period, foot, gap, lands, first_state, others, lasted, elsewhere):
     """Odds of the contact of a foot, at its first one, and what follows: whether it stands, and early, or is missed.
 
     gap: of its lowest contact, m.
     lands: a schedule says which feet swing.  others: other torques were sent than those that were decided.
-    lasted: the force since the last state is known; otherwise no foot is missed.
+    lasted: the force since the last state is known; otherwise no foot is missed.  elsewhere: the ground is not where it
+    is believed to be, under round feet.
     """
     settings = period.settings
     i, last = settings.begins[foot], settings.begins[foot + 1]
@@ -394,8 +400,11 @@ def _weigh(period, foot, gap, lands, first_state, others, lasted):
         contact = contact or period.contact[k]
     off = max(abs(gap) - settings.contact_gap_m, 0.0) / FAR_M
     total = PLAN if planned else -PLAN
+    falls = lands and period.left[i] and period.foot_speed[i, 1] > 0.0
+    if not planned and (falls or period.caught[i]) and elsewhere:
+        total = 0.0  # where the ground is elsewhere no plan knows when a foot lands
     total += min(FORCE * pressure / share, FORCE) - NO_FORCE
-    total += NEAR if off == 0.0 and planned else -0.5 * off * off
+    total += NEAR if off == 0.0 and (planned or period.caught[i]) else -0.5 * off * off
     total -= 0.5 * min((speed / SLIDES_M_S) ** 2, 9.0)
     period.odds[i] = total
     stood = period.stands[i]
@@ -438,7 +447,7 @@ def forget_contacts(period: Period) -> None:
         numbers[:] = 0.0
     for flags in (period.stands, period.caught, period.missed, period.left):
         flags[:] = False
-    period.height_noise[:], period.relief[:] = 0.0, ELSEWHERE_M
+    period.height_noise[:], period.relief[:], period.rough[:] = 0.0, ELSEWHERE_M, 0.0
     period.touchdowns[:] = np.nan
     period.changed_s[:] = -np.inf
 
@@ -452,6 +461,7 @@ def contact_room(contacts: int) -> dict[str, NDArray[np.generic]]:
         **{name: np.zeros(contacts, dtype=bool) for name in flags},
         "height_noise": np.zeros(1),
         "relief": np.full(1, ELSEWHERE_M),
+        "rough": np.zeros(1),
         "touchdowns": np.full((contacts, 3), np.nan),
         "changed_s": np.full((contacts, 2), -np.inf),
         "began": np.zeros(contacts, dtype=bool),

@@ -32,6 +32,7 @@ from contact_id_controller.kernels.spatial import (
 from contact_id_controller.kernels.views import keep, view
 
 BASE_WEIGHT = 1.0
+SEARCH_S = 0.05  # in which a foot that is late comes down by as much as heights differed from what was expected
 UNPLANNED = 1e-6  # weight of the base when no base motion is planned
 SOFTNESS = 1e-10  # damps redundant constraints, relative to their size
 
@@ -87,7 +88,7 @@ def consistent_acceleration(period):
     fading = Fading(
         settings.contact_time_constant_s,
         settings.touchdown_time_constant_s,
-        settings.touchdown_speed_m_s,
+        max(settings.touchdown_speed_m_s, period.rough[0] / SEARCH_S),
         settings.drift_share,
     )
     wanted, acceleration = period.wanted, period.acceleration

@@ -29,6 +29,7 @@ ESTIMATED = (
     "height",
     "height_noise",
     "relief",
+    "rough",
     "stands",
     "caught",
     "missed",

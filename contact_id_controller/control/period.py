@@ -147,6 +147,7 @@ class Period(Struct):
             has left the ground in swing.  lack* (n,) s: time for which force is missing.
         height* (n,) m: of each foot above the modelled ground, at its first contact; height_noise* (1,) m^2: variance
             of its noise.  relief* (1,) m: mean of the largest ``rise``.
+            rough* (1,) m: largest error of the height expected at the last touchdowns.
         changed_s* (n, 2) s: last touchdown and lift-off.  foot_speed (n, 2) m/s: and as planned, downwards.
         carried (n, 3) N: measured forces on feet from the last state to this one, world frame; NaN: unknown.
         grip* (n,): estimated friction, infinite where none slipped; slips* (1,): one is not infinite.
@@ -223,6 +224,7 @@ class Period(Struct):
     height: Numbers
     height_noise: Numbers
     relief: Numbers
+    rough: Numbers
     changed_s: Numbers
     foot_speed: Numbers
     carried: Numbers

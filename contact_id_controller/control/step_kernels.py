@@ -138,10 +138,17 @@ def _doubt(period):
 def _weigh_joints(period):
     """Raise the weight of the joints if the robot or its ground differs from the model.
 
-    Not under soles, with which the base's plan is raised.
+    Not under soles, with which the base's plan is raised; nor for a leg whose foot has met the ground in its swing:
+    what is left of the swing would push the base.
     """
-    least = period.settings.joint_weight
-    fill(period.weights[6:], least + _doubt(period) * max(WEIGHT_ELSEWHERE - least, 0.0))
+    settings, weights = period.settings, period.weights
+    least = settings.joint_weight
+    fill(weights[6:], least + _doubt(period) * max(WEIGHT_ELSEWHERE - least, 0.0))
+    for i in range(period.caught.shape[0]):
+        if period.caught[i]:
+            for k in settings.actuated:
+                if settings.supports[settings.links[i], k]:
+                    weights[k] = least
 
 
 @kernel

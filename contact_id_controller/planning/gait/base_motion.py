@@ -121,19 +121,25 @@ class Track:
         return motion, [self.turn_rate, self.time_constant_s, offset.time_constant_s]
 
     def continued(
-        self, s: float, error: complex, target_rate: complex, turn_rate: float, max_change: float
+        self,
+        s: float,
+        error: complex,
+        target_rate: complex,
+        turn_rate: float,
+        max_change: float,
+        fade_s: float,
     ) -> Track:
         """Track of a new plan that starts at s with position and velocity of this one.
 
         `error`: measured minus planned position. `max_change` bounds the change of the reference's
-        velocity.
+        velocity. `fade_s`: time constant of the offset.
         """
         position, velocity, _ = self.at(s)
         rate = self.reference(s)[1]
         change = target_rate - rate
         if abs(change) > max_change:
             target_rate = rate + change * (max_change / abs(change))
-        fading = Fading(-error, velocity - rate, self.offset.time_constant_s)
+        fading = Fading(-error, velocity - rate, fade_s)
         return Track(position + error, rate, target_rate, turn_rate, self.time_constant_s, fading)
 
 

@@ -54,6 +54,9 @@ large."""
 DIFFERENCE_S = 1e-3
 """Time step of the difference quotient for the speed of the nominal foot places."""
 
+ELSEWHERE = 0.5
+"""Share of `tracking_time_constant_s` that is left where level ground is not as believed: base and feet err more."""
+
 LAST_CYCLES = 4
 """Cycles without a command after which the gait stops in any case."""
 
@@ -142,6 +145,13 @@ class Footsteps:
     def stance_s(self) -> float:
         """Duration of a stance, s."""
         return self._gait.stance_s if self.clock is None else self.clock.stance_s
+
+    @property
+    def tracking_s(self) -> float:
+        """Time constant, s, with which the plan moves to where base and standing feet are."""
+        settings = self._settings
+        surprised = settings.ground == "level" and self._ground.follows
+        return settings.tracking_time_constant_s * (ELSEWHERE if surprised else 1.0)
 
     def take_gait(self, name: str) -> None:
         """Change to another gait: now if all feet are in stance, otherwise when all swinging feet have landed."""
@@ -362,5 +372,4 @@ class Footsteps:
         if hangs and self._ground.follows:
             height = min(height, place[2] - SINK_M)
         place = np.array([place[0], place[1], height])
-        time_s = self._settings.tracking_time_constant_s
-        return Stance(start_s, place, Fading(center - place, rate, time_s), landed_s)
+        return Stance(start_s, place, Fading(center - place, rate, self.tracking_s), landed_s)

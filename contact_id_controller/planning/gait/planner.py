@@ -325,7 +325,7 @@ class GaitPlanner:
     ) -> BaseMotion:
         """Plan the base from its position and velocity in the last plan at `start_s`."""
         settings, last = self.settings, self._base
-        s = start_s - last.start_s
+        s, fade_s = start_s - last.start_s, self._footsteps.tracking_s
         position, yaw = last.pose(now_s)
         turn = _turn(measured.yaw - yaw)
         planar = last.planar.continued(
@@ -334,6 +334,7 @@ class GaitPlanner:
             command.velocity,
             command.yaw_rate if command.turns else 0.0,
             settings.max_acceleration_m_s2 * VELOCITY_TIME_CONSTANT_S,
+            fade_s,
         )
         yaw = last.yaw.continued(
             s,
@@ -341,6 +342,7 @@ class GaitPlanner:
             command.yaw_rate,
             0.0,
             MAX_YAW_ACCELERATION_RAD_S2 * VELOCITY_TIME_CONSTANT_S,
+            fade_s,
         )
         return BaseMotion(start_s, planar, yaw, last.tilt, last.sway)
 
