@@ -89,16 +89,16 @@ def changes_at(run, periods, torques, when_s):
 
 
 @pytest.mark.parametrize(
-    ("changes", "drives_damp"),
+    "changes",
     [
-        ({}, False),
-        ({"solve_every": 2}, False),
-        ({"command_interface": "linear_feedback"}, False),
-        ({"command_interface": "low_level"}, True),
+        {},
+        {"solve_every": 2},
+        {"command_interface": "linear_feedback"},
+        {"command_interface": "low_level"},
     ],
 )
-def test_a_base_that_is_found_at_once_is_carried_on_without_a_step_of_torque(changes, drives_damp):
-    """Twice: the second loss begins with the torques of then. Drives damp at once, and are led on from the safe output."""
+def test_a_base_that_is_found_at_once_is_carried_on_without_a_step_of_torque(changes):
+    """Twice: the second loss begins with the torques of then."""
     rate_nm_s, lost_s, between_s = 50.0, 0.03, 0.2
     run, told = standing(blend_rate_nm_s=[rate_nm_s], **changes)
     before = advance(run, BEGIN_S)[-1].result.torques
@@ -108,11 +108,7 @@ def test_a_base_that_is_found_at_once_is_carried_on_without_a_step_of_torque(cha
     torques = np.array([before, *(p.result.torques for p in periods)])
     most = 1.001 * rate_nm_s * run.settings.period_s
     for begin_s, end_s in windows:
-        if drives_damp:
-            last = np.argmax([p.believed.time_s > end_s - 5e-4 for p in periods])
-            torques[last + 1] = safe(run, periods[last])
-        else:
-            assert changes_at(run, periods, torques, begin_s) < most
+        assert changes_at(run, periods, torques, begin_s) < most
         assert changes_at(run, periods, torques, end_s) < most
     assert np.abs(torques[25] - before).max() > 0.2 and run.safety.commanding
     assert np.abs(torques[-1] - before).max() < 0.05 and away(run, periods)[-1] > 0.1

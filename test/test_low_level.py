@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 from rclpy.serialization import serialize_message
-from test_torques_ahead import JOINTS, QUADRUPED_VALUES
+from test_torques_ahead import JOINTS, QUADRUPED_VALUES, STANDING, quadruped_guard
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.low_level import LowLevelSteps
@@ -24,6 +24,7 @@ from contact_id_controller.ros.command_messages import messages_of
 from contact_id_controller.ros.low_level_messages import DriveForwarder
 from contact_id_controller.ros.unitree_messages import UnitreeMessage, crc_of, read_low_command
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
+from contact_id_controller.safety.states import JointReading
 from contact_id_controller.settings.command_interfaces import INTERFACES
 from contact_id_controller.settings.controller import ControllerSettings
 
@@ -212,6 +213,33 @@ def test_a_motor_of_unitree_gets_what_is_commanded_and_the_others_are_off():
         read_low_command(message.message, 12)
     with pytest.raises(ConfigurationError, match="21 joints are commanded, LowCmd has 20 motors"):
         UnitreeMessage(low_cmd, 21)
+
+
+def test_one_bad_state_moves_the_torque_of_drives_as_any_other():
+    """At the measured velocity; a stop, and silence, are damped by the drives at once."""
+    rate_nm_s, velocity = 50.0, 0.2
+    guard = quadruped_guard(
+        command_interface="low_level", start_ramp_s=0.0, blend_rate_nm_s=[rate_nm_s]
+    )
+    base, turns, acted = (
+        np.r_[0.0, 0.0, 0.162, 0.0, 0.0, 0.0, 1.0, np.zeros(6)],
+        np.zeros(12, dtype=bool),
+        [],
+    )
+    for k in range(30):
+        time_ns = 10_000_000_000 + 1_000_000 * k
+        guard.take_base(base * (np.nan if k in (10, 15, 16, 17) else 1.0), time_ns)
+        guard.step(JointReading(time_ns, STANDING, np.full(12, velocity)))
+        guard.finish(0.0)
+        acted.append(guard.command.torques(STANDING, np.full(12, velocity), turns))
+    acted = np.array(acted)
+    assert guard.monitor.refusals == {"odometry_not_finite": 4}
+    assert np.abs(np.diff(acted[5:], axis=0)).max() < 1.001e-3 * rate_nm_s
+    assert np.abs(acted[17] - acted[14]).max() > 2e-3 * rate_nm_s
+    guard.clock = lambda: 1.0
+    guard.silence()
+    command = guard.command
+    assert not command.effort.any() and not command.velocity.any() and command.damping.all()
 
 
 # The watchdog

@@ -63,7 +63,13 @@ class EffortTrajectory:
         self.values[:] = other.values
         self.efforts += added_effort
 
-    def rest(self, time_s: float, position: np.ndarray, effort: np.ndarray) -> None:
+    def rest(
+        self,
+        time_s: float,
+        position: np.ndarray,
+        effort: np.ndarray,
+        velocity: np.ndarray | None = None,
+    ) -> None:
         """Hold a position (na,) from ``time_s`` on, with an effort (na,) that fades over ``REST_S``."""
         count = len(self.times_s)
         self.start_s = time_s

@@ -64,15 +64,23 @@ class LowLevelCommand:
         self.effort += added_effort
         self.stiffness *= share
 
-    def rest(self, time_s: float, position: np.ndarray, effort: np.ndarray) -> None:
+    def rest(
+        self,
+        time_s: float,
+        position: np.ndarray,
+        effort: np.ndarray,
+        velocity: np.ndarray | None = None,
+    ) -> None:
         """Command damping by the drives from ``time_s`` on; drives without damping get the effort (n,), N·m, instead.
 
-        position: (n,) rad, as last measured.
+        position, velocity: (n,) rad, rad/s, as last measured; with a velocity the drives damp what differs from it, and
+        all get the effort.
         """
         self.time_s = time_s
         self.position[:] = position
-        self.velocity[:] = self.stiffness[:] = 0.0
-        self.effort[:] = np.where(self.damping > 0.0, 0.0, effort)
+        self.velocity[:] = 0.0 if velocity is None else velocity
+        self.stiffness[:] = 0.0
+        self.effort[:] = np.where((self.damping > 0.0) & (velocity is None), 0.0, effort)
 
     def torques(self, position: np.ndarray, velocity: np.ndarray, turns: np.ndarray) -> np.ndarray:
         """Torques (n,), N·m, at measured positions and velocities (n,).

@@ -49,7 +49,13 @@ class StateFeedback:
         np.add(other.effort, added_effort, out=self.effort)
         np.multiply(other.gain, share, out=self.gain)
 
-    def rest(self, time_s: float, position: np.ndarray, effort: np.ndarray) -> None:
+    def rest(
+        self,
+        time_s: float,
+        position: np.ndarray,
+        effort: np.ndarray,
+        velocity: np.ndarray | None = None,
+    ) -> None:
         """Command an effort (na,) without feedback from ``time_s`` on; position (na,): of the joints, as measured."""
         self.time_s = time_s
         self._robot.put_joints(self.q, position)

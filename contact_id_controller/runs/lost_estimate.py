@@ -16,7 +16,7 @@ class LostEstimate:
     """Reacts to a lost base as the nodes in lockstep to a bad state (`safety.guard`); they predict the base a while first.
 
     Torques move to the safe output at ``blend_rate_nm_s``, and back once the base is found. On the robot's side a
-    trajectory goes on to its end, where it rests; other commands rest: an effort without feedback, drives damp.
+    trajectory goes on to its end, where it rests; other commands rest: an effort without feedback, but damping by drives.
     Found after more than ``recovery_window_s``, the run is stopped: the safe output acts at once, to the end of the run,
     without a way to resume. The tilt is not judged, nor the start ramp used.
 
@@ -67,5 +67,6 @@ class LostEstimate:
             goes_on=goes_on,
             time_s=state.time_s,
             position=robot.joints_of(state.q),
+            velocity=None if output.jumped else state.v[robot.actuated],
         )
         return sent

@@ -405,6 +405,7 @@ class Guard:
                 goes_on=local.goes_on(self.machine),
                 time_s=checks.time_s,
                 position=checks.position,
+                velocity=None if self.output.jumped else checks.velocity,
             )
         return torques
 

@@ -47,6 +47,7 @@ class LocalCommand:
         goes_on: bool,
         time_s: float,
         position: np.ndarray,
+        velocity: np.ndarray | None,
     ) -> None:
         """Update the command from a solution; without one it rests, unless it goes on.
 
@@ -57,12 +58,13 @@ class LocalCommand:
             share: see `TorqueOutput.share`.
             goes_on: see `goes_on`.
             time_s, position: of the joints (na,), rad, as last measured, where it rests.
+            velocity: (na,) rad/s, as last measured, at which ``sent`` acts; None: drives damp at once.
         """
         if self.command is None:
             return
         if result is None:
             if not goes_on:
-                self.command.rest(time_s, position, sent)
+                self.command.rest(time_s, position, sent, velocity)
                 self.leads = False
         elif self.ahead.solved_now:
             self.command.copy_from(self.ahead.command, sent - result.torques, share)

@@ -30,11 +30,12 @@ class TorqueOutput:
     Attributes:
         sent: (na,) N·m, torques sent last.
         commanding: whether they were the controller's, in the last period.
+        jumped: whether they were sent at once, not blended.
     """
 
     def __init__(self, settings: ControllerSettings, effort: np.ndarray):
         na = len(effort)
-        self.sent, self.commanding = np.zeros(na), False
+        self.sent, self.commanding, self.jumped = np.zeros(na), False, True
         self._start, self._offset = np.zeros(na), np.zeros(na)
         self._ramp, self._from = np.zeros(na), np.zeros(na)
         self._changed = self._continues = False
@@ -129,7 +130,7 @@ class TorqueOutput:
         else:
             self._ramped = self._ramp_periods
             self.blend()
-        self.sent[:] = torques
+        self.sent[:], self.jumped = torques, True
         return self.sent
 
     def follow(self, wanted: np.ndarray) -> np.ndarray:
@@ -143,7 +144,7 @@ class TorqueOutput:
             wanted = self._ramp  # a change in the middle of the ramp is blended as any other
         before = self._from if self._continues else self.sent
         _follow(wanted, self._step, self._effort, self._changed, before, self._offset, self.sent)
-        self._changed = self._continues = False
+        self._changed = self._continues = self.jumped = False
         return self.sent
 
 
