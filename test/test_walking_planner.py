@@ -176,6 +176,36 @@ def test_a_push_makes_it_step_and_it_stands_again(walk, degrees):
     assert np.abs(walk.body.speed[:2]).max() < 0.02
 
 
+def walk_until(walk, event):
+    """Walk forwards until the left foot stands, and ``event`` of the sequence."""
+    walk.go(2.0, (0.3, 0.0))
+    for _ in range(200):
+        walk.go(PERIOD_S, (0.3, 0.0))
+        if walk.planner.sequence.carry == 0 and event(walk.planner.sequence):
+            return
+    raise AssertionError("it does not walk")
+
+
+def test_a_foot_that_has_just_landed_goes_out_again_if_pushed_beyond_it(walk):
+    """Else the other one lands beside it first: so a push of .5 m/s felled it."""
+    walk_until(walk, lambda sequence: sequence.both)
+    walk.go(0.03, (0.3, 0.0), push=(0.0, 0.6))
+    assert not walk.planner.sequence.both and walk.planner.sequence.carry == 1
+    walk.go(2.5, (0.3, 0.0))
+
+
+def test_a_foot_that_has_just_lifted_is_set_down_again_if_pushed_away_from_it(walk):
+    """The earliest usual landing was .13 s later, and the robot fell."""
+    walk_until(walk, lambda sequence: not sequence.both)
+    begun_s, place = walk.time_s, walk.body.places[1, :2].copy()
+    walk.go(0.02, (0.3, 0.0), push=(0.0, 0.5))
+    while walk.planner.sequence.carry == 0:
+        walk.go(PERIOD_S, (0.3, 0.0))
+    assert walk.time_s - begun_s < 0.1
+    assert np.linalg.norm(walk.body.places[1, :2] - place) < 0.02
+    walk.go(2.5, (0.3, 0.0))
+
+
 def test_pressure_in_a_turned_sole_is_planned_along_the_heading(walk, monkeypatch):
     """Else a millimetre aside, which grows with the divergent component, is bought with the length of the sole."""
     straight, turn = walk.body.points, np.array([[1.0, 0.03], [-0.03, 1.0]])

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.planning.walking.program_kernels import PEAK
 from contact_id_controller.plans.goals import FootPath
 
 APEX_SHARE = 0.4
@@ -186,6 +187,16 @@ class Swing:
             self.along = quintic(begin_s, motion, max(end_s, begin_s + NEAR_S), target, 0.0)
         if lands_s - now_s > NEAR_S:
             self._rise(now_s, ground)
+
+    def down_s(self, now_s: float, most: float) -> float:
+        """In which a quintic with an acceleration of at most ``most``, m/s^2, comes down to where it lifted, s.
+
+        As in the step program: h + v T / 2 <= (a T^2 - v^2 / a) / PEAK.
+        """
+        height, speed = self.at(now_s)[:2, 2].tolist()
+        height, half = max(height - self._from_m, 0.0), 0.25 * PEAK * speed / most
+        square = half * half + (PEAK * height + speed * speed / most) / most
+        return half + math.sqrt(square)
 
     def keeps_place(self, now_s: float, lands_s: float) -> bool:
         """Whether it is too late for another place if it lands at that time."""

@@ -283,6 +283,8 @@ class WalkingPlanner:
         elif event is Event.RESTED:
             self.landing, self._anchor = None, body.group_places().mean(axis=0)
         if not sequence.standing:
+            if sequence.both and self._outside() > 0.0:
+                self._choose_again(time_s)
             self._step(time_s)
         return self._output(time_s, restarted)
 
@@ -418,6 +420,14 @@ class WalkingPlanner:
         carry, after_s = self._first_step()
         self.sequence.begin(time_s, carry, after_s)
         self._marks.clear()
+
+    def _choose_again(self, time_s: float) -> None:
+        """Of a robot pushed beyond its feet in a shift the other group may step: one that has just landed goes out again."""
+        carry, after_s = self._first_step()
+        if carry != self.sequence.carry:
+            self.sequence.change(time_s, carry, after_s)
+            self.landing = None
+            self._marks.clear()
 
     def _first_step(self) -> tuple[int, float]:
         """Which group shall carry first, and after how long the other one lifts: the cheapest.
@@ -560,9 +570,12 @@ class WalkingPlanner:
             times = np.array([left_s])
             if left_s >= FIXED_S:
                 range_s = rules.swing_s * np.linspace(EARLIEST, LATEST, CANDIDATES) - elapsed_s
-                times = np.append(times, [nominal_s, *range_s])
+                soon_s = max(FIXED_S, range_s[0], self._down_s(time_s))
+                times = np.append(times, [nominal_s, soon_s, *range_s])
                 times = times[times >= min(left_s, FIXED_S)]
         landing = self._land_on_ground(rules, situation, times)
+        if not sequence.both and left_s >= FIXED_S:
+            landing = self._set_down(time_s, rules, situation, landing)
         if landing is None:
             return
         self.landing = landing
@@ -571,6 +584,32 @@ class WalkingPlanner:
             sequence.ends_s = time_s + landing.after_s
         if not sequence.both:
             self._aim(time_s, landing)
+
+    def _set_down(
+        self, time_s: float, rules: Rules, situation: Situation, landing: Landing | None
+    ) -> Landing | None:
+        """The landing, or a cheaper one that puts the feet aloft down near where they are, before the earliest swing ends.
+
+        For a robot that falls away from them, beyond the feet that carry: these have to step next. On a map feet keep
+        their area.
+        """
+        down_s = np.array([max(FIXED_S, self._down_s(time_s))])
+        soon = down_s[0] < EARLIEST * rules.swing_s - (time_s - self.sequence.lifted_s)
+        if not soon or not self.body.flat or self._areas is not None:
+            return landing
+        way = _rotation(self.heading) @ np.array(aside(rules.offset))
+        away = float(way @ (self._xi() - situation.feet[situation.carry]))
+        if (away if situation.carry == 0 else -away) < 0.0:
+            return landing
+        still = rules._replace(foot_speed=0.0)
+        near = next_landing(still, self.weights, situation, down_s)
+        cheaper = near is not None and (landing is None or near.cost < landing.cost)
+        return near if cheaper else landing
+
+    def _down_s(self, time_s: float) -> float:
+        """In which the feet aloft can be on the ground, s."""
+        most = self.rules.foot_acceleration
+        return max((swing.down_s(time_s, most) for swing in self._swings.values()), default=0.0)
 
     def _land_on_ground(
         self, rules: Rules, situation: Situation, times: np.ndarray

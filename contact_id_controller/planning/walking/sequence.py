@@ -72,6 +72,10 @@ class Sequence:
         self.standing, self.both, self.carry = False, True, carry
         self.begun_s, self.ends_s, self.met = now_s, now_s + after_s, False
 
+    def change(self, now_s: float, carry: int, after_s: float) -> None:
+        """In a shift: this group carries, which stood before; the other one lifts after this time."""
+        self.carry, self.ends_s, self.met = carry, now_s + after_s, True
+
     def advance(
         self, now_s: float, touches: np.ndarray, may_rest: bool, stretched: bool, half_s: float
     ) -> Event:
@@ -84,7 +88,8 @@ class Sequence:
             return Event.NOTHING
         if not self.both:
             since_s = now_s - self.lifted_s
-            touched = touches[1 - self.carry] and since_s > self.patience.early_s
+            early_s = min(self.patience.early_s, self.ends_s - half_s - self.lifted_s)
+            touched = touches[1 - self.carry] and since_s > early_s
             if touched or now_s > self.ends_s + self.patience.late_s:
                 self.both, self.carry = True, 1 - self.carry
                 self.begun_s, self.ends_s = now_s, now_s + self.patience.double_s
