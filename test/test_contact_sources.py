@@ -1,5 +1,7 @@
 """Which frames are in contact: geometry, schedule, measurement, agreement; ramps of load."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from contact_id_controller.control.contact_sources import (
     ContactSources,
 )
 from contact_id_controller.estimation.contact_detector import BearingFeet
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.trajectories import ContactSchedule
 from contact_id_controller.safety.odometry_jump import OdometryJump
 from contact_id_controller.settings.controller import ControllerSettings
@@ -237,3 +239,28 @@ def test_feet_that_bear_carry_nearly_as_much_as_any(unit):
         ([10.0, 9.1, 7.0], [True, True, False]),
     ):
         assert list(bearing.among(unit * np.array(loads))) == bears
+
+
+def test_a_message_that_is_none_takes_no_other_feet_away():
+    pytest.importorskip("rclpy", reason="reads messages of ROS 2")
+    from geometry_msgs.msg import WrenchStamped
+    from rclpy.serialization import serialize_message
+
+    from contact_id_controller.ros.contact_input import ContactInput
+
+    wrench = WrenchStamped()
+    wrench.wrench.force.z = 7.0
+    good, taken = serialize_message(wrench), []
+    node = SimpleNamespace(create_subscription=lambda *_, **__: None)
+    guard = SimpleNamespace(
+        take_contact_forces=lambda forces, seen: taken.append((forces[:, 2].copy(), seen.tolist()))
+    )
+    felt = ContactInput(node, None, "force", ["a", "b", "c"])
+    for wrong in (0, 1, 2):
+        messages = [good] * 3
+        messages[wrong] = b"none"
+        felt._newest = messages.__getitem__
+        with pytest.raises(StateError):
+            felt.pass_on(guard)
+        forces, seen = taken.pop()
+        assert seen == [k != wrong for k in range(3)] and (forces[seen] == 7.0).all()

@@ -1,11 +1,13 @@
 """The safety state machine, without ROS: every fault, its reaction and its recovery."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 from paths import ROOT
 
 from contact_id_controller.safety.machine import REACTIONS, SafetyLimits, SafetyMachine, SafetyState
+from contact_id_controller.safety.monitor import StepMonitor
 from contact_id_controller.safety.states import Pace
 
 LIMITS = SafetyLimits(
@@ -179,3 +181,21 @@ def test_the_page_of_results_has_one_place_for_the_table_of_faults():
     """`python -m experiments faults --write results/faults.md` refuses a page with none or two."""
     text = (ROOT / "results" / "faults.md").read_text("utf-8")
     assert text.count("<!-- faults: begin -->") == text.count("<!-- faults: end -->") == 1
+
+
+def test_one_nap_changes_the_mean_delay_by_little_and_a_slower_computer_is_learnt():
+    monitor, result = StepMonitor(0.001, real_time=True), SimpleNamespace(
+        status="solved", step_time_s=0.0, solve_time_s=0.0
+    )  # fmt: skip
+
+    def delays(steps_s):
+        found = []
+        for step_s in steps_s:
+            monitor.step(0.0, 0.0, step_s, result)
+            found.append(monitor.delay_s(0.0002))
+        return found
+
+    usual = delays([0.0003] * 300)[-1]
+    assert usual == pytest.approx(0.0005)
+    assert max(delays([2.0] + [0.0003] * 50)) < 1.2 * usual
+    assert delays([0.004] * 200)[-1] == pytest.approx(0.0042, rel=0.02)

@@ -9,6 +9,7 @@ import numpy as np
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from contact_id_controller.exceptions import StateError
 from contact_id_controller.ros.conversions import PositionsByName
 from contact_id_controller.ros.direct_loop import take, take_waiting
 from contact_id_controller.ros.packed import JOINT_STATE, WRENCH, PackedReader
@@ -61,20 +62,32 @@ class ContactInput:
             self._node.destroy_subscription(subscription)
 
     def _pass_forces(self, guard: Guard) -> None:
-        """Pass the newest measured force of each foot, N, to the guard, and which of them have arrived."""
+        """Pass the newest measured force of each foot, N, to the guard, and which of them have arrived.
+
+        Raises:
+            StateError: a message is none; those of the other feet have been passed on.
+        """
+        failure: StateError | None = None
         for i in range(len(self._frames)):
             data = self._newest(i)
-            self._seen[i] = data is not None
+            self._seen[i] = False
             if data is None:
                 continue
-            arrays = self._readers[i].arrays(data)
-            if arrays is not None:
-                self._forces[i] = arrays[0][:3]
-            else:
-                force = self._readers[i].message(data).wrench.force
-                self._forces[i] = force.x, force.y, force.z
+            try:
+                arrays = self._readers[i].arrays(data)
+                if arrays is not None:
+                    self._forces[i] = arrays[0][:3]
+                else:
+                    force = self._readers[i].message(data).wrench.force
+                    self._forces[i] = force.x, force.y, force.z
+            except StateError as error:
+                failure = error
+                continue
+            self._seen[i] = True
         if self._seen.any():
             guard.take_contact_forces(self._forces, self._seen)
+        if failure is not None:
+            raise failure
 
     def _pass_states(self, guard: Guard) -> None:
         data = self._newest(0)

@@ -28,6 +28,9 @@ TOLD_CHANGE = 0.2
 SMOOTHING = 0.05
 """Weight of a new delay in the mean delay."""
 
+LARGEST_DELAY = 2.0
+"""Largest delay that counts, in multiples of the mean, or of a period: a nap says nothing of the next steps."""
+
 
 class SolutionRate:
     """Counts solutions per second of the states' time.
@@ -92,7 +95,8 @@ class StepMonitor:
 
     def delay_s(self, age_s: float) -> float:
         """Mean delay from a state to its command, s: age of the state, ``age_s``, plus the last step, averaged."""
-        now_s = max(age_s, 0.0) + self._step_s
+        most_s = LARGEST_DELAY * max(self._delay_s, self._period_s)
+        now_s = min(max(age_s, 0.0) + self._step_s, most_s)
         self._delay_s += SMOOTHING * (now_s - self._delay_s) if self._delay_s else now_s
         return self._delay_s
 
