@@ -505,3 +505,20 @@ def test_live_parameter_applies_while_active_and_others_wait(bench_of):
     assert "12" in wrong.reason
     assert bench.node.set_parameters([Parameter("damping_nm_s_rad", value=0.25)])[0].successful
     assert bench.until(lambda: np.allclose(bench.node.loop.guard.safe_torques(), DAMPING / 2))
+
+
+def test_an_error_in_one_chore_keeps_no_other_from_being_done(bench_of, monkeypatch):
+    """As of the graph of nodes, again and again: the watchdog is looked at, events are published."""
+    bench = bench_of()
+    bench.start()
+    topics, looked = bench.node._topics, []
+
+    def broken():
+        raise RuntimeError("no graph")
+
+    monkeypatch.setattr(topics, "_look_at_others", broken)
+    monkeypatch.setattr(topics, "_look_at_watchdog", lambda: looked.append(True))
+    topics._note("event")
+    assert bench.until(lambda: len(looked) > 2)
+    assert not topics._journal._untold
+    assert bench.node.loop.monitor.refusals["others_RuntimeError"] > 2

@@ -429,17 +429,24 @@ class ControlTopics:
         self._journal.note(event, stamp_ns(self._last), **facts)
 
     def _do_chores(self) -> None:
-        """Do what can wait: check other senders and the watchdog, log, record, publish markers."""
-        self._chore()
-        self._look_at_others()
-        self._look_at_watchdog()
-        self._journal.tell()
-        self._loop.report()
+        """Do what can wait: check other senders and the watchdog, log, record, publish markers.
+
+        Each by itself: an error in one must not keep the others from being done, again and again.
+        """
+        chores: list[tuple[str, Callable[[], Any]]] = [
+            ("settings", self._chore),
+            ("others", self._look_at_others),
+            ("watchdog", self._look_at_watchdog),
+            ("events", self._journal.tell),
+            ("log", self._loop.report),
+        ]
         if self._loop.recorder is not None:
-            self._loop.recorder.prepare()
+            chores.append(("record", self._loop.recorder.prepare))
         if self.active and self._loop.result is not None:
             if self._markers.get_subscription_count():
-                self._publish_markers()
+                chores.append(("markers", self._publish_markers))
+        for what, chore in chores:
+            self._loop.guard.guarded(what, chore)
 
     def _publish_markers(self) -> None:
         """Publish contact forces and friction cones of the last period, world frame."""
