@@ -275,6 +275,8 @@ def test_measured_forces_decide_which_feet_stand(bench_of, monkeypatch):
     assert contacts(0.5, [20.0, 20.0, 0.0, 3.0]) == [False] * 4  # not long enough yet
     assert contacts(0.51, [20.0, 20.0, 0.0, 3.0]) == [True, True, False, False]
     contacts(0.52, [3.0, 1.0, 9.0, 9.0])
+    assert contacts(0.525, [3.0, float("nan"), 9.0, 9.0]) == [True, True, True, True], "one alone"
+    contacts(0.526, [3.0, 1.0, 9.0, 9.0])
     assert contacts(0.53, [3.0, float("nan"), 9.0, 9.0]) == [True, False, True, True]
 
 
