@@ -119,14 +119,6 @@ def test_contact_ignored_lets_the_robot_sink(simulated):
     assert np.abs(with_contact.step(state).torques).max() > 3 * np.abs(result.torques).max()
 
 
-def test_torques_respect_limits_and_say_so(simulated):
-    controller, state = make(effort_limits_nm=[0.2]), stand(simulated)
-    controller.reset(state)
-    result = controller.step(state)
-    assert np.abs(result.torques).max() == pytest.approx(0.2)
-    assert result.saturated.any() and not result.saturated.all()
-
-
 def test_integral_does_not_wind_up_at_the_limit(simulated):
     controller, state = make(effort_limits_nm=[1e-6], joint_integral_gain=[10.0]), stand(simulated)
     controller.reset(state)

@@ -16,7 +16,6 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from ros_bench import (
-    FEET,
     JOINTS,
     STANDING,
     VELOCITY,
@@ -426,15 +425,6 @@ def test_joint_trajectory_is_followed(bench_of):
     assert np.allclose(middle.velocity, 0.1, atol=1e-3)
     bench.answer(3.0)
     assert np.allclose(bench.node.loop.result.reference.position, goal)
-
-
-def test_contact_schedule_lifts_the_foot_from_the_contacts(bench_of):
-    bench = bench_of()
-    bench.start()
-    assert bench.node.loop.result.contact.all()
-    assert bench.plan("contact_schedule", joint_trajectory([0.0, 9.0], [[1, 0, 1, 1]] * 2, FEET))
-    bench.answer(1.0)
-    assert bench.node.loop.result.contact.tolist() == [True, False, True, True]
 
 
 # The controller itself

@@ -218,26 +218,22 @@ def changed(**values):
 
 
 @pytest.mark.parametrize(
-    "bad, reason, torques",
+    "bad, reason",
     [
-        (changed(_3=np.nan), "joint_state_not_finite", DAMPING),
-        (changed(_26=np.inf), "odometry_not_finite", DAMPING),
-        # The velocity is not known now, but was a moment ago.
-        (changed(_14=np.nan), "joint_state_not_finite", DAMPING),
-        (measured(of_base=base(quaternion=(0.0, 0.0, 0.5, 1.0))), "odometry_quaternion", DAMPING),
-        (np.zeros(0), "wrong_size", DAMPING),
-        (np.zeros(25), "wrong_size", DAMPING),
-        (np.zeros(36), "wrong_size", DAMPING),
-        (np.zeros((2, 12)), "wrong_size", DAMPING),
+        (changed(_14=np.nan), "joint_state_not_finite"),
+        (np.zeros(0), "wrong_size"),
+        (np.zeros(25), "wrong_size"),
+        (np.zeros(36), "wrong_size"),
+        (np.zeros((2, 12)), "wrong_size"),
     ],
 )
-def test_bad_state_is_counted_and_answered_by_damping(plugin, capfd, bad, reason, torques):
+def test_bad_state_is_counted_and_answered_by_damping(plugin, capfd, bad, reason):
     plugin = plugin()
     good = plugin.update(measured())
     assert not np.allclose(good, DAMPING, atol=1e-3)
     capfd.readouterr()
     for _ in range(3):
-        np.testing.assert_allclose(plugin.update(bad), torques)
+        np.testing.assert_allclose(plugin.update(bad), DAMPING)
         assert plugin.inner.result is None
     assert plugin.inner.refused == {reason: 3}
     assert capfd.readouterr().err.count(reason) == 1, "logged once"

@@ -75,21 +75,6 @@ def test_emergency_stop_sends_zero_until_it_is_released_and_resumed(bench_of):
     assert not call(bench, Trigger, "resume").success
 
 
-def test_emergency_stop_outlives_deactivation(bench_of):
-    bench = bench_of(emergency_stop_output="damping")
-    bench.start()
-    call(bench, SetBool, "emergency_stop", data=True)
-    assert np.allclose(bench.answer(1.0), DAMPING)
-    bench.node.trigger_deactivate()
-    bench.make_ready(2.0)
-    bench.node.trigger_activate()
-    assert not bench.node.active
-    call(bench, SetBool, "emergency_stop", data=False)
-    bench.make_ready(3.0)
-    bench.node.trigger_activate()
-    assert bench.node.active
-
-
 def test_emergency_stop_is_answered_before_configure_and_kept(bench_of, tmp_path):
     bench = bench_of(state_folder=str(tmp_path))
     assert call(bench, SetBool, "emergency_stop", data=True).success
