@@ -90,6 +90,17 @@ def test_a_slope_is_one_area_without_bounds_and_too_steep_a_one_is_none():
     assert Areas(slope(0.5, 0.0), HALF, 0.15).near(place, 0.0) == []
 
 
+def test_heights_are_those_of_the_map_also_on_an_uneven_grid_and_go_on_outside():
+    random = np.random.default_rng(2)
+    x, y = np.cumsum(random.uniform(0.001, 0.2, 40)), np.linspace(-1.0, 1.0, 11)
+    field = HeightField(x, y, random.uniform(0.0, 0.1, (40, 11)))
+    areas = Areas(field, HALF, 0.0)
+    places = random.uniform([x[0] - 0.5, -1.5], [x[-1] + 0.5, 1.5], (200, 2))
+    for place in [*places, *np.stack([x, np.resize(y, 40)], axis=1)]:
+        inside = np.clip(place, [x[0], -1.0], [x[-1], 1.0])
+        assert areas.height_at(place) == pytest.approx(field.heights_at(*inside[:, None])[0])
+
+
 @pytest.fixture
 def parts_of_four():
     file = str(CONFIG / "solo12.yaml")

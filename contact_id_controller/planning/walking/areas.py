@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.geometry import HeightField
-from contact_id_controller.geometry.height_field import height_over
+from contact_id_controller.geometry.height_field import height_in
 from contact_id_controller.kernels.compile import kernel
 
 FLAT_M = 0.005
@@ -104,7 +104,8 @@ class Areas:
     """
 
     def __init__(self, field: HeightField, half_sizes: np.ndarray, search_m: float) -> None:
-        self._field = field.x, field.y, field.heights
+        cells = [(len(axis) - 1) / float(axis[-1] - axis[0]) for axis in (field.x, field.y)]
+        self._field = field.x, field.y, field.heights, np.array(cells)
         self._half = np.maximum(half_sizes, LEAST_M)
         count = int(search_m / SEED_M + 1e-9)
         grid = SEED_M * np.arange(-count, count + 1)
@@ -132,7 +133,7 @@ class Areas:
 
     def covers(self, place: np.ndarray) -> bool:
         """Whether a place (2,), m, is on the map."""
-        return all(bool(axis[0] <= at <= axis[-1]) for axis, at in zip(self._field, place))
+        return all(bool(axis[0] <= at <= axis[-1]) for axis, at in zip(self._field[:2], place))
 
     def highest(self, begin: np.ndarray, end: np.ndarray, yaw: float) -> float:
         """Height of the highest ground below a foot that goes from begin (2,) to end (2,), m."""
@@ -145,10 +146,26 @@ def _turn(yaw: float) -> np.ndarray:
 
 
 @kernel
+def _cell(axis, per_m, at):
+    """Number of the cell of a grid's axis that contains a place on it, m; per_m: mean number of cells."""
+    last = axis.shape[0] - 2
+    k = min(int((at - axis[0]) * per_m), last)
+    while at < axis[k]:
+        k -= 1
+    while k < last and at >= axis[k + 1]:
+        k += 1
+    return k
+
+
+@kernel
 def _height(field, at_x, at_y):
     """Height of the ground, m; outside the map that of its border."""
-    x, y, heights = field
-    return height_over(x, y, heights, min(max(at_x, x[0]), x[-1]), min(max(at_y, y[0]), y[-1]))
+    x, y, heights, per_m = field
+    if np.isnan(at_x + at_y):
+        return np.nan
+    at_x, at_y = min(max(at_x, x[0]), x[-1]), min(max(at_y, y[0]), y[-1])
+    i, j = _cell(x, per_m[0], at_x), _cell(y, per_m[1], at_y)
+    return height_in(x, y, heights, i, j, (at_x, at_y))
 
 
 @kernel
@@ -160,21 +177,22 @@ def _numbers(axis, low, high):
 
 
 @kernel
-def _off_plane(field, place, turn, plane, first, last):
+def _off_plane(field, place, turn, plane, first, last, known):
     """Largest distance, m, of the ground from a plane over a rectangle; not a number if its height is none.
 
     place (2,): of the plane, m.  turn (2, 2): columns are the rectangle's axes.  plane (3,): height at the place and slopes
-    along these axes.  first, last (2,): corners along them, m from the place.
+    along these axes.  first, last (2,): corners along them, m from the place.  known: axis along which the side at first is on
+    the plane already, or -1.
     """
-    x, y, heights = field
+    x, y, heights, _ = field
     worst = 0.0
-    many = np.empty(2, dtype=np.int64)
-    for d in range(2):
-        many[d] = max(int(np.ceil((last[d] - first[d]) / SPACING_M - 1e-9)), 0)
-    for i in range(many[0] + 1):
-        a = first[0] + (last[0] - first[0]) * i / max(many[0], 1)
-        for j in range(many[1] + 1):
-            b = first[1] + (last[1] - first[1]) * j / max(many[1], 1)
+    wide, long = last[0] - first[0], last[1] - first[1]
+    many_a = max(int(np.ceil(abs(wide) / SPACING_M - 1e-9)), 0)
+    many_b = max(int(np.ceil(abs(long) / SPACING_M - 1e-9)), 0)
+    for i in range(1 if known == 0 else 0, many_a + 1):
+        a = first[0] + wide * i / max(many_a, 1)
+        for j in range(1 if known == 1 else 0, many_b + 1):
+            b = first[1] + long * j / max(many_b, 1)
             height = _height(
                 field,
                 place[0] + turn[0, 0] * a + turn[0, 1] * b,
@@ -185,7 +203,8 @@ def _off_plane(field, place, turn, plane, first, last):
                 worst = off
             if not worst <= FLAT_M:
                 return worst
-    middle, half = 0.5 * (first + last), 0.5 * (last - first)
+    middle = 0.5 * (first[0] + last[0]), 0.5 * (first[1] + last[1])
+    half = 0.5 * abs(last[0] - first[0]), 0.5 * abs(last[1] - first[1])
     x_m = place[0] + turn[0, 0] * middle[0] + turn[0, 1] * middle[1]
     y_m = place[1] + turn[1, 0] * middle[0] + turn[1, 1] * middle[1]
     wide_x = abs(turn[0, 0]) * half[0] + abs(turn[0, 1]) * half[1]
@@ -245,8 +264,8 @@ def _grow(field, place, turn, half, plane, box):
             if ahead:
                 first[d], last[d] = last[d], last[d] + GROWTH_M
             else:
-                first[d], last[d] = first[d] - GROWTH_M, first[d]
-            if _off_plane(field, place, turn, plane, first, last) <= FLAT_M:
+                last[d] = first[d] - GROWTH_M
+            if _off_plane(field, place, turn, plane, first, last, d) <= FLAT_M:
                 box[side] += GROWTH_M if ahead else -GROWTH_M
             else:
                 open_sides[side] = False
@@ -285,7 +304,7 @@ def _areas_near(field, place, turn, half, seeds, boxes, planes):
         _plane_below(field, seed, turn, half, plane)
         if not plane[1] ** 2 + plane[2] ** 2 <= STEEPEST**2:
             continue
-        if not _off_plane(field, seed, turn, plane, -half, half) <= FLAT_M:
+        if not _off_plane(field, seed, turn, plane, -half, half, -1) <= FLAT_M:
             continue
         box = boxes[count]
         _grow(field, seed, turn, half, plane, box)
@@ -305,7 +324,7 @@ def _areas_near(field, place, turn, half, seeds, boxes, planes):
 @kernel
 def _highest(field, begin, end, turn, half):
     """Height, m, of the highest ground below a foot from begin to end (2,), m; the rest as ``_plane_below``."""
-    x, y, heights = field
+    x, y, heights, _ = field
     along, across = end[0] - begin[0], end[1] - begin[1]
     way = np.sqrt(along**2 + across**2)
     many, highest = int(np.ceil(way / SPACING_M)), -np.inf
