@@ -224,6 +224,18 @@ def test_a_plan_that_begins_far_away_is_refused_unless_the_joints_are_there(simu
     controller.follow(plan(far), now + 2e-3)
 
 
+def test_a_plan_begins_though_the_next_one_comes_at_its_start(simulated):
+    """With plan_period_s as short as the planner's lead all feet were taken to stand for good."""
+    controller, state = make(), stand(simulated)
+    controller.reset(state)
+    for swings in range(3):
+        stance, now_s = np.arange(4) != swings, state.time_s + 0.02 * swings
+        schedule = ContactSchedule(QUADRUPED_FEET, [0.0, 1.0], [stance] * 2, now_s + 0.02)
+        controller.follow(Plan(contacts=schedule), now_s)
+        expected = np.arange(4) != swings - 1
+        np.testing.assert_array_equal(controller.planned_stance(now_s), expected | (swings == 0))
+
+
 def test_a_plan_is_followed_or_refused_as_a_whole(simulated):
     controller, state = make(plan_jump_limit=0.3), stand(simulated)
     controller.reset(state)

@@ -574,7 +574,7 @@ class Controller:
         Raises:
             TrajectoryError: see ``plans.checks.ready_to_follow``; the plan before continues.
         """
-        self.memory.course.follow(ready_to_follow(plan, now_s, self._followed()))
+        self.memory.course.follow(ready_to_follow(plan, now_s, self._followed()), now_s)
         self._plan_changed()
 
     def prepare(self, plan: Plan) -> Plan:

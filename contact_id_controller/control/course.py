@@ -28,6 +28,8 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.state import RobotState
 
 Numbers = NDArray[np.float64]
+SAME_TIME_S = 1e-6
+"""Two times that differ by less are the same, but for rounding."""
 
 
 class Course:
@@ -76,8 +78,8 @@ class Course:
         self.base_pose = q[:7].copy() if self._robot.floating_base else None
         self.is_set, self.lower_feet = True, False
 
-    def follow(self, ready: Plan) -> None:
-        """Follow a plan checked by ``plans.checks``, each part from its start on."""
+    def follow(self, ready: Plan, now_s: float = -np.inf) -> None:
+        """Follow a plan checked by ``plans.checks``, each part from its start on; plans that start by now_s have begun."""
         for slot, part in (
             (self.joints, ready.joints),
             (self.base, ready.base),
@@ -85,6 +87,7 @@ class Course:
             (self.goals, ready.goals),
         ):
             if part is not None:
+                slot.at(now_s + SAME_TIME_S)
                 slot.replace(part)
         if ready.joints is not None or ready.goals is not None:
             self.lower_feet = False
