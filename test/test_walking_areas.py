@@ -148,6 +148,21 @@ def test_feet_go_up_and_down_stairs_whole_on_their_treads_and_above_edges(first_
             assert place[2] > below(field, place[:2], place[3]).max() - 1e-3
 
 
+def test_no_plan_of_a_walk_looks_for_areas_twice(monkeypatch):
+    """Once for the foothold, or how far the ground goes on: the time of a plan is that of its longest one."""
+    looked, near = [], Areas.near
+    walk = Climber(talos(), stairs(0.5))
+
+    def counted(areas, place, yaw):
+        looked.append(walk.time_s)
+        return near(areas, place, yaw)
+
+    monkeypatch.setattr(Areas, "near", counted)
+    walk.go(4.0, (0.25, 0.0))
+    times, many = np.unique(looked, return_counts=True)
+    assert len(times) > 100 and many[times > 0.0].max() == 1
+
+
 def test_a_slow_walk_does_not_stay_before_an_edge():
     """From its end the next tread is farther than a step, and what the walk is behind by is made up for."""
     first_m = 0.5

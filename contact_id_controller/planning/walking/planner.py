@@ -208,7 +208,7 @@ class WalkingPlanner:
         self._area: Area | None = None
         self._owed = np.zeros(2)
         self._clear_m, self._held = np.full((2, 2), np.inf), np.zeros(2, dtype=bool)
-        self._blocked = False
+        self._blocked, self._looks = False, False
         self._slopes = np.zeros((len(self.body.frames), 2))
         self._level: Quintic | None = None
 
@@ -507,7 +507,7 @@ class WalkingPlanner:
                 sequence.ends_s,
                 self._slopes[k],
             )
-        self._look_ahead()
+        self._looks = True
 
     # Steps
 
@@ -630,6 +630,9 @@ class WalkingPlanner:
         if not areas or not any(swing.is_on_its_way(time_s) for swing in aloft):
             areas = self._areas_about(place)
             self._area = areas[0]
+        elif self._looks:  # now, as no areas are looked for any more: not both in one plan
+            self._look_ahead()
+            self._looks = False
         if len(areas) == 1 and areas[0].holds(place):
             return free
         best, least = None, (True, math.inf)
