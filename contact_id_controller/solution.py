@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.frozen import draft_of, parts, sealed
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.kernels.views import dense
@@ -34,6 +35,14 @@ def answer_places(n: int, na: int, nv: int) -> tuple[slice, ...]:
     return tuple(map(slice, ends[:-1], ends[1:]))
 
 
+def _vector(name: str, values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Convert to (size,) numbers; compiled code reads them without a look at their shape."""
+    array = dense(values)
+    if array.shape != (size,):
+        raise ContactIdError(f"{name} of a solution must have shape ({size},), got {array.shape}")
+    return array
+
+
 class Certificate(NamedTuple):
     """Quality of an optimum: the objective, its duality gap and the largest KKT residual.
 
@@ -52,6 +61,9 @@ class Solution:
     """Contact forces and torques of one period; immutable.
 
     It may be shared between threads, copied and pickled. Its torques, impulses and velocity are as ``dense`` gives them.
+
+    Raises:
+        ContactIdError: torques, impulses or velocity of another shape than stated.
 
     Attributes:
         problem: the problem that was solved.
@@ -102,8 +114,10 @@ class Solution:
         solution: Solution = _Draft()
         draft: Any = solution
         draft.problem, draft.status = problem, status
-        draft.torques, draft.impulses = dense(torques), dense(impulses)
-        draft.velocity, draft.iterations = dense(velocity), iterations
+        robot = problem.robot
+        draft.torques = _vector("torques", torques, robot.na)
+        draft.impulses = _vector("impulses", impulses, 3 * len(problem))
+        draft.velocity, draft.iterations = _vector("velocity", velocity, robot.nv), iterations
         draft.joint_velocity_change = joint_velocity_change
         draft.contradiction_m_s = contradiction_m_s
         draft.memory, draft.attainable = memory, attainable

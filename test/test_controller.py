@@ -1,6 +1,8 @@
 """The controller step without ROS: standing, walking in MuJoCo, limits, references."""
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -62,6 +64,20 @@ def test_standing_predicts_the_force_that_the_ground_returns(simulated):
     assert result.status == "solved" and result.contact.all()
     np.testing.assert_allclose(result.forces, simulated.contact_forces(), atol=0.02)
     np.testing.assert_allclose(state.q, start, atol=1e-3)
+
+
+@pytest.mark.parametrize("how", ["pickle", "copy", "deepcopy"])
+def test_a_copy_of_a_controller_steps_as_the_first_one_does(simulated, how):
+    controller, state = make(), stand(simulated)
+    controller.reset(state)
+    first = controller.step(state)
+    twin = (
+        getattr(copy, how)(controller)
+        if how != "pickle"
+        else pickle.loads(pickle.dumps(controller))
+    )
+    np.testing.assert_array_equal(twin.step(state).torques, controller.step(state).torques)
+    assert first.status == "solved"
 
 
 @pytest.mark.parametrize("plan_base", [True, False])

@@ -14,7 +14,7 @@ from robots import SOLO12, SOLO_FEET, random_contacts, random_state
 
 from contact_id_controller import ContactSet, Problem, RobotModel, Solution, build_problem, solve
 from contact_id_controller.constraints import Pin
-from contact_id_controller.exceptions import StateError
+from contact_id_controller.exceptions import ContactIdError, StateError
 from contact_id_controller.forward import build_forward_problem, constraint_forces
 
 DT = 1e-3
@@ -43,6 +43,18 @@ def answer(robot, q, v, acceleration, contacts):
 def in_another_process(work):
     robot, case = work
     return answer(robot, *case)
+
+
+@pytest.mark.parametrize("name", ["torques", "impulses", "velocity"])
+def test_a_solution_of_another_shape_is_refused(robot, name):
+    """Compiled code would read beyond it, or what its memory holds."""
+    problem = build_problem(robot, *next(cases(robot, 1)), DT)
+    found = solve(problem)
+    given = {each: getattr(found, each) for each in ("torques", "impulses", "velocity")}
+    for wrong in (given[name][:-1], given[name][:, None], np.zeros((1,) * 9)):
+        with pytest.raises(ContactIdError, match=f"{name} of a solution must have shape"):
+            Solution(problem, "solved", **{**given, name: wrong})
+    Solution(problem, "solved", **{**given, name: given[name].tolist()})
 
 
 COPIES = {

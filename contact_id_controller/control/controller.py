@@ -318,9 +318,7 @@ class Controller:
                 self.tasks = Tasks(robot, feet, settings)
         self.sources = ContactSources(feet.foot, settings)
         self.period, self._data = self._make_period(), robot.data
-        # As these choose all arguments, numba need not look at their types: half a microsecond in each step.
-        self._before = direct(before_solving, 0.0, True, True, self.period)
-        self._after = direct(after_solving, 0.0, *3 * (_NOTHING,), True, 0.0, self.period)
+        self._choose_entries()
         self.commanded = self.period.commanded.view()
         self.commanded.flags.writeable = False
         self._reference = Reference(*self.period.reference)
@@ -342,6 +340,18 @@ class Controller:
         self.delay_s = settings.command_delay_s
         self._answered: RobotState | None = None
         self._corrected, self._filters = False, settings.joint_velocity_filter_s > 0.0
+
+    def _choose_entries(self) -> None:
+        """Compiled entries of a step, called directly: it chooses the types of their arguments."""
+        self._before = direct(before_solving, 0.0, True, True, self.period)
+        self._after = direct(after_solving, 0.0, *3 * (_NOTHING,), True, 0.0, self.period)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k not in ("_before", "_after")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._choose_entries()
 
     def _make_period(self) -> Period:
         """Allocate the arrays of one control period; feet, sources and the Jacobian are views."""
