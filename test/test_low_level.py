@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 from rclpy.serialization import serialize_message
-from test_torques_ahead import JOINTS, QUADRUPED_VALUES, STANDING, quadruped_guard
+from test_torques_ahead import JOINTS, QUADRUPED_VALUES, STANDING, quadruped_guard, send
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.low_level import LowLevelSteps
@@ -215,11 +215,16 @@ def test_a_motor_of_unitree_gets_what_is_commanded_and_the_others_are_off():
         UnitreeMessage(low_cmd, 21)
 
 
-def test_one_bad_state_moves_the_torque_of_drives_as_any_other():
-    """At the measured velocity; a stop, and silence, are damped by the drives at once."""
+@pytest.mark.parametrize("part", ["base", "joints"])
+@pytest.mark.parametrize("safe_output", ["damping", "zero"])
+def test_one_bad_state_moves_the_torque_of_drives_as_any_other(part, safe_output):
+    """Also where its velocity is not known; a stop, and silence, are damped by the drives at once."""
     rate_nm_s, velocity = 50.0, 0.2
     guard = quadruped_guard(
-        command_interface="low_level", start_ramp_s=0.0, blend_rate_nm_s=[rate_nm_s]
+        command_interface="low_level",
+        start_ramp_s=0.0,
+        blend_rate_nm_s=[rate_nm_s],
+        safe_output=safe_output,
     )
     base, turns, acted = (
         np.r_[0.0, 0.0, 0.162, 0.0, 0.0, 0.0, 1.0, np.zeros(6)],
@@ -228,18 +233,33 @@ def test_one_bad_state_moves_the_torque_of_drives_as_any_other():
     )
     for k in range(30):
         time_ns = 10_000_000_000 + 1_000_000 * k
-        guard.take_base(base * (np.nan if k in (10, 15, 16, 17) else 1.0), time_ns)
-        guard.step(JointReading(time_ns, STANDING, np.full(12, velocity)))
+        bad = np.nan if k in (10, 15, 16, 17) else 1.0
+        guard.take_base(base * (bad if part == "base" else 1.0), time_ns)
+        measured = np.full(12, velocity * (bad if part == "joints" else 1.0))
+        guard.step(JointReading(time_ns, STANDING, measured))
         guard.finish(0.0)
         acted.append(guard.command.torques(STANDING, np.full(12, velocity), turns))
     acted = np.array(acted)
-    assert guard.monitor.refusals == {"odometry_not_finite": 4}
+    assert list(guard.monitor.refusals.values()) == [4]
     assert np.abs(np.diff(acted[5:], axis=0)).max() < 1.001e-3 * rate_nm_s
     assert np.abs(acted[17] - acted[14]).max() > 2e-3 * rate_nm_s
     guard.clock = lambda: 1.0
     guard.silence()
     command = guard.command
     assert not command.effort.any() and not command.velocity.any() and command.damping.all()
+
+
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_bad_states_end_in_damping_towards_rest_whatever_the_velocity_was(lockstep):
+    """The velocity measured last is commanded to no drive, and none gets an effort in the end."""
+    guard = quadruped_guard(command_interface="low_level", start_ramp_s=0.0)
+    guard.lockstep = lockstep
+    for number in range(20):
+        send(guard, number, 0.2)
+    for number in range(20, 120):
+        send(guard, number, np.nan)
+        assert not guard.command.velocity.any() and not guard.command.stiffness.any()
+    assert not guard.command.effort.any() and guard.command.damping.all()
 
 
 # The watchdog

@@ -40,6 +40,9 @@ class EffortTrajectory:
     holds_still = True
     """It ends at rest by itself."""
 
+    damping: np.ndarray | None = None
+    """At rest: the feedback is the robot's own."""
+
     def __init__(self, points: int, joints: int):
         self.start_s = 0.0
         self.times_s = np.arange(points, dtype=float)
@@ -68,7 +71,7 @@ class EffortTrajectory:
         time_s: float,
         position: np.ndarray,
         effort: np.ndarray,
-        velocity: np.ndarray | None = None,
+        beyond: np.ndarray | None = None,
     ) -> None:
         """Hold a position (na,) from ``time_s`` on, with an effort (na,) that fades over ``REST_S``."""
         count = len(self.times_s)

@@ -69,18 +69,16 @@ class LowLevelCommand:
         time_s: float,
         position: np.ndarray,
         effort: np.ndarray,
-        velocity: np.ndarray | None = None,
+        beyond: np.ndarray | None = None,
     ) -> None:
         """Command damping by the drives from ``time_s`` on; drives without damping get the effort (n,), N·m, instead.
 
-        position, velocity: (n,) rad, rad/s, as last measured; with a velocity the drives damp what differs from it, and
-        all get the effort.
+        position: (n,) rad, as last measured.  beyond: (n,) N·m, what the drives add to their damping; None: nothing.
         """
         self.time_s = time_s
         self.position[:] = position
-        self.velocity[:] = 0.0 if velocity is None else velocity
-        self.stiffness[:] = 0.0
-        self.effort[:] = np.where((self.damping > 0.0) & (velocity is None), 0.0, effort)
+        self.velocity[:] = self.stiffness[:] = 0.0
+        self.effort[:] = np.where(self.damping > 0.0, 0.0 if beyond is None else beyond, effort)
 
     def torques(self, position: np.ndarray, velocity: np.ndarray, turns: np.ndarray) -> np.ndarray:
         """Torques (n,), N·m, at measured positions and velocities (n,).

@@ -32,6 +32,9 @@ class StateFeedback:
     holds_still = False
     """It goes on for ever: its sender ends it."""
 
+    damping: np.ndarray | None = None
+    """At rest: none."""
+
     def __init__(self, robot: RobotModel):
         self._robot = robot
         self.time_s = 0.0
@@ -54,7 +57,7 @@ class StateFeedback:
         time_s: float,
         position: np.ndarray,
         effort: np.ndarray,
-        velocity: np.ndarray | None = None,
+        beyond: np.ndarray | None = None,
     ) -> None:
         """Command an effort (na,) without feedback from ``time_s`` on; position (na,): of the joints, as measured."""
         self.time_s = time_s

@@ -55,7 +55,7 @@ class LostEstimate:
         goes_on = local.goes_on(machine)
         sent = output.send(
             None if result is None else result.torques,
-            lambda: self._safe.torques(state.v[robot.actuated]),
+            lambda: self._safe.torques(state.v[robot.actuated], local.damping),
             at_once=machine.latched,
             goes_on=goes_on,
         ).copy()
@@ -67,6 +67,6 @@ class LostEstimate:
             goes_on=goes_on,
             time_s=state.time_s,
             position=robot.joints_of(state.q),
-            velocity=None if output.jumped else state.v[robot.actuated],
+            beyond=sent - output.wanted,
         )
         return sent

@@ -388,6 +388,11 @@ class Guard:
     def _sent(self, torques: np.ndarray) -> np.ndarray:
         """Apply the command limits to torques (na,), in place, and record them as sent."""
         checks, choice = self.checks, self.controller.settings.enforce_command_limits
+        local = self.local
+        if local.command is not None:
+            beyond = (
+                torques - self.output.wanted
+            )  # limits are of this state, the drives' damping of any
         enforces = choice == "on" or (choice == "auto" and self.host_enforces)
         if enforces and checks.velocity_is_true:
             self._limits.enforce(torques, checks.position, checks.velocity)
@@ -396,7 +401,6 @@ class Guard:
             given.ring[given.count % len(given.ring)] = torques
             given.count += 1
         self.controller.sent(torques)
-        local = self.local
         if local.command is not None:
             local.update(
                 torques,
@@ -405,7 +409,7 @@ class Guard:
                 goes_on=local.goes_on(self.machine),
                 time_s=checks.time_s,
                 position=checks.position,
-                velocity=None if self.output.jumped else checks.velocity,
+                beyond=beyond,
             )
         return torques
 
@@ -502,7 +506,7 @@ class Guard:
         fresh = self.clock() - good.velocity_s <= good.timeout_s
         stopped = self.machine.state is SafetyState.EMERGENCY_STOP
         safe = self._emergency if stopped else self._safe
-        return safe.torques(self.checks.velocity if fresh else None)
+        return safe.torques(self.checks.velocity if fresh else None, self.local.damping)
 
     def _wanted(self, joints: JointReading | Refusal | None, now_ns: int | None) -> np.ndarray:
         """Torques (na,) wanted in this period, None after an error; `result` stays None if they are the safe output."""

@@ -33,6 +33,11 @@ class LocalCommand:
         if self.command is None and controller.settings.interface.bridges:
             self.command = self.ahead.command.like()
 
+    @property
+    def damping(self) -> np.ndarray | None:
+        """(na,) N·m·s/rad, damping by drives at rest; None: the interface has none."""
+        return None if self.command is None else self.command.damping
+
     def forget(self) -> None:
         """Solve for the next state."""
         if self.ahead is not None:
@@ -47,7 +52,7 @@ class LocalCommand:
         goes_on: bool,
         time_s: float,
         position: np.ndarray,
-        velocity: np.ndarray | None,
+        beyond: np.ndarray,
     ) -> None:
         """Update the command from a solution; without one it rests, unless it goes on.
 
@@ -58,13 +63,13 @@ class LocalCommand:
             share: see `TorqueOutput.share`.
             goes_on: see `goes_on`.
             time_s, position: of the joints (na,), rad, as last measured, where it rests.
-            velocity: (na,) rad/s, as last measured, at which ``sent`` acts; None: drives damp at once.
+            beyond: (na,) N·m, what blending adds to the wanted torques.
         """
         if self.command is None:
             return
         if result is None:
             if not goes_on:
-                self.command.rest(time_s, position, sent, velocity)
+                self.command.rest(time_s, position, sent, beyond)
                 self.leads = False
         elif self.ahead.solved_now:
             self.command.copy_from(self.ahead.command, sent - result.torques, share)

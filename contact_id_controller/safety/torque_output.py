@@ -30,12 +30,13 @@ class TorqueOutput:
     Attributes:
         sent: (na,) N·m, torques sent last.
         commanding: whether they were the controller's, in the last period.
-        jumped: whether they were sent at once, not blended.
+        wanted: (na,) N·m, torques wanted last, to which those sent move.
     """
 
     def __init__(self, settings: ControllerSettings, effort: np.ndarray):
         na = len(effort)
-        self.sent, self.commanding, self.jumped = np.zeros(na), False, True
+        self.sent, self.commanding = np.zeros(na), False
+        self.wanted = self.sent
         self._start, self._offset = np.zeros(na), np.zeros(na)
         self._ramp, self._from = np.zeros(na), np.zeros(na)
         self._changed = self._continues = False
@@ -130,11 +131,12 @@ class TorqueOutput:
         else:
             self._ramped = self._ramp_periods
             self.blend()
-        self.sent[:], self.jumped = torques, True
+        self.sent[:] = self.wanted = torques
         return self.sent
 
     def follow(self, wanted: np.ndarray) -> np.ndarray:
         """Torques (na,), N·m, to send in this period for the wanted ones; a view of `sent`."""
+        self.wanted = wanted
         if self._ramped < self._ramp_periods:
             self._ramped += self._ramped + 1 <= self._share_allowed * self._ramp_periods
             share = self._ramped / self._ramp_periods
@@ -144,7 +146,7 @@ class TorqueOutput:
             wanted = self._ramp  # a change in the middle of the ramp is blended as any other
         before = self._from if self._continues else self.sent
         _follow(wanted, self._step, self._effort, self._changed, before, self._offset, self.sent)
-        self._changed = self._continues = self.jumped = False
+        self._changed = self._continues = False
         return self.sent
 
 
