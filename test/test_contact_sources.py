@@ -55,6 +55,16 @@ def test_old_and_missing_measurements_are_no_contact():
     assert made.at(1.06).tolist() == [False, True]
 
 
+@pytest.mark.parametrize("silence_s", [10.0, -0.5])
+def test_a_message_after_a_silence_counts_at_once(silence_s):
+    """The contact that expired, or lies in the future, is not brought back by the message that denies it."""
+    made = detector(timeout_s=0.05)
+    for time_s in (1.0, 1.01):
+        made.take_states(np.array([1.0, 0.0]), time_s)
+    made.take_states(np.array([0.0, 1.0]), 1.01 + silence_s)
+    assert made.at(1.01 + silence_s).tolist() == [False, True]
+
+
 @pytest.mark.parametrize(
     "sources, expected",
     [

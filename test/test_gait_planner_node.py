@@ -490,6 +490,9 @@ def test_a_touch_counts_once_two_messages_in_a_row_say_it(within_reach):
     assert not felt(1, 0, 0), "it has left"
     assert felt(1, 1, 0, 0), "it has landed since the last plan"
     assert not felt(0)
+    assert felt(1, 1)
+    there.stamp_ns += 200 * PERIOD_NS
+    assert not felt(0), "the first after a silence counts at once"
 
 
 def test_what_was_planned_before_time_went_back_is_not_sent_again(within_reach):

@@ -14,10 +14,10 @@ BEARS, BEARS_STILL = 0.9, 0.85
 class ContactDetector:
     """Measured contact with hysteresis and debounce, for n frames.
 
-    A frame comes into contact when its force exceeds `on_n` and leaves it below `off_n`; either
-    counts only when it has lasted `debounce_s`, by its measurements. A changed state counts from the second message in a
-    row on: one may be wrong. A measurement older than `timeout_s` is none, and so is one from the future: time was set
-    back since.
+    A frame comes into contact when its force exceeds `on_n` and leaves it below `off_n`; either counts only when it has
+    lasted `debounce_s`, by its measurements. A changed state counts from the second message in a row on, or at once
+    after a silence of `timeout_s`: one may be wrong. A measurement older than `timeout_s` is none, and so is one from
+    the future: time was set back since.
     """
 
     def __init__(self, count: int):
@@ -42,7 +42,8 @@ class ContactDetector:
     def take_states(self, states: np.ndarray, time_s: float) -> None:
         """Take measured states (n,), 1 for contact, 0 for none; NaN: not measured now."""
         values = np.array(states, dtype=float)
-        keep_until_told_twice(values, self._told, self._raw)
+        memory = self._told, self._raw, self._seen_s
+        keep_until_told_twice(values, float(time_s), self.timeout_s, *memory)
         take_states(values, float(time_s), self._raw, self._since_s, self._seen_s)
 
     def knows_any(self, time_s: float) -> bool:
@@ -91,15 +92,15 @@ def take_states(states, time_s, raw, since_s, seen_s):
 
 
 @bare_kernel
-def keep_until_told_twice(states, told, raw):
+def keep_until_told_twice(states, time_s, timeout_s, told, raw, seen_s):
     """Replace states (n,) that differ from those of the last message, ``told`` (n,), by ``raw`` (n,) bool, as before.
 
-    NaN where there is none; told: updated.
+    NaN where there is none; told: updated. A last message older than ``timeout_s``, or of the future, counts as none.
     """
     for i in range(states.shape[0]):
         if abs(states[i]) < np.inf:
             state = 1.0 if states[i] >= 0.5 else 0.0
-            if told[i] == 1.0 - state:
+            if told[i] == 1.0 - state and 0.0 <= time_s - seen_s[i] <= timeout_s:
                 states[i] = 1.0 if raw[i] else 0.0
             told[i] = state
 

@@ -107,6 +107,7 @@ class GaitPlannerNode(Node):
         self._touching = PositionsByName(self.settings.foot_frames)
         self._last_ns = self._due_ns = self._planned_ns = self._first_ns = NEVER_NS
         self._touches: np.ndarray | None = None
+        self._touches_ns = NEVER_NS
         self._touched = np.zeros(0, dtype=bool)
         self._velocity_ns: int | None = None
         self._unreachable: tuple[str, ...] = ()
@@ -261,14 +262,15 @@ class GaitPlannerNode(Node):
         """Feet (f,) bool that touch the ground, or have begun to since the last plan (one that lands bounces); None: not known.
 
         One that has only left the ground since then touches no more. A touch, or its end, counts from the second message
-        in a row on: one may be wrong.
+        in a row on, or at once after a silence of a planning period: one may be wrong.
         """
         while (packed := take_packed(self._contacts)) is not None:
             self._packed_contacts.append(packed)
         known_now, began = False, np.zeros(len(self.settings.foot_frames), dtype=bool)
         while self._packed_contacts:
             packed = self._packed_contacts.popleft()
-            if stamp_ns - packed_stamp_ns(packed) > self._period_ns:
+            touches_ns = packed_stamp_ns(packed)
+            if stamp_ns - touches_ns > self._period_ns:
                 continue
             try:
                 known = self._touching.read(packed)
@@ -277,9 +279,9 @@ class GaitPlannerNode(Node):
                 continue
             if np.isfinite(known).all():
                 touches = known > 0.5
-                if self._touches is None:
+                if self._touches is None or touches_ns - self._touches_ns > self._period_ns:
                     self._touches = self._touched = touches
-                before, known_now = self._touched, True
+                before, known_now, self._touches_ns = self._touched, True, touches_ns
                 self._touched = np.where(touches == self._touches, touches, before)
                 self._touches = touches
                 began |= self._touched & ~before
