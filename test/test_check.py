@@ -85,6 +85,7 @@ VALUES = [
     ("joint_velocity_gain", [2500.0], ("gains", "velocity gain times period below 2")),
     ("base_angular_velocity_gain", [0.0], ("gains", "base_angular_velocity_gain 0")),
     ("motor_resistance_ohm", [0.4], ("parameter", "is part of 'motor_constant_nm_sqrt_w' now")),
+    ("effort_limits_nm", [0.1], ("torques", "needs", "its limit is 0.1 N·m")),
     ("effort_limits_nm", [float("inf")], ("limits", "no effort limit")),
     ("contact_radii_m", [0.01, 0.01, 0.01, 0.03], ("feet", "'LF_FOOT'", "20.0 mm above")),
 ]

@@ -1,5 +1,8 @@
 """``contact_id parameters``: page and template are those of the tables, and the template works."""
 
+import subprocess
+import sys
+
 import pytest
 import yaml
 from paths import ROOT
@@ -143,6 +146,19 @@ def test_write_makes_both_files(tmp_path, tables, capsys):
     assert (tmp_path / reference.TEMPLATE).read_text(encoding="utf-8") == reference.template(tables)
     assert cli.run(["parameters", "--write", str(tmp_path / "docs")]) == cli.REFUSED
     assert "root of the sources" in capsys.readouterr().err
+
+
+def test_the_tables_of_all_nodes_need_neither_ros_nor_a_kernel():
+    """In a process of its own: what was imported on the way is seen there."""
+    code = (
+        "import sys; from contact_id_controller import cli; code = cli.run(['parameters']); "
+        "print({'rclpy', 'numba', 'pinocchio', 'mujoco'} & set(sys.modules), file=sys.stderr); "
+        "sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr.strip() == "set()"
+    heads = {line.split(".")[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
+    assert heads == set(reference.TABLES)
 
 
 def test_a_name_has_one_kind_and_one_unit_in_all_nodes(tables):

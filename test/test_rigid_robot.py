@@ -212,6 +212,26 @@ def test_block_on_a_slope_slides_above_it_as_newton_says(model):
     np.testing.assert_allclose(np.diff(speeds)[20:] / DT, expected, rtol=within(model, 1e-6))
 
 
+@pytest.mark.parametrize("model", COULOMB, ids="/".join)
+def test_sliding_block_stops_where_newton_and_mujoco_say(tmp_path, model):
+    path = tmp_path / "block.urdf"
+    path.write_text(BLOCK)
+    mu, speed = 0.5, np.array([1.0, 0.0, 0, 0, 0, 0])
+    stops = []
+    for simulated in (
+        RigidRobot(path, corners(), friction=mu, model=model),
+        MujocoRobot(path, corners(), friction=mu),
+    ):
+        start = simulated.place_on_ground(simulated.robot.neutral())
+        simulated.reset(start, speed)
+        for _ in range(300):
+            state = simulated.step(np.zeros(0))
+        assert abs(state.v[0]) < 1e-3
+        stops.append(state.q[0] - start[0])
+    assert stops[0] == pytest.approx(1.0 / (2.0 * mu * G), rel=0.01)
+    assert stops[0] == pytest.approx(stops[1], rel=0.01)
+
+
 def slide(simulated, velocity, steps=300):
     """Heights (steps,) of a block that starts to slide on flat ground, and its last state, m."""
     start = simulated.place_on_ground(simulated.robot.neutral())

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from paths import ROOT
@@ -22,18 +22,21 @@ REFERENCE = ROOT / "docs" / "reference.md"
 
 
 class _Page(HTMLParser):
-    """What a page fetches when it is opened."""
+    """What a page fetches when it is opened, and where its links lead."""
 
     def __init__(self, file):
         super().__init__()
-        self.fetched = []
+        self.fetched, self.links, self.anchors = [], [], set()
         self.feed(file.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):
         values = dict(attributes)
+        self.anchors.add(values.get("id"))
         source = values.get("src") or (values.get("href") if tag == "link" else None)
         if source and values.get("rel") not in ("canonical", "author"):
             self.fetched.append(source)
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +85,21 @@ def test_nothing_is_fetched_from_another_host(site, pages):
     for style in site.rglob("*.css"):
         text = style.read_text(encoding="utf-8")
         assert not re.search(r"@import[^;]*//|url\([\"']?(?:https?:)?//", text), style
+
+
+def test_links_between_pages_and_files_lead_somewhere(site, pages):
+    broken = []
+    for file, page in pages.items():
+        for link in page.links + page.fetched:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc or "#" == link:
+                continue
+            target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
+            anchor = unquote(parts.fragment)
+            known = pages[target].anchors if target in pages else {anchor}
+            if not target.is_file() or (anchor and anchor not in known):
+                broken.append((file.name, link))
+    assert broken == []
 
 
 def test_a_link_to_a_file_of_the_sources_shows_it(site):
