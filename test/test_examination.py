@@ -108,6 +108,66 @@ def test_states_are_compared_with_the_clock_at_both_sides(checks, robot, lags):
     assert reasons == ["", "stale", "", "" if lags else "future"]
 
 
+def reason(checks, robot, ms, now_ns=None):
+    """Take a robot that stands; empty where the state is accepted."""
+    checks.take_base(base(), ms * MS)
+    still = np.zeros(robot.na)
+    found = checks.take(JointReading(ms * MS, still, still), now_ns)
+    return found.reason if isinstance(found, Refusal) else ""
+
+
+@pytest.fixture
+def in_time(checks, robot):
+    """The checks after three states at 1 kHz from 100 s on; 1 ms of a steady clock passes from one to the next."""
+    checks.passed_s = lambda: 1e-3
+    for ms in range(3):
+        assert not reason(checks, robot, 100_000 + ms)
+    return checks
+
+
+@pytest.mark.parametrize("wrong_ms", [1, 500, 1000, 99_000, 100_500])
+def test_one_wrong_stamp_right_after_a_start_is_refused_and_confirmed_by_none(
+    in_time, robot, wrong_ms
+):
+    in_time.begin()
+    assert reason(in_time, robot, wrong_ms) == "stamp_jump"
+    assert [reason(in_time, robot, 100_003 + ms) for ms in range(3)] == ["", "", ""]
+
+
+def test_a_stamp_that_was_refused_after_a_start_confirms_none_after_the_next(in_time, robot):
+    in_time.begin()
+    assert reason(in_time, robot, 600_000) == "stamp_jump"
+    in_time.reset()
+    assert not reason(in_time, robot, 300_000)
+    in_time.begin()
+    assert reason(in_time, robot, 600_400) == "stamp_jump"
+    assert not reason(in_time, robot, 300_001)
+
+
+def test_one_pause_of_the_stamps_lets_no_stamp_far_ahead_pass_later(in_time, robot):
+    assert reason(in_time, robot, 102_000) == "stamp_jump"
+    assert not reason(in_time, robot, 102_900), "confirms the one before"
+    assert not reason(in_time, robot, 102_901)
+    assert reason(in_time, robot, 104_600) == "stamp_jump"
+    assert not any(reason(in_time, robot, 102_902 + ms) for ms in range(100))
+
+
+def test_after_a_long_silence_one_stamp_further_ahead_than_a_minute_needs_the_next(in_time, robot):
+    in_time.passed_s = lambda: 600.0
+    assert reason(in_time, robot, 1_100_000) == "stamp_jump"
+    assert not reason(in_time, robot, 130_000), "half a minute"
+    assert reason(in_time, robot, 730_000) == "stamp_jump"
+    assert not reason(in_time, robot, 730_001)
+
+
+def test_a_stamp_that_the_simulated_time_has_reached_is_not_ahead(in_time, robot):
+    """In a fast simulation 50 states pass in a short delay of ours."""
+    in_time.clock_lags = True
+    assert not reason(in_time, robot, 100_052, 100_052 * MS)
+    assert reason(in_time, robot, 100_102, 100_052 * MS) == "stamp_jump"
+    assert not reason(in_time, robot, 100_053, 100_052 * MS)
+
+
 def test_a_state_is_examined_in_few_calls(checks, robot):
     """The way of each state: no function for what one condition says, none of numba's for a struct."""
     still, entered = np.zeros(robot.na), []

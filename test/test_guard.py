@@ -1119,7 +1119,7 @@ def test_one_stamp_far_ahead_is_refused_and_the_next_states_are_not(ahead_s, sim
     assert door.refused == {"stamp_jump": 2}
 
 
-@pytest.mark.parametrize("wrong_s", [50.0, -50.0])
+@pytest.mark.parametrize("wrong_s", [50.0, -50.0, 0.5 - START_S])
 def test_the_first_stamp_after_a_start_is_of_the_time_before_it_or_confirmed(wrong_s):
     door = NodeDoor()
     door.time_s += wrong_s

@@ -51,6 +51,9 @@ AHEAD_PERIODS, FASTEST = 10.0, 2.0
 """Without a clock a stamp may be ahead of the last one by so many periods, and by so many times the time that passed: a
 simulation may be faster. One further ahead is believed if the next one confirms it."""
 
+LONGEST_SILENCE_S = 60.0
+"""Longest time without states, s, that alone explains a stamp so far ahead."""
+
 CONFIRMS_NS = 1_000_000_000
 """Largest difference of two stamps of which one confirms the other."""
 
@@ -471,8 +474,8 @@ class StateChecks:
         self._variances = np.zeros(6)
         self._last_ns: int | None = None
         self._begin_ns: int | None = None
-        self._ahead_ns, self._step_ns = FARTHEST_NS, 0
-        self._far: tuple[int, int | None] = 0, None
+        self._ahead_ns, self._step_ns = FARTHEST_NS, 0.0
+        self._far_ns: int | None = None
 
     def apply(self, settings: ControllerSettings) -> None:
         """Take the limits from these settings."""
@@ -497,14 +500,17 @@ class StateChecks:
 
     def reset(self) -> None:
         """Accept any stamp, and any place of base and joints, next."""
-        self._last_ns = self._begin_ns = None
-        self.velocity_is_true = False
+        self._last_ns = self._begin_ns = self._far_ns = None
+        self._step_ns, self.velocity_is_true = 0, False
         self.reset_place()
 
     def begin(self) -> None:
-        """Accept any place next, and the last stamp again; one far from it, also before it, if the next confirms it."""
-        self._begin_ns, self._last_ns = self._last_ns, None
-        self.velocity_is_true = False
+        """Accept any place next, and the last stamp again.
+
+        A stamp before that one, or far after it, is accepted if the next one confirms it.
+        """
+        self._begin_ns, self._last_ns, self._far_ns = self._last_ns, None, None
+        self._step_ns, self.velocity_is_true = 0, False
         self.reset_place()
 
     def reset_place(self) -> None:
@@ -558,7 +564,7 @@ class StateChecks:
                 seen,
             )
             if in_time and fault != NOT_FINITE:
-                self._last_ns = time_ns
+                self._last_ns, self._far_ns = time_ns, None
             if fault in (GOOD, BASE_JUMP):
                 self.has_position, self.time_s = True, time_ns * NANO
                 self.velocity_is_true = True
@@ -625,7 +631,9 @@ class StateChecks:
             ahead_ns = time_ns - known_ns
             backwards = last_ns is not None and ahead_ns <= 0
             jumps = (now_ns is None or self.clock_lags) and not 0 <= ahead_ns <= self._ahead_ns
-            if backwards or (jumps and not self._is_believed(time_ns, ahead_ns)):
+            if not jumps:
+                self._step_ns = 0
+            if backwards or (jumps and not self._is_believed(time_ns, ahead_ns, now_ns)):
                 return Refusal(
                     "out_of_order" if backwards else "stamp_jump",
                     f"stamp of the joint state is {ahead_ns * NANO:+.6f} s from the last one",
@@ -646,15 +654,25 @@ class StateChecks:
             )
         return None
 
-    def _is_believed(self, time_ns: int, ahead_ns: int) -> bool:
-        """Whether a stamp far from the last one is explained by the time that passed, or confirms that before it."""
-        (far_ns, before_ns), self._far = self._far, (time_ns, self._last_ns)
-        step_ns = time_ns - far_ns
-        if before_ns == self._last_ns and 0 < step_ns <= CONFIRMS_NS:
-            self._step_ns = step_ns
+    def _is_believed(self, time_ns: int, ahead_ns: int, now_ns: int | None) -> bool:
+        """Whether a stamp far from the last one confirms that before it, or is explained by a clock or the time that
+        passed."""
+        far_ns, self._far_ns = self._far_ns, time_ns
+        if far_ns is not None and 0 < time_ns - far_ns <= CONFIRMS_NS:
+            self._step_ns = time_ns - far_ns
             return True
-        passed_ns = FASTEST * self.passed_s() / NANO
-        return 0 < ahead_ns <= max(self._ahead_ns, 2 * self._step_ns) + passed_ns
+        if ahead_ns <= 0:
+            return False
+        if now_ns is not None and time_ns <= now_ns:
+            return True
+        passed_s = self.passed_s()
+        if passed_s < math.inf:
+            passed_s = min(FASTEST * passed_s, LONGEST_SILENCE_S)
+        beyond_ns = ahead_ns - passed_s / NANO
+        if beyond_ns > max(self._ahead_ns, 2 * self._step_ns):
+            return False
+        self._step_ns = min(max(beyond_ns, 0), CONFIRMS_NS)
+        return True
 
     def _unfit_base(self, base: np.ndarray, fault: int, size: float) -> Refusal:
         """The Refusal of a base; fault, size: from `keep_base`."""
