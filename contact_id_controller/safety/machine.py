@@ -75,9 +75,15 @@ REACTIONS = {
         "torque or more, which carries a load",
     ),
     "time back": Reaction(
-        "states whose stamps do not increase are bad states, then missing ones; one stamp far ahead is a bad state; in the "
-        "process of ros2_control: plans are dropped and the measured posture is held",
+        "states whose stamps do not increase are bad states, then missing ones; in the process of "
+        "ros2_control: plans are dropped and the measured posture is held",
         "deactivate and activate, after which stamps may begin anywhere; in process by itself",
+    ),
+    "time ahead": Reaction(
+        "without a clock (stamp_reference: stream, lockstep) or in simulated time one stamp far ahead is a bad state, as "
+        "is one after our own delay in a stream at over twice real time; in process a clock set forward by more than 1 s "
+        "is a gap",
+        "the next state; if it confirms the stamp: a gap",
     ),
     "lost plan": Reaction(
         "the last posture of the plan is held with all feet in contact; with task goals, swinging feet come down at "
