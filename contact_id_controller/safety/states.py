@@ -655,8 +655,7 @@ class StateChecks:
         return None
 
     def _is_believed(self, time_ns: int, ahead_ns: int, now_ns: int | None) -> bool:
-        """Whether a stamp far from the last one confirms that before it, or is explained by a clock or the time that
-        passed."""
+        """Whether a stamp far from the last one is explained, by a clock or a pause, or confirms the one before."""
         far_ns, self._far_ns = self._far_ns, time_ns
         if far_ns is not None and 0 < time_ns - far_ns <= CONFIRMS_NS:
             self._step_ns = time_ns - far_ns
