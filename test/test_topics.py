@@ -190,7 +190,7 @@ def test_lifecycle_services_and_markers(start, robot):
         assert robot.activate(), controller.text()
         robot.commands.clear()
         robot.meet()
-        robot.send(1.0)
+        robot.send(PERIOD_S)
         assert robot.until(lambda: len(robot.commands) == 1)
         robot.commands.clear()
         assert robot.change(Transition.TRANSITION_DEACTIVATE)
@@ -205,7 +205,7 @@ def test_lifecycle_services_and_markers(start, robot):
     robot.node.create_subscription(
         MarkerArray, "controller/contact_forces", robot.markers.append, 1
     )
-    robot.send(1.0)
+    robot.send(PERIOD_S)
     assert robot.until(lambda: robot.markers)
     assert len(robot.markers[0].markers) == 8
     assert robot.change(Transition.TRANSITION_ACTIVE_SHUTDOWN)
