@@ -81,7 +81,7 @@ REACTIONS = {
     ),
     "time ahead": Reaction(
         "without a clock (stamp_reference: stream, lockstep) or in simulated time one stamp far ahead is a bad state, as "
-        "is one after our own delay in a stream at over twice real time; in process a clock set forward by more than 1 s "
+        "is one after our own delay at over twice real time; in process a clock set forward by more than 1 s "
         "is a gap",
         "the next state; if it confirms the stamp: a gap",
     ),

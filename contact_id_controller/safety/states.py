@@ -633,7 +633,7 @@ class StateChecks:
             jumps = (now_ns is None or self.clock_lags) and not 0 <= ahead_ns <= self._ahead_ns
             if not jumps:
                 self._step_ns = 0
-            if backwards or (jumps and not self._is_believed(time_ns, ahead_ns, now_ns)):
+            if backwards or (jumps and not self._is_believed(time_ns, ahead_ns)):
                 return Refusal(
                     "out_of_order" if backwards else "stamp_jump",
                     f"stamp of the joint state is {ahead_ns * NANO:+.6f} s from the last one",
@@ -654,16 +654,14 @@ class StateChecks:
             )
         return None
 
-    def _is_believed(self, time_ns: int, ahead_ns: int, now_ns: int | None) -> bool:
-        """Whether a stamp far from the last one is explained, by a clock or a pause, or confirms the one before."""
+    def _is_believed(self, time_ns: int, ahead_ns: int) -> bool:
+        """Whether a stamp far from the last one is explained by a pause, or confirms the one before."""
         far_ns, self._far_ns = self._far_ns, time_ns
         if far_ns is not None and 0 < time_ns - far_ns <= CONFIRMS_NS:
             self._step_ns = time_ns - far_ns
             return True
         if ahead_ns <= 0:
             return False
-        if now_ns is not None and time_ns <= now_ns:
-            return True
         passed_s = self.passed_s()
         if passed_s < math.inf:
             passed_s = min(FASTEST * passed_s, LONGEST_SILENCE_S)
