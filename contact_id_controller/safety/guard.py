@@ -390,9 +390,8 @@ class Guard:
         checks, choice = self.checks, self.controller.settings.enforce_command_limits
         local = self.local
         if local.command is not None:
-            beyond = (
-                torques - self.output.wanted
-            )  # limits are of this state, the drives' damping of any
+            # Before the limits, which are for this state's velocity; the drives damp any.
+            beyond = torques - self.output.wanted
         enforces = choice == "on" or (choice == "auto" and self.host_enforces)
         if enforces and checks.velocity_is_true:
             self._limits.enforce(torques, checks.position, checks.velocity)
