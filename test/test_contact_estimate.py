@@ -13,6 +13,7 @@ pytest.importorskip(
 
 from test_torques_ahead import STANDING, quadruped_guard
 
+from contact_id_controller.control.contact_estimate import ROUGHEST_M, _learn_round
 from contact_id_controller.geometry import HalfSpace, HeightField
 from contact_id_controller.planning.gait.ground import LevelGround
 from contact_id_controller.runs.one_process import (
@@ -140,6 +141,13 @@ def test_feet_above_bumps_come_down_as_fast_as_heights_differ(bumps, walk):
     assert 0.005 < controller.period.rough[0] < 0.05
     assert (planned & (above > 0.003)).sum() < 0.01 * planned.sum()
     assert walk[0].period.rough[0] < 0.4 * 0.02  # elsewhere, but level
+
+
+def test_a_step_far_lower_than_expected_throws_no_late_foot_down(bumps):
+    period = bumps[0].memory.copy().period
+    period.began[0] = True
+    _learn_round(period, 0, -0.4, 0.0, True, np.zeros(3))
+    assert period.rough[0] == ROUGHEST_M
 
 
 @pytest.fixture(scope="module")

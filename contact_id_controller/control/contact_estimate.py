@@ -75,6 +75,8 @@ PARTED_M = 1e-4
 """A foot that has landed stands until it is farther away: a bounce is farther."""
 ELSEWHERE_M = 3e-4
 """Rise at which the ground certainly differs from the model; half of it is no evidence."""
+ROUGHEST_M = 0.05
+"""Largest error that counts: late feet come down at the speed that it gives, and are not to be thrown down a stair."""
 SMOOTHER = 0.8
 """Share of the largest error of a touchdown's expected height that is left after each further one: some strides."""
 RELIEF_S = 1.0
@@ -348,7 +350,8 @@ def _learn_round(period, i, height, moved, tells, place):
     if known and period.rise[i] == 0.0:
         rise = 0.0
     if period.began[i]:
-        period.rough[0] = max(abs(rise - period.rise[i]), SMOOTHER * period.rough[0])
+        error = min(abs(rise - period.rise[i]), ROUGHEST_M)
+        period.rough[0] = max(error, SMOOTHER * period.rough[0])
     if stands and tells and (rise != 0.0 or period.began[i]):
         period.touchdowns[i, 0], period.touchdowns[i, 1] = place[0], place[1]
         period.touchdowns[i, 2] = 0.0 if known else rise
