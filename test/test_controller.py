@@ -78,6 +78,9 @@ def test_a_copy_of_a_controller_steps_as_the_first_one_does(simulated, how):
     )
     np.testing.assert_array_equal(twin.step(state).torques, controller.step(state).torques)
     assert first.status == "solved"
+    twin.sent(first.torques)
+    np.testing.assert_array_equal(twin.commanded, first.torques)
+    assert not twin.commanded.flags.writeable
 
 
 @pytest.mark.parametrize("plan_base", [True, False])

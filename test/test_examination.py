@@ -152,6 +152,27 @@ def test_one_pause_of_the_stamps_lets_no_stamp_far_ahead_pass_later(in_time, rob
     assert not any(reason(in_time, robot, 102_902 + ms) for ms in range(100))
 
 
+@pytest.mark.parametrize(
+    "step_ms, passed_s",
+    [
+        ([20], [0.0005] * 9 + [0.02]),
+        ([50], [0.0005] * 9 + [0.05]),
+        ([12, 12, 12, 12, 9], [0.0003]),
+        ([8, 12], [0.0003]),
+        ([5, 10, 15, 30], [0.001, 0.002, 0.003, 0.006]),
+    ],
+)
+def test_rare_and_uneven_states_are_refused_once(checks, robot, step_ms, passed_s):
+    """In lockstep, or in a simulation faster than real time; a slow period of ours is no measure of theirs."""
+    ms, refused = 100_000, []
+    for k in range(400):
+        checks.passed_s = lambda k=k: passed_s[k % len(passed_s)]
+        ms += step_ms[k % len(step_ms)]
+        if reason(checks, robot, ms):
+            refused.append(k)
+    assert refused in ([], [1])
+
+
 def test_after_a_long_silence_one_stamp_further_ahead_than_a_minute_needs_the_next(in_time, robot):
     in_time.passed_s = lambda: 600.0
     assert reason(in_time, robot, 1_100_000) == "stamp_jump"

@@ -1153,7 +1153,7 @@ def test_states_that_are_rare_or_come_after_a_pause_are_not_ahead(mode):
         door.send()
     assert door.state == "holding" and not door.refused
     for _ in range(6):  # faster than any clock: one is refused
-        door.time_s += 0.2
+        door.time_s += 0.25
         door.send()
     assert door.state == "holding" and door.refused == {"stamp_jump": 1}
 

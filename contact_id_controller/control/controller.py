@@ -318,9 +318,7 @@ class Controller:
                 self.tasks = Tasks(robot, feet, settings)
         self.sources = ContactSources(feet.foot, settings)
         self.period, self._data = self._make_period(), robot.data
-        self._choose_entries()
-        self.commanded = self.period.commanded.view()
-        self.commanded.flags.writeable = False
+        self._open()
         self._reference = Reference(*self.period.reference)
         forces = np.zeros((settings.sensed_delay, len(feet), 3))
         course, pending = Course(robot, len(feet)), PendingCommands(robot.nv)
@@ -341,17 +339,19 @@ class Controller:
         self._answered: RobotState | None = None
         self._corrected, self._filters = False, settings.joint_velocity_filter_s > 0.0
 
-    def _choose_entries(self) -> None:
-        """Compiled entries of a step, called directly: it chooses the types of their arguments."""
+    def _open(self) -> None:
+        """Compiled entries of a step, called directly: it chooses the types of their arguments; and a view for readers."""
+        self.commanded = self.period.commanded.view()
+        self.commanded.flags.writeable = False
         self._before = direct(before_solving, 0.0, True, True, self.period)
         self._after = direct(after_solving, 0.0, *3 * (_NOTHING,), True, 0.0, self.period)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in vars(self).items() if k not in ("_before", "_after")}
+        return {k: v for k, v in vars(self).items() if k not in _MADE_ANEW}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._choose_entries()
+        self._open()
 
     def _make_period(self) -> Period:
         """Allocate the arrays of one control period; feet, sources and the Jacobian are views."""
@@ -845,4 +845,5 @@ class Controller:
 
 
 _NOTHING = np.zeros(0)
+_MADE_ANEW = "_before", "_after", "commanded"  # in a copy
 _new: Any = tuple.__new__

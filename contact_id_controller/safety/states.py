@@ -54,6 +54,10 @@ simulation may be faster. One further ahead is believed if the next one confirms
 LONGEST_SILENCE_S = 60.0
 """Longest time without states, s, that alone explains a stamp so far ahead."""
 
+MOST_USUAL_NS, FORGETS = 500_000_000, 0.95
+"""Largest usual distance of states, ns, and what is left of the largest recent one after each further state: rare or
+uneven states are usual, a pause soon is not."""
+
 CONFIRMS_NS = 1_000_000_000
 """Largest difference of two stamps of which one confirms the other."""
 
@@ -501,7 +505,7 @@ class StateChecks:
     def reset(self) -> None:
         """Accept any stamp, and any place of base and joints, next."""
         self._last_ns = self._begin_ns = self._far_ns = None
-        self._step_ns, self.velocity_is_true = 0, False
+        self._step_ns, self.velocity_is_true = 0.0, False
         self.reset_place()
 
     def begin(self) -> None:
@@ -510,7 +514,7 @@ class StateChecks:
         A stamp before that one, or far after it, is accepted if the next one confirms it.
         """
         self._begin_ns, self._last_ns, self._far_ns = self._last_ns, None, None
-        self._step_ns, self.velocity_is_true = 0, False
+        self._step_ns, self.velocity_is_true = 0.0, False
         self.reset_place()
 
     def reset_place(self) -> None:
@@ -631,13 +635,12 @@ class StateChecks:
             ahead_ns = time_ns - known_ns
             backwards = last_ns is not None and ahead_ns <= 0
             jumps = (now_ns is None or self.clock_lags) and not 0 <= ahead_ns <= self._ahead_ns
-            if not jumps:
-                self._step_ns = 0
             if backwards or (jumps and not self._is_believed(time_ns, ahead_ns)):
                 return Refusal(
                     "out_of_order" if backwards else "stamp_jump",
                     f"stamp of the joint state is {ahead_ns * NANO:+.6f} s from the last one",
                 )
+            self._step_ns = max(min(ahead_ns, MOST_USUAL_NS), FORGETS * self._step_ns)
         if now_ns is None:
             return None
         age_s = (now_ns - time_ns) * NANO
@@ -657,19 +660,14 @@ class StateChecks:
     def _is_believed(self, time_ns: int, ahead_ns: int) -> bool:
         """Whether a stamp far from the last one is explained by a pause, or confirms the one before."""
         far_ns, self._far_ns = self._far_ns, time_ns
-        if far_ns is not None and 0 < time_ns - far_ns <= CONFIRMS_NS:
-            self._step_ns = time_ns - far_ns
-            return True
-        if ahead_ns <= 0:
-            return False
         passed_s = self.passed_s()
         if passed_s < math.inf:
             passed_s = min(FASTEST * passed_s, LONGEST_SILENCE_S)
-        beyond_ns = ahead_ns - passed_s / NANO
-        if beyond_ns > max(self._ahead_ns, 2 * self._step_ns):
-            return False
-        self._step_ns = min(max(beyond_ns, 0), CONFIRMS_NS)
-        return True
+        believed = 0 < ahead_ns <= max(self._ahead_ns, 2.0 * self._step_ns) + passed_s / NANO
+        if believed or (far_ns is not None and 0 < time_ns - far_ns <= CONFIRMS_NS):
+            self._far_ns = None
+            return True
+        return False
 
     def _unfit_base(self, base: np.ndarray, fault: int, size: float) -> Refusal:
         """The Refusal of a base; fault, size: from `keep_base`."""
