@@ -628,6 +628,22 @@ def test_a_stamp_ahead_by_less_than_a_plan_is_not_believed_either(monkeypatch, a
     assert not watch.believes(now_ns + ahead_ns) and watch.believes(now_ns + ahead_ns + 1_000_000)
 
 
+@pytest.mark.parametrize("steps_ms", [[20], [12, 12, 12, 12, 9], [8, 12], [50]])
+def test_rare_and_uneven_states_faster_than_time_are_doubted_once(monkeypatch, steps_ms):
+    """In lockstep; a slow period of ours is no measure of theirs."""
+    from contact_id_controller.ros import state_input
+
+    wall_s, stamp_ns, doubted = [100.0], START_NS, []
+    monkeypatch.setattr(state_input.time, "monotonic", lambda: wall_s[0])
+    watch = state_input.StampWatch(PERIOD_NS)
+    for k in range(300):
+        wall_s[0] += 0.02 if k % 10 == 9 else 0.0005
+        stamp_ns += steps_ms[k % len(steps_ms)] * 1_000_000
+        if not watch.believes(stamp_ns):
+            doubted.append(k)
+    assert doubted in ([], [1])
+
+
 def test_who_was_busy_for_seconds_believes_the_first_state_after_them(monkeypatch):
     """A planner on a full machine plans for longer than a jump of time: its plan needs the state after it."""
     from contact_id_controller.ros import state_input
