@@ -1,6 +1,7 @@
 """`contact_id new`: robots that no configuration ships walk, stand or move from their URDF alone."""
 
 import re
+import time
 
 import numpy as np
 import pinocchio as pin
@@ -20,6 +21,7 @@ from contact_id_controller.runs.one_process import InProcessRun, mujoco_robot
 from contact_id_controller.runs.record import merge_records
 from contact_id_controller.runs.ros_run import run_nodes
 from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, make_setup
+from contact_id_controller.runs.supervisor import Supervisor
 from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
 from contact_id_controller.settings.robot_rows import FeetRows
 
@@ -214,7 +216,7 @@ WRISTS = [f"j2s6s200_joint_{k}" for k in (1, 4, 6)]
     [(KINOVA, WRISTS, "effort"), (KINOVA, WRISTS, "joint_trajectory"), (TIAGO, WHEELS, "effort")],
 )
 def test_joints_without_end_are_driven_and_follow_their_motion_over_topics(
-    new, urdf, turning, interface
+    new, monkeypatch, urdf, turning, interface
 ):
     """Wrists and wheels go on over half a turn, where the positions that are published begin anew."""
     pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -232,11 +234,20 @@ def test_joints_without_end_are_driven_and_follow_their_motion_over_topics(
     assert errors(file) == []
     changes = [f"command_interface={interface}"]
     setup = make_setup(file.parent, robot="new", config=file, duration_s=1.6, changes=changes)
+    send = Supervisor.send_motion
+
+    def late(supervisor, *arguments):
+        time.sleep(1.0)  # as beside a load
+        send(supervisor, *arguments)
+
+    monkeypatch.setattr(Supervisor, "send_motion", late)
     run_nodes(setup, file.parent)
     records = (file.parent / name for name in (CONTROLLER_RECORD, ROBOT_RECORD))
     run = merge_records(*records, setup.settings.period_s)
     assert not run.fell and run.duration_s == pytest.approx(1.6, abs=0.01)
     assert not run.floating_base  # a cosine more in q is no base
+    moves = np.abs(run.reference_position - run.reference_position[0]).max(axis=1) > 1e-9
+    assert run.time_s[moves][0] == pytest.approx(0.2, abs=3e-3), "whenever it was sent"
     np.testing.assert_allclose(np.ptp(run.reference_position, axis=0), rows[1] - rows[0], atol=1e-6)
     assert np.abs(run.reference_position - run.position).max() < 5e-3
 

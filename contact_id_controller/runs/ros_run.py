@@ -26,7 +26,7 @@ APPEAR_S = 60.0
 """Timeout for nodes to appear."""
 
 MOTION_S = 30.0
-"""Timeout for the controller to subscribe to a joint motion."""
+"""Timeout for nodes to subscribe to a joint motion."""
 
 STALL_S = 60.0
 """Wall time without progress of the simulated clock after which a run has failed."""
@@ -112,7 +112,7 @@ def run_nodes(
                 if not supervisor.activate(watch, CONFIGURE_S):
                     raise _refused(nodes, "activate")
                 if setup.motion is not None:
-                    supervisor.send_motion(setup.motion, watch, MOTION_S)
+                    supervisor.send_motion(setup.motion, setup.listeners, watch, MOTION_S)
                 bar.say("walking" if setup.motion is None else "moving")
                 begun = time.monotonic()
                 _follow(supervisor, nodes, bar)

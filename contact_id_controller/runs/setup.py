@@ -137,6 +137,12 @@ class RunSetup:
         robot = settings.robot()
         return joint_motion(self.parameters[MOTION], robot.joint_names)
 
+    @property
+    def listeners(self) -> tuple[str, ...]:
+        """The nodes that receive its motion: in lockstep the simulation waits for it."""
+        waits = self.parameters["simulated_robot"].get("wait_for_plan_s", 0.0) > 0.0
+        return NEEDED if waits and self.mode == "lockstep" else ("controller",)
+
     def command(self, output: Path) -> str:
         """The command line that repeats this run."""
         own = robots().get(self.robot) != self.config
@@ -246,7 +252,7 @@ def make_setup(
     if ground is not None:
         _lay(ground, parameters)
     _prepare(parameters, folder, mode, float(duration_s), state)
-    if planner is not None and mode == "lockstep":
+    if mode == "lockstep" and (planner is not None or MOTION in parameters):
         # The simulation waits for its first plan, which may be its only one.
         parameters["simulated_robot"].setdefault("wait_for_plan_s", float(duration_s))
     if driven:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
@@ -88,15 +88,22 @@ class Supervisor:
         return True
 
     def send_motion(
-        self, motion: JointTrajectory, check: Callable[[], None], patience_s: float
+        self,
+        motion: JointTrajectory,
+        nodes: Collection[str],
+        check: Callable[[], None],
+        patience_s: float,
     ) -> None:
-        """Send the controller a joint motion that starts when it arrives."""
-        plans = self._node.create_publisher(JointTrajectoryMessage, "joint_trajectory", 1)
+        """Send a joint motion that starts when it arrives, once all these nodes can receive it."""
+        topic = "joint_trajectory"
+        plans = self._node.create_publisher(JointTrajectoryMessage, topic, 1)
+
+        def all_listen() -> bool:
+            found = {each.node_name for each in self._node.get_subscriptions_info_by_topic(topic)}
+            return found.issuperset(nodes) and plans.get_subscription_count() >= len(nodes)
+
         self.wait_for(
-            lambda: plans.get_subscription_count() > 0,
-            check,
-            patience_s,
-            f"node {self._controller!r} did not listen to joint_trajectory",
+            all_listen, check, patience_s, f"{' and '.join(nodes)} did not listen to {topic}"
         )
         plans.publish(joint_message(motion, stamp_ns=0))
 
