@@ -155,7 +155,7 @@ class Bench:
     def make_ready(self, start_s=0.0):
         """Send states until the node knows one, at a time before that of the tests."""
         # Stamps of these tests go on by seconds at once.
-        self.node.loop.guard.checks.passed_s = lambda: math.inf
+        self.node.loop.guard.checks.stamps.passed_s = lambda: math.inf
         for attempt in range(100):
             self.send(start_s + 1e-5 * (1 + attempt))
             if self.until(lambda: not self.node.not_ready, 0.1):

@@ -119,7 +119,7 @@ def reason(checks, robot, ms):
 @pytest.fixture
 def in_time(checks, robot):
     """The checks after three states at 1 kHz from 100 s on; 1 ms of a steady clock passes from one to the next."""
-    checks.passed_s = lambda: 1e-3
+    checks.stamps.passed_s = lambda: 1e-3
     for ms in range(3):
         assert not reason(checks, robot, 100_000 + ms)
     return checks
@@ -152,6 +152,14 @@ def test_one_pause_of_the_stamps_lets_no_stamp_far_ahead_pass_later(in_time, rob
     assert not any(reason(in_time, robot, 102_902 + ms) for ms in range(100))
 
 
+def test_a_pause_that_time_explains_lets_no_stamp_ahead_pass_later(in_time, robot):
+    in_time.stamps.passed_s = lambda: 0.4
+    assert not reason(in_time, robot, 100_402)
+    in_time.stamps.passed_s = lambda: 1e-3
+    assert reason(in_time, robot, 101_100) == "stamp_jump"
+    assert not reason(in_time, robot, 100_403)
+
+
 @pytest.mark.parametrize(
     "step_ms, passed_s",
     [
@@ -166,7 +174,7 @@ def test_rare_and_uneven_states_are_refused_once(checks, robot, step_ms, passed_
     """In lockstep, or in a simulation faster than real time; a slow period of ours is no measure of theirs."""
     ms, refused = 100_000, []
     for k in range(400):
-        checks.passed_s = lambda k=k: passed_s[k % len(passed_s)]
+        checks.stamps.passed_s = lambda k=k: passed_s[k % len(passed_s)]
         ms += step_ms[k % len(step_ms)]
         if reason(checks, robot, ms):
             refused.append(k)
@@ -174,7 +182,7 @@ def test_rare_and_uneven_states_are_refused_once(checks, robot, step_ms, passed_
 
 
 def test_after_a_long_silence_one_stamp_further_ahead_than_a_minute_needs_the_next(in_time, robot):
-    in_time.passed_s = lambda: 600.0
+    in_time.stamps.passed_s = lambda: 600.0
     assert reason(in_time, robot, 1_100_000) == "stamp_jump"
     assert not reason(in_time, robot, 130_000), "half a minute"
     assert reason(in_time, robot, 730_000) == "stamp_jump"

@@ -599,7 +599,7 @@ def test_one_stamp_of_another_time_begins_no_plan_anew(context, monkeypatch, wro
 def test_one_stamp_of_another_time_takes_no_shown_plan_away():
     """What the whole-body planner believes, without its plans, which take seconds."""
     from contact_id_controller.ros.kinodynamic_planner import NS_PER_S
-    from contact_id_controller.ros.state_input import StampWatch
+    from contact_id_controller.safety.stamp_watch import StampWatch
 
     watch = StampWatch(NS_PER_S)
     assert all(watch.believes(START_NS + k * PERIOD_NS) for k in range(5))
@@ -613,12 +613,12 @@ def test_one_stamp_of_another_time_takes_no_shown_plan_away():
 @pytest.mark.parametrize("ahead_ns", [15_000_000, 45_000_000, 900_000_000])
 def test_a_stamp_ahead_by_less_than_a_plan_is_not_believed_either(monkeypatch, ahead_ns):
     """One state of the wrong time would begin a plan; a stamp a little ahead, or two that agree, may be right."""
-    from contact_id_controller.ros import state_input
+    from contact_id_controller.safety import stamp_watch
     from contact_id_controller.ros.kinodynamic_planner import NS_PER_S
 
     wall_s = [100.0]
-    monkeypatch.setattr(state_input.time, "monotonic", lambda: wall_s[0])
-    watch = state_input.StampWatch(NS_PER_S)
+    monkeypatch.setattr(stamp_watch.time, "monotonic", lambda: wall_s[0])
+    watch = stamp_watch.StampWatch(NS_PER_S)
     for k in range(20):
         wall_s[0] += 0.001
         wrong_ns = ahead_ns if k % 5 == 4 else 0
@@ -631,11 +631,11 @@ def test_a_stamp_ahead_by_less_than_a_plan_is_not_believed_either(monkeypatch, a
 @pytest.mark.parametrize("steps_ms", [[20], [12, 12, 12, 12, 9], [8, 12], [50]])
 def test_rare_and_uneven_states_faster_than_time_are_doubted_once(monkeypatch, steps_ms):
     """In lockstep; a slow period of ours is no measure of theirs."""
-    from contact_id_controller.ros import state_input
+    from contact_id_controller.safety import stamp_watch
 
     wall_s, stamp_ns, doubted = [100.0], START_NS, []
-    monkeypatch.setattr(state_input.time, "monotonic", lambda: wall_s[0])
-    watch = state_input.StampWatch(PERIOD_NS)
+    monkeypatch.setattr(stamp_watch.time, "monotonic", lambda: wall_s[0])
+    watch = stamp_watch.StampWatch(PERIOD_NS)
     for k in range(300):
         wall_s[0] += 0.02 if k % 10 == 9 else 0.0005
         stamp_ns += steps_ms[k % len(steps_ms)] * 1_000_000
@@ -646,11 +646,11 @@ def test_rare_and_uneven_states_faster_than_time_are_doubted_once(monkeypatch, s
 
 def test_who_was_busy_for_seconds_believes_the_first_state_after_them(monkeypatch):
     """A planner on a full machine plans for longer than a jump of time: its plan needs the state after it."""
-    from contact_id_controller.ros import state_input
+    from contact_id_controller.safety import stamp_watch
 
     wall_s = [100.0]
-    monkeypatch.setattr(state_input.time, "monotonic", lambda: wall_s[0])
-    watch = state_input.StampWatch(PERIOD_NS)
+    monkeypatch.setattr(stamp_watch.time, "monotonic", lambda: wall_s[0])
+    watch = stamp_watch.StampWatch(PERIOD_NS)
     assert watch.believes(START_NS)
     wall_s[0] += 3.4
     assert not watch.believes(START_NS + 10**10), "of another time still"

@@ -35,7 +35,8 @@ from contact_id_controller.ros.packed import read_message, read_text
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.plan_messages import PlanSender
 from contact_id_controller.ros.process import Interrupt, run_by_itself
-from contact_id_controller.ros.state_input import StampWatch, StateInput
+from contact_id_controller.ros.state_input import StateInput
+from contact_id_controller.safety.stamp_watch import StampWatch
 from contact_id_controller.safety.states import JOINTS_BEHIND_S, Refusal, StateChecks
 from contact_id_controller.settings.gait import HORIZON_S
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings

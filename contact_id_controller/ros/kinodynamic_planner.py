@@ -44,7 +44,8 @@ from contact_id_controller.ros.packed import PackedReader, read_message, stamp_n
 from contact_id_controller.ros.plan_markers import com_path, foothold_markers, force_markers
 from contact_id_controller.ros.plan_messages import PlanSender
 from contact_id_controller.ros.process import Interrupt, run_by_itself
-from contact_id_controller.ros.state_input import StampWatch, StateInput
+from contact_id_controller.ros.state_input import StateInput
+from contact_id_controller.safety.stamp_watch import StampWatch
 from contact_id_controller.safety.states import Refusal, StateChecks
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.shared_rows import ODOMETRY_AGE_LIMIT_S

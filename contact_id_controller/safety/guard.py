@@ -128,7 +128,7 @@ class Guard:
         self.monitor = StepMonitor(settings.period_s, real_time=not lockstep)
         self.following, self.offset = Following(controller), ClockOffset()
         self.good = GoodStates()
-        self.checks.passed_s = self._passed_s
+        self.checks.stamps.passed_s = self._passed_s
         self.contacts = MeasuredContacts(len(settings.foot_frames))
         self.local = LocalCommand()
         self.log = GuardLog(self.monitor, lambda: self.clock())

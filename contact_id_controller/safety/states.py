@@ -8,7 +8,6 @@ for arrays in process. One compiled call (`examine`) reads, checks and keeps a s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from contact_id_controller.safety.clock_offset import REFUSED_PERIODS
 from contact_id_controller.safety.joint_jump import JointJump
 from contact_id_controller.safety.jump_filter import AGREES, KNOWN, TIME_NS
 from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump, jump_limits
+from contact_id_controller.safety.stamp_watch import StampWatch
 from contact_id_controller.settings import plausibility
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.state import RobotState
@@ -47,19 +47,8 @@ _UNKNOWN_VARIANCE = 1e4
 _SIZE = -100
 """Fault of a base that has not ``BASE_SIZE`` values."""
 
-AHEAD_PERIODS, FASTEST = 10.0, 2.0
-"""Without a clock a stamp may be ahead of the last one by so many periods, and by so many times the time that passed: a
-simulation may be faster. One further ahead is believed if the next one confirms it."""
-
-LONGEST_SILENCE_S = 60.0
-"""Longest time without states, s, that alone explains a stamp so far ahead."""
-
-MOST_USUAL_NS, FORGETS = 500_000_000, 0.95
-"""Largest usual distance of states, ns, and what is left of the largest recent one after each further state: rare or
-uneven states are usual, a pause soon is not."""
-
-CONFIRMS_NS = 1_000_000_000
-"""Largest difference of two stamps of which one confirms the other."""
+AHEAD_PERIODS = 10.0
+"""Without a clock a stamp may be ahead of the last one by so many periods; see `StampWatch`."""
 
 JOINTS_BEHIND_S = 0.01
 """Largest age of joints behind the base: at 200 Hz one period and as much jitter."""
@@ -450,7 +439,7 @@ class StateChecks:
         prediction: of the base to the joints' stamp.  predicts: whether the last state's base was predicted.
         clock_lags: whether the clock comes by messages (simulated time): then stamps may be ahead of it.
         lead_limit_s: largest lead of a stamp before the clock, where below `age_limit_s`.
-        passed_s: returns the time since the last joint state in order by a steady clock, s.
+        stamps: judges stamps where no clock does.
     """
 
     def __init__(
@@ -465,8 +454,8 @@ class StateChecks:
         self.velocity_is_true = self.moved_elsewhere = False
         self.base_ns: int | None = None
         self.clock_lags = False
+        self.stamps = StampWatch(ahead_ns=FARTHEST_NS)
         self.lead_limit_s = math.inf
-        self.passed_s: Callable[[], float] = lambda: math.inf
         self._robot = robot
         self._jump = OdometryJump()
         self._joint_jump = JointJump(robot.joint_names, turns=robot.turns)
@@ -478,8 +467,6 @@ class StateChecks:
         self._variances = np.zeros(6)
         self._last_ns: int | None = None
         self._begin_ns: int | None = None
-        self._ahead_ns, self._step_ns = FARTHEST_NS, 0.0
-        self._far_ns: int | None = None
 
     def apply(self, settings: ControllerSettings) -> None:
         """Take the limits from these settings."""
@@ -487,7 +474,7 @@ class StateChecks:
         if settings.interface.has_horizon:
             self.lead_limit_s = REFUSED_PERIODS * settings.period_s
         self.odometry_age_limit_s = settings.odometry_age_limit_s
-        self._ahead_ns = round(AHEAD_PERIODS * settings.period_s / NANO)
+        self.stamps.ahead_ns = round(AHEAD_PERIODS * settings.period_s / NANO)
         self.judge(settings.joint_jump, settings.odometry_jump_m)
 
     def judge(
@@ -504,8 +491,9 @@ class StateChecks:
 
     def reset(self) -> None:
         """Accept any stamp, and any place of base and joints, next."""
-        self._last_ns = self._begin_ns = self._far_ns = None
-        self._step_ns, self.velocity_is_true = 0.0, False
+        self._last_ns = self._begin_ns = None
+        self.stamps.forget()
+        self.velocity_is_true = False
         self.reset_place()
 
     def begin(self) -> None:
@@ -513,8 +501,9 @@ class StateChecks:
 
         A stamp before that one, or far after it, is accepted if the next one confirms it.
         """
-        self._begin_ns, self._last_ns, self._far_ns = self._last_ns, None, None
-        self._step_ns, self.velocity_is_true = 0.0, False
+        self._begin_ns, self._last_ns = self._last_ns, None
+        self.stamps.forget()
+        self.velocity_is_true = False
         self.reset_place()
 
     def reset_place(self) -> None:
@@ -568,7 +557,7 @@ class StateChecks:
                 seen,
             )
             if in_time and fault != NOT_FINITE:
-                self._last_ns, self._far_ns = time_ns, None
+                self._last_ns = time_ns
             if fault in (GOOD, BASE_JUMP):
                 self.has_position, self.time_s = True, time_ns * NANO
                 self.velocity_is_true = True
@@ -634,13 +623,12 @@ class StateChecks:
         if known_ns is not None:
             ahead_ns = time_ns - known_ns
             backwards = last_ns is not None and ahead_ns <= 0
-            jumps = (now_ns is None or self.clock_lags) and not 0 <= ahead_ns <= self._ahead_ns
-            if backwards or (jumps and not self._is_believed(time_ns, ahead_ns)):
+            judged = now_ns is None or self.clock_lags
+            if backwards or (judged and not self.stamps.follows(time_ns, ahead_ns)):
                 return Refusal(
                     "out_of_order" if backwards else "stamp_jump",
                     f"stamp of the joint state is {ahead_ns * NANO:+.6f} s from the last one",
                 )
-            self._step_ns = max(min(ahead_ns, MOST_USUAL_NS), FORGETS * self._step_ns)
         if now_ns is None:
             return None
         age_s = (now_ns - time_ns) * NANO
@@ -656,18 +644,6 @@ class StateChecks:
                 f"{_other_clock(age_s)}",
             )
         return None
-
-    def _is_believed(self, time_ns: int, ahead_ns: int) -> bool:
-        """Whether a stamp far from the last one is explained by a pause, or confirms the one before."""
-        far_ns, self._far_ns = self._far_ns, time_ns
-        passed_s = self.passed_s()
-        if passed_s < math.inf:
-            passed_s = min(FASTEST * passed_s, LONGEST_SILENCE_S)
-        believed = 0 < ahead_ns <= max(self._ahead_ns, 2.0 * self._step_ns) + passed_s / NANO
-        if believed or (far_ns is not None and 0 < time_ns - far_ns <= CONFIRMS_NS):
-            self._far_ns = None
-            return True
-        return False
 
     def _unfit_base(self, base: np.ndarray, fault: int, size: float) -> Refusal:
         """The Refusal of a base; fault, size: from `keep_base`."""
