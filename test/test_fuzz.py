@@ -613,8 +613,8 @@ def test_one_stamp_of_another_time_takes_no_shown_plan_away():
 @pytest.mark.parametrize("ahead_ns", [15_000_000, 45_000_000, 900_000_000])
 def test_a_stamp_ahead_by_less_than_a_plan_is_not_believed_either(monkeypatch, ahead_ns):
     """One state of the wrong time would begin a plan; a stamp a little ahead, or two that agree, may be right."""
-    from contact_id_controller.safety import stamp_watch
     from contact_id_controller.ros.kinodynamic_planner import NS_PER_S
+    from contact_id_controller.safety import stamp_watch
 
     wall_s = [100.0]
     monkeypatch.setattr(stamp_watch.time, "monotonic", lambda: wall_s[0])

@@ -49,7 +49,9 @@ class StampWatch:
         if passed_s < math.inf:
             passed_s = min(FASTEST * passed_s, LONGEST_SILENCE_S)
         beyond_ns = step_ns - 1e9 * passed_s
-        follows = -self._back_ns <= step_ns and beyond_ns <= max(self.ahead_ns, 2.0 * self._usual_ns)
+        follows = -self._back_ns <= step_ns and beyond_ns <= max(
+            self.ahead_ns, 2.0 * self._usual_ns
+        )
         if follows or (jumped_ns is not None and 0 <= stamp_ns - jumped_ns <= CONFIRMS_NS):
             if step_ns <= CONFIRMS_NS:
                 self._usual_ns = max(beyond_ns, FORGETS * self._usual_ns)
