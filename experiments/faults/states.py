@@ -65,15 +65,17 @@ def states_stop(world: FaultWorld) -> Observed:
     early = world.call("resume", Trigger.Request())
     relay.heal()
     relay.group.deactivate()
-    stopped = world.figures(CONTROLLER)["safety state"] == "stopped"
+    state = world.figures(CONTROLLER)["safety state"]
     resumed = world.call("resume", Trigger.Request())
     # Without torques it has fallen, maybe with joints beyond what is possible: nothing brakes them.
     collapsed = any(words in resumed.message for words in _IMPOSSIBLE)
+    # The gap ends with a good state, of which there is none then.
+    stopped = state == "stopped" or (collapsed and state == "interrupted")
     # It takes commands again; the robot has fallen and is put back.
     world.begin()
     ended = WALKS_AGAIN
     if early.success or not stopped or not (resumed.success or collapsed):
-        ended = f"{stopped=}, resume: {early.message!r}, {resumed.message!r}"
+        ended = f"{state=}, resume: {early.message!r}, {resumed.message!r}"
     told = "refused while the fallen robot's joints are where they cannot be"
     return Observed(reaction_s, ended, "resumed on request" if resumed.success else told)
 
