@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import linprog
 
 from contact_id_controller.planning.walking.feet import Footing, Swing, SwingShape
-from contact_id_controller.planning.walking.program import next_landing
+from contact_id_controller.planning.walking.program import landing_within, next_landing
 from contact_id_controller.planning.walking.program_kernels import best_landing
 from contact_id_controller.planning.walking.step_rules import Rules, Situation, Weights
 
@@ -447,10 +447,12 @@ def test_legs_that_are_short_land_sooner_or_are_given_up():
     times = np.linspace(0.05, 0.6, 12)
     long = next_landing(rules._replace(leg_m=np.inf), weights, fast, times)
     short = next_landing(rules, weights, fast, times)
-    assert not short.stretched and short.after_s < long.after_s
+    assert landing_within(True, rules, weights, fast, times).after_s == short.after_s < long.after_s
     com, _ = along_the_pendulum(rules.rate, fast.com, fast.speed, short.pressure, short.after_s)
     assert np.linalg.norm(short.footholds[0] - com - rules.hips[1]) < 0.22
-    assert next_landing(rules._replace(leg_m=0.01), weights, fast, times).stretched
+    tiny = rules._replace(leg_m=0.01)
+    assert landing_within(True, tiny, weights, fast, times) is None
+    assert next_landing(tiny, weights, fast, times) is not None
 
 
 # Captured

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry.shapes import Solid, coal_convex
-from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.compile import bare_kernel, kernel
 
 DEPTH_M = 1.0  # how far the prisms under the triangles reach down
 CONVEX = 1e-6  # sine of the bend from which an edge counts as a ridge
@@ -177,7 +177,7 @@ def cell_of(grid, value):
     return min(np.searchsorted(grid, value, side="right") - 1, grid.shape[0] - 2)
 
 
-@kernel
+@bare_kernel
 def height_in(x, y, heights, i, j, point):
     """Height of the surface, m, at a point's x and y within cell (i, j)."""
     along = (point[0] - x[i]) / (x[i + 1] - x[i])

@@ -10,6 +10,7 @@ bipedal walking control based on divergent component of motion (T-RO 2015).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
@@ -63,15 +64,13 @@ class FootPath:
         columns = PLACE if np.shape(positions)[1:] == (PLACE,) else LEVEL
         shape = (len(self.times_s), columns)
         rows = {"positions": positions, "velocities": velocities, "accelerations": accelerations}
-        checked = []
-        for name, values in rows.items():
+        checked = np.zeros((3, len(self.times_s), PLACE))
+        for row, (name, values) in zip(checked, rows.items()):
             array = checked_array(f"{name} of a foot's path", values, shape)
             if array is None:
                 raise TrajectoryError(f"a foot's path has no {name}, must have all three")
-            padded = np.zeros((len(array), PLACE))
-            padded[:, :columns] = array
-            checked.append(padded)
-        self.points = np.stack(checked, axis=1)
+            row[:, :columns] = array
+        self.points = np.ascontiguousarray(checked.transpose(1, 0, 2))
         self.segments = segment_coefficients(self.times_s, *checked)
         self.may_land_from_s = self.landing_s if may_land_from_s is None else float(may_land_from_s)
         if np.isnan(self.may_land_from_s):
@@ -195,7 +194,8 @@ class TaskGoals:
         self.lasts_s = _positive("lasts_s", lasts_s)
         self.start_s = checked_start(start_s)
         self.times_s = np.array([0.0, self.lasts_s])
-        self._numbers = np.r_[self.com.pressure, self.com.divergent, self.com[2:4], self.com.climb]
+        pressure, divergent, rate, height_m, climb = self.com
+        self._numbers = np.concatenate([pressure, divergent, (rate, height_m), climb])
         self._turn = np.array(self.heading)
         self._pack(tuple(self.feet))
 
@@ -320,7 +320,7 @@ def _checked(name: str, values: ArrayLike, count: int) -> np.ndarray:
         raise TrajectoryError(f"{name} of the goals are not {count} numbers") from error
     if array.shape != (count,):
         raise TrajectoryError(f"{name} of the goals has shape {array.shape}, must have ({count},)")
-    if not np.isfinite(array).all():
+    if not all(map(math.isfinite, array.tolist())):
         raise TrajectoryError(f"{name} of the goals holds a number that is not finite")
     return array
 

@@ -20,9 +20,9 @@ def checked_times(times_s: ArrayLike) -> np.ndarray:
         raise TrajectoryError(
             f"times of the points must be finite and not negative, the first is {times[0]:g} s"
         )
-    late = np.flatnonzero(np.diff(times) <= 0.0)
-    if late.size:
-        k = int(late[0])
+    late = times[1:] <= times[:-1]
+    if late.any():
+        k = int(late.argmax())
         raise TrajectoryError(
             f"times of the points must increase: point {k + 1} is at {times[k + 1]:g} s, "
             f"point {k} at {times[k]:g} s"

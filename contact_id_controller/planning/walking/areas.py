@@ -17,7 +17,7 @@ import numpy as np
 
 from contact_id_controller.geometry import HeightField
 from contact_id_controller.geometry.height_field import height_in
-from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.compile import bare_kernel, kernel
 
 FLAT_M = 0.005
 """Distance of the ground from a plane up to which it counts as that plane."""
@@ -41,6 +41,9 @@ SEED_M = 0.05
 """Distance of places from which areas are grown."""
 
 MOST_AREAS = 4
+
+OUTWARDS = np.array([-1.0, -1.0, 1.0, 1.0])
+"""Signs of the sides of a box of footholds, see ``_grow``."""
 
 LEAST_M = 0.01
 """Half size of a foot that is a point."""
@@ -119,12 +122,13 @@ class Areas:
         boxes, planes = np.empty((MOST_AREAS, 4)), np.empty((MOST_AREAS, 3))
         turn = _turn(yaw)
         count = _areas_near(self._field, place, turn, self._half, self._seeds, boxes, planes)
-        found = []
-        for box, (height, slope_x, slope_y) in zip(boxes[:count], planes[:count].tolist()):
-            bounded = np.abs(box) < np.inf
-            normals = np.vstack([-turn.T, turn.T])[bounded]
-            bounds = (np.r_[-box[:2], box[2:]])[bounded] + normals @ place
-            found.append(Area(normals, bounds, place, height, np.array([slope_x, slope_y])))
+        sides = np.concatenate([-turn.T, turn.T])
+        away, found = boxes[:count] * OUTWARDS, []
+        for each, plane in zip(away, planes):
+            bounded = np.isfinite(each)
+            normals = sides[bounded]
+            bounds = each[bounded] + normals @ place
+            found.append(Area(normals, bounds, place, float(plane[0]), plane[1:]))
         return found
 
     def height_at(self, place: np.ndarray) -> float:
@@ -145,7 +149,7 @@ def _turn(yaw: float) -> np.ndarray:
     return np.array([[c, -s], [s, c]])
 
 
-@kernel
+@bare_kernel
 def _cell(axis, per_m, at):
     """Number of the cell of a grid's axis that contains a place on it, m; per_m: mean number of cells."""
     last = axis.shape[0] - 2
@@ -157,7 +161,7 @@ def _cell(axis, per_m, at):
     return k
 
 
-@kernel
+@bare_kernel
 def _height(field, at_x, at_y):
     """Height of the ground, m; outside the map that of its border."""
     x, y, heights, per_m = field
@@ -168,7 +172,7 @@ def _height(field, at_x, at_y):
     return height_in(x, y, heights, i, j, (at_x, at_y))
 
 
-@kernel
+@bare_kernel
 def _numbers(axis, low, high):
     """First number, end and stride of the points of a grid's axis between two places, m."""
     first, end = np.searchsorted(axis, low), np.searchsorted(axis, high, side="right")
@@ -176,7 +180,7 @@ def _numbers(axis, low, high):
     return first, end, max(int(FINEST_M / cell + 1e-6), 1)
 
 
-@kernel
+@bare_kernel
 def _off_plane(field, place, turn, plane, first, last, known):
     """Largest distance, m, of the ground from a plane over a rectangle; not a number if its height is none.
 
@@ -223,7 +227,7 @@ def _off_plane(field, place, turn, plane, first, last, known):
     return worst
 
 
-@kernel
+@bare_kernel
 def _plane_below(field, place, turn, half, plane):
     """Write the plane (3,) through the ground at a foot's corners: height at its middle, m, slopes along its axes.
 
@@ -321,7 +325,7 @@ def _areas_near(field, place, turn, half, seeds, boxes, planes):
     return count
 
 
-@kernel
+@bare_kernel
 def _highest(field, begin, end, turn, half):
     """Height, m, of the highest ground below a foot from begin to end (2,), m; the rest as ``_plane_below``."""
     x, y, heights, _ = field

@@ -11,6 +11,7 @@ import pinocchio as pin
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
 from contact_id_controller.geometry.legs import leg_of
+from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.planning.gait.gaits import PHASES
 from contact_id_controller.planning.walking.step_rules import Rules
 from contact_id_controller.robot import RobotModel
@@ -100,6 +101,8 @@ class Body:
             raise ConfigurationError(f"{len(self.frames)} feet cannot walk, must be 2 or 4")
         model = robot.model
         self._placements = [model.frames[robot.frame_id(frame)] for frame in self.frames]
+        self._joints = [frame.parentJoint for frame in self._placements]
+        self._turns = [frame.placement.rotation.copy(order="K") for frame in self._placements]
         self._counts = np.bincount(self._foot)
         self._rows: dict[tuple[int, ...], np.ndarray] = {}
         self.flat = bool((self._counts > 1).all())
@@ -121,7 +124,9 @@ class Body:
         self.height_m = float(self.com[2] - self.places[:, 2].mean())
         ankles = np.array([self._ankle(k) for k in range(len(self.frames))])
         roots = np.array([self._data.oMi[leg.root].translation for leg in self.legs])
-        self._ankles, self._roots = ankles - self.places, roots - self.com
+        ankles, roots = ankles - self.places, roots - self.com
+        self._across_m = (roots - ankles)[:, :2]
+        self._ends_m = list(zip(ankles[:, 2].tolist(), roots[:, 2].tolist()))
         self.half_sizes = self._half_sizes()
         self.margin_m = self._margin()
         self.rules = self._rules()
@@ -136,29 +141,36 @@ class Body:
         pin.centerOfMass(model, data, q, v, False)
         self.com[:], self.speed[:] = data.com[0], data.vcom[0]
         self._contacts.update(data)
-        points = self._contacts.points
-        for d in range(3):
-            self.places[:, d] = np.bincount(self._foot, points[:, d]) / self._counts
-        for k, frame in enumerate(self._placements):
-            x = (data.oMi[frame.parentJoint].rotation @ frame.placement.rotation)[:, 0]
-            self.yaws[k] = math.atan2(x[1], x[0])
+        _means(self._contacts.points, self._foot, self._counts, self.places)
+        for k, (joint, turn) in enumerate(zip(self._joints, self._turns)):
+            along_x, along_y, _ = (data.oMi[joint].rotation @ turn)[:, 0].tolist()
+            self.yaws[k] = math.atan2(along_y, along_x)
         x, y, z, w = q[3:7].tolist()
         self.heading = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
     def group_places(self) -> np.ndarray:
         """Middles (2, 2) of the groups' ground points, m."""
-        return np.array([self.places[list(group), :2].mean(axis=0) for group in self.groups])
+        places = self.places
+        return np.array(
+            [
+                places[group[0], :2] if len(group) == 1 else places[list(group), :2].mean(axis=0)
+                for group in self.groups
+            ]
+        )
 
     def points(self, feet: Sequence[int]) -> np.ndarray:
         """Horizontal places (n, 2) of all contacts of these feet, m."""
-        rows = self._rows.get(key := tuple(feet))
-        if rows is None:
-            rows = self._rows[key] = np.flatnonzero(np.isin(self._foot, feet))
-        return self._contacts.points[rows, :2]
+        return np.asarray(self._points(feet)[:, :2])
 
     def ground_below(self, feet: Sequence[int]) -> float:
         """Height, m, of the lowest contact of these feet: a sole that tips stands on an edge."""
-        return float(self._contacts.points[np.isin(self._foot, feet), 2].min())
+        return min(self._points(feet)[:, 2].tolist())
+
+    def _points(self, feet: Sequence[int]) -> np.ndarray:
+        rows = self._rows.get(key := tuple(feet))
+        if rows is None:
+            rows = self._rows[key] = np.flatnonzero(np.isin(self._foot, feet))
+        return self._contacts.points[rows]
 
     def stretched(self, feet: Sequence[int]) -> bool:
         """Whether one of these feet's legs is straight."""
@@ -172,16 +184,21 @@ class Body:
 
     def height_in_reach(self) -> float:
         """The usual height of the centre of mass above the ground, m, or what the legs reach with feet where they are."""
-        return self.height_over(float(self.places[:, 2].mean()))
+        return self.height_over(self.mean_height(self.places))
+
+    def mean_height(self, places: np.ndarray) -> float:
+        """Of places (L, 3), m."""
+        return sum(places[:, 2].tolist()) / len(places)
 
     def height_over(self, ground_m: float) -> float:
         """The usual height of the centre of mass above a ground of that height, m, or what the legs reach."""
         lowest = self.height_m
         for k, leg in enumerate(self.legs):
-            hip, ankle = self._data.oMi[leg.hip].translation, self._ankle(k)
+            hip = self._data.oMi[leg.hip].translation.tolist()
+            ankle = self._ankle(k).tolist()
             across = (hip[0] - ankle[0]) ** 2 + (hip[1] - ankle[1]) ** 2
             above = math.sqrt(max((STRAIGHT * leg.length_m) ** 2 - across, 0.0))
-            lowest = min(lowest, float(ankle[2] + above - hip[2] + self.com[2]) - ground_m)
+            lowest = min(lowest, ankle[2] + above - hip[2] + float(self.com[2]) - ground_m)
         return max(lowest, LOWEST * self.height_m)
 
     def ground_in_reach(self, places: np.ndarray, com: np.ndarray) -> float:
@@ -190,13 +207,15 @@ class Body:
         That of their middle, or what legs as in the posture reach from there with the centre of mass above each of the
         places com (n, 2), m.
         """
-        middle_m, above = float(places[:, 2].mean()), math.inf
+        middle_m, above = self.mean_height(places), math.inf
         c, s = math.cos(self.heading), math.sin(self.heading)
-        turn = np.array([[c, -s], [s, c]])
-        for place, upper, lower, longest in zip(places, self._roots, self._ankles, self._longest):
-            across = com - place[:2] + turn @ (upper - lower)[:2]
-            square = (STRAIGHT * longest) ** 2 - float((across**2).sum(axis=1).max())
-            above = min(above, float(place[2] + lower[2] - upper[2]) + math.sqrt(max(square, 0.0)))
+        turn, middles = np.array([[c, -s], [s, c]]), com.tolist()
+        legs = zip(places.tolist(), self._across_m, self._ends_m, self._longest)
+        for (x, y, z), across, (ankle, root), longest in legs:
+            root_x, root_y = (turn @ across).tolist()
+            far = max((a - x + root_x) ** 2 + (b - y + root_y) ** 2 for a, b in middles)
+            reach = math.sqrt(max((STRAIGHT * longest) ** 2 - far, 0.0))
+            above = min(above, z + ankle - root + reach)
         lowest = middle_m - (1.0 - LOWEST) * self.height_m
         return max(min(middle_m, above - self.height_m), lowest)
 
@@ -283,3 +302,15 @@ class Body:
             leg_m=float(reach),
             hips=hips,
         )
+
+
+@bare_kernel
+def _means(points, foot, counts, out):
+    """Write the mean of each foot's points (n, 3) into ``out`` (L, 3); foot (n,), counts (L,): of points."""
+    out[:] = 0.0
+    for k in range(points.shape[0]):
+        for d in range(3):
+            out[foot[k], d] += points[k, d]
+    for k in range(out.shape[0]):
+        for d in range(3):
+            out[k, d] /= counts[k]

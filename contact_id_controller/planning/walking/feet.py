@@ -59,6 +59,18 @@ def _sample(begin_s, duration_s, coefficients, t_s, out):
 
 
 @kernel
+def _sample_swing(along, height, t_s, out):
+    """Write a foot's place, velocity and acceleration at t_s into out (3, 6); along, height: ``Quintic`` of its columns."""
+    level, above = np.empty((3, 5)), np.empty((3, 1))
+    _sample(along[0], along[1], along[2], t_s, level)
+    _sample(height[0], height[1], height[2], t_s, above)
+    for k in range(3):
+        for d in range(5):
+            out[k, d if d < 2 else d + 1] = level[k, d]
+        out[k, 2] = above[k, 0]
+
+
+@kernel
 def _fit(duration_s, motion, goal, speed, out):
     """Write the coefficients c (6, d) of x(t) = sum_i c_i (t / T)^i into ``out``, T = ``duration_s``.
 
@@ -114,10 +126,6 @@ class SwingShape(NamedTuple):
     lift_m: float
     land_m_s: float
     rest_s: float
-
-
-ALONG = [0, 1, 3, 4, 5]
-"""Columns of a foot's place that move along the ground: all but its height."""
 
 
 class Footing(NamedTuple):
@@ -228,10 +236,13 @@ class Swing:
     def at(self, t_s: float) -> np.ndarray:
         """x, y, z of the ground point, yaw and slopes; velocity; acceleration: (3, 6)."""
         out = np.empty((3, 6))
-        rising = self.up is not None and t_s < self.up.end_s
-        out[:, ALONG] = self.along.at(t_s)
-        out[:, 2:3] = (self.up if rising and self.up else self.down).at(t_s)
+        self._fill(t_s, out)
         return out
+
+    def _fill(self, t_s: float, out: np.ndarray) -> None:
+        up = self.up
+        height = up if up is not None and t_s < up.end_s else self.down
+        _sample_swing(tuple(self.along), tuple(height), t_s, out)
 
     def path(self, now_s: float, early_s: float) -> FootPath:
         """The path from now on, its times from now; early_s: after lift-off, from when on a touch is a landing.
@@ -244,9 +255,11 @@ class Swing:
         last_s = max(self.lands_s, now_s + SHORTEST_S)
         between = sorted(t for t in knots if now_s + SHORTEST_S < t < last_s - SHORTEST_S)
         times = np.array([now_s, *dict.fromkeys(between), last_s])
-        points = np.array([self.at(t) for t in times.tolist()])
+        points = np.empty((len(times), 3, 6))
+        for t_s, point in zip(times.tolist(), points):
+            self._fill(t_s, point)
         if last_s >= self.along.end_s:
-            points[-1, 1:, ALONG] = 0.0
+            points[-1, 1:, :2] = points[-1, 1:, 3:] = 0.0
         lands = self.lifted_s + early_s - now_s
         return FootPath(times - now_s, points[:, 0], points[:, 1], points[:, 2], lands)
 

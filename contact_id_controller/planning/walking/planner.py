@@ -21,7 +21,12 @@ from contact_id_controller.planning.walking.areas import Area, Areas, brought_in
 from contact_id_controller.planning.walking.body import Body
 from contact_id_controller.planning.walking.crossing import Crossing
 from contact_id_controller.planning.walking.feet import Footing, Quintic, Swing, SwingShape, quintic
-from contact_id_controller.planning.walking.program import Landing, next_landing
+from contact_id_controller.planning.walking.program import (
+    Landing,
+    landing_within,
+    next_landing,
+    reaches,
+)
 from contact_id_controller.planning.walking.program_kernels import aside
 from contact_id_controller.planning.walking.sequence import Event, Patience, Sequence
 from contact_id_controller.planning.walking.step_rules import Rules, Situation, Weights
@@ -140,6 +145,10 @@ class WalkingPlanner:
                 settle_s=rules.settle_s * swing_s / rules.swing_s,
             )
         self.rules = rules
+        self._most_m_s2 = self._fastest(acceleration_m_s2)
+        self._room = self._in_room()
+        self._shares_s = rules.swing_s * np.linspace(EARLIEST, LATEST, CANDIDATES)
+        self._inside = np.tile(body.half_sizes - body.margin_m, 2)
         self.rests = body.flat or len(body.frames) > 2
         """Whether it can stand still: on two points no robot does."""
         if surface is not None and len(body.frames) != 2:
@@ -150,7 +159,6 @@ class WalkingPlanner:
         self._areas = None if surface is None else Areas(surface, body.half_sizes, search_m)
         self._most_step_m = most_step_m
         self._shape = SwingShape(lift_m, LAND_M_S, rules.settle_s)
-        self._acceleration = acceleration_m_s2
         self._asked = VelocityCommand(turns=True)
         self._follower: WaypointFollower | None = None
         self.settings: GaitSettings | None = None
@@ -304,7 +312,7 @@ class WalkingPlanner:
     def _astray(self, time_s: float) -> bool:
         """Whether a foot aloft is far from its path: the robot, or what it calls its place, was moved."""
         return any(
-            not np.linalg.norm(swing.at(time_s)[0, :3] - self.body.places[k]) < ASTRAY_M
+            not math.dist(swing.at(time_s)[0, :3].tolist(), self.body.places[k].tolist()) < ASTRAY_M
             for k, swing in self._swings.items()
         )
 
@@ -318,8 +326,8 @@ class WalkingPlanner:
         less = np.abs(asked[:2] - commanded).max() > SLOW
         self._bounded = tuple(asked[:2].tolist()) if less else ()
         asked[:2] = self._where_ground_is(asked[:2])
-        most = np.array([*self._fastest(), self._acceleration * TURN_RATIO]) * elapsed_s
-        self.velocity += np.clip(asked - self.velocity, -most, most)
+        most = self._most_m_s2 * elapsed_s
+        self.velocity += np.minimum(np.maximum(asked - self.velocity, -most), most)
         if not self.sequence.standing:
             ahead = self.heading + self.velocity[2] * elapsed_s - self.body.heading
             ahead = math.remainder(ahead, 2.0 * math.pi)
@@ -334,8 +342,10 @@ class WalkingPlanner:
 
     def _where_ground_is(self, velocity: np.ndarray) -> np.ndarray:
         """What of a velocity (2,), m/s, heading frame, leads in a step no further than ground on which feet may stand."""
+        if self._areas is None:
+            return velocity
         most = self._clear_m.min(axis=0) / (self.rules.swing_s + self.rules.double_s)
-        return np.clip(velocity, -most, most)
+        return np.minimum(np.maximum(velocity, -most), most)
 
     def _look_ahead(self) -> None:
         """Find how far the ground continues along the commanded velocity, forwards and aside, for the swing foot."""
@@ -356,20 +366,25 @@ class WalkingPlanner:
         """The feet without ground to step on: reported until there is some for a whole step again."""
         return self.body.frames if self._blocked or self._held.any() else ()
 
-    def _fastest(self) -> np.ndarray:
-        """Acceleration (2,) of the velocity, m/s^2: what the centre of pressure holds in half of a sole."""
+    def _fastest(self, most: float) -> np.ndarray:
+        """Acceleration (3,) of the velocity, m/s^2, rad/s^2: at most what the centre of pressure holds in half of a sole."""
         rules = self.rules
         held = HELD * rules.rate**2 * rules.sole
-        return np.minimum(np.where(held > 0.0, held, np.inf), self._acceleration)
+        held = np.minimum(np.where(held > 0.0, held, np.inf), most)
+        return np.array([*held, most * TURN_RATIO])
 
-    def _in_reach(self, velocity: np.ndarray) -> np.ndarray:
-        """The velocity (2,), m/s, heading frame, or what steps hold of it."""
+    def _in_room(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Axes of a step, along and aside, as columns (2, 2), and least and largest velocity (2,) along them, m/s."""
         rules, (x, y) = self.rules, aside(self.rules.offset)
-        turn = np.array([[y, x], [-x, y]])  # its columns: along a step, and aside
         wide = 0.5 * (rules.width[1] - rules.width[0])
         room = np.array([[rules.reach[1], wide], [rules.reach[0], wide]])
         room *= COMMANDED / (rules.swing_s + rules.double_s)
-        return np.asarray(turn @ np.clip(velocity @ turn, -room[0], room[1]))
+        return np.array([[y, x], [-x, y]]), -room[0], room[1]
+
+    def _in_reach(self, velocity: np.ndarray) -> np.ndarray:
+        """The velocity (2,), m/s, heading frame, or what steps hold of it."""
+        turn, least, most = self._room
+        return np.asarray(turn @ np.minimum(np.maximum(velocity @ turn, least), most))
 
     def _stepped(self) -> np.ndarray:
         """Velocity (2,) that steps are planned for, m/s, heading frame."""
@@ -399,9 +414,9 @@ class WalkingPlanner:
         """
         body, feet = self.body, [k for group in groups for k in self.body.groups[group]]
         if len(feet) == 1 and body.flat:
-            axes, half = _rotation(-self.heading), body.half_sizes - body.margin_m
-            normals = np.vstack([axes, -axes])
-            return normals, normals @ body.places[feet[0], :2] + np.tile(half, 2)
+            c, s = math.cos(-self.heading), math.sin(-self.heading)
+            normals = np.array([[c, -s], [s, c], [-c, s], [-s, -c]])
+            return normals, normals @ body.places[feet[0], :2] + self._inside
         normals, bounds = region_of(body.points(feet), body.margin_m)
         return normals, bounds
 
@@ -516,8 +531,8 @@ class WalkingPlanner:
         body, aloft, previous = self.body, ANYWHERE, ANYWHERE[0]
         normals, bounds = self._region((0, 1) if both else (carry,))
         if not both and self._swings:
-            motions = np.array([swing.at(self._last_s or 0.0) for swing in self._swings.values()])
-            aloft = motions[:, :2, :2].mean(axis=0)
+            motions = [swing.at(self._last_s or 0.0)[:2, :2] for swing in self._swings.values()]
+            aloft = motions[0] if len(motions) == 1 else np.array(motions).mean(axis=0)
             if self.landing is not None:
                 previous = self.landing.footholds[0]
         wanted = _rotation(self.heading) @ self._stepped()
@@ -543,9 +558,9 @@ class WalkingPlanner:
     def _widened(self) -> Rules:
         """The rules with steps wide enough to go aside: the inner one keeps room for balance."""
         rules = self.rules
-        size = float(np.linalg.norm(rules.offset))
-        if size == 0.0:
+        if not rules.offset.any():
             return rules
+        size = math.sqrt(rules.offset @ rules.offset)
         way = np.array(aside(rules.offset))
         room = abs(float(way @ self._stepped())) * (rules.swing_s + rules.double_s) / COMMANDED
         wide = min(rules.width[0] + room, rules.width[1] - room)
@@ -569,10 +584,10 @@ class WalkingPlanner:
             situation = self._situation(sequence.carry, False, nominal_s, left_s)
             times = np.array([left_s])
             if left_s >= FIXED_S:
-                range_s = rules.swing_s * np.linspace(EARLIEST, LATEST, CANDIDATES) - elapsed_s
+                range_s = (self._shares_s - elapsed_s).tolist()
                 soon_s = max(FIXED_S, range_s[0], self._down_s(time_s))
-                times = np.append(times, [nominal_s, soon_s, *range_s])
-                times = times[times >= min(left_s, FIXED_S)]
+                tried = [left_s, nominal_s, soon_s, *range_s]
+                times = np.array([t for t in tried if t >= min(left_s, FIXED_S)])
         landing = self._land_on_ground(rules, situation, times)
         if not sequence.both and left_s >= FIXED_S:
             landing = self._set_down(time_s, rules, situation, landing)
@@ -635,16 +650,18 @@ class WalkingPlanner:
             self._looks = False
         if len(areas) == 1 and areas[0].holds(place):
             return free
-        best, least = None, (True, math.inf)
-        for area in areas:
-            bounded = situation._replace(area_normals=area.normals, area_bounds=area.bounds)
-            landing = next_landing(rules, self.weights, bounded, few)
-            if landing is None:
-                continue
-            ahead = 2.0 * self.weights.step * float(self._owed @ landing.footholds[foothold])
-            cost = landing.stretched, landing.cost - ahead
-            if best is None or cost < least:
-                best, least, self._area = landing, cost, area
+        best, least = None, math.inf
+        for legs in reaches(rules):
+            for area in areas:
+                bounded = situation._replace(area_normals=area.normals, area_bounds=area.bounds)
+                landing = landing_within(legs, rules, self.weights, bounded, few)
+                if landing is None:
+                    continue
+                ahead = 2.0 * self.weights.step * float(self._owed @ landing.footholds[foothold])
+                if best is None or landing.cost - ahead < least:
+                    best, least, self._area = landing, landing.cost - ahead, area
+            if best is not None:
+                break
         if best is None and self._area is not None:
             footholds = free.footholds.copy()
             footholds[foothold] = self._area.nearest(place)
@@ -723,7 +740,7 @@ class WalkingPlanner:
         body, sequence = self.body, self.sequence
         here = float(body.places[body.groups[sequence.carry][0], 2])
         places, end_s = body.places.copy(), time_s + self.rules.swing_s
-        begun = np.array([[places[:, 2].mean()], [0.0], [0.0]])
+        begun = np.array([[body.mean_height(places)], [0.0], [0.0]])
         level = self._level or quintic(time_s, begun, end_s, begun[0], 0.0)
         if not sequence.standing:
             lands = body.groups[1 - sequence.carry][0]
@@ -757,9 +774,9 @@ class WalkingPlanner:
         if self._areas is None:
             return body.height_in_reach(), (0.0, 0.0)
         led = self._lead_height(time_s)
-        below = np.mean([body.ground_below(body.groups[k]) for k in (0, 1) if stands[k]])
+        below = [body.ground_below(body.groups[k]) for k in (0, 1) if stands[k]]
         level, rate, acceleration = led.at(time_s)[:, 0].tolist()
-        return body.height_over(level) + level - float(below), (rate, acceleration)
+        return body.height_over(level) + level - sum(below) / len(below), (rate, acceleration)
 
     # The plan
 
@@ -770,12 +787,11 @@ class WalkingPlanner:
         are the program's and the measured one; on both feet that of rest, in the middle between them.
         """
         body, sequence, landing = self.body, self.sequence, self.landing
-        xi, stands = self._xi(), sequence.stands()
-        stance = np.array([[stands[body.group_of(k)] for k in range(len(body.frames))]])
-        times = np.zeros(1)
+        xi, stands = self._xi(), sequence.stands().tolist()
+        stance, times = [[stands[body.group_of(k)] for k in range(len(body.frames))]], [0.0]
         if self._swings:  # should no other plan come, the foot stands when it has landed
-            times = np.array([0.0, max(sequence.ends_s - time_s, 1e-3)])
-            stance = np.vstack([stance, np.ones_like(stance)])
+            times.append(max(sequence.ends_s - time_s, 1e-3))
+            stance.append([True] * len(body.frames))
         if landing is not None:
             pressure, divergent = landing.pressure, xi
         elif sequence.standing:

@@ -36,14 +36,12 @@ class Landing(NamedTuple):
         pressure (2,): centre of pressure until then.
         footholds (3, 2): u1 to u3; with both standing u1 is where the group that will carry stands.
         cost: of `Weights`.
-        stretched: the legs' reach could not be kept, and does not count here.
     """
 
     after_s: float
     pressure: np.ndarray
     footholds: np.ndarray
     cost: float
-    stretched: bool
 
 
 def next_landing(
@@ -53,12 +51,25 @@ def next_landing(
 
     Where no candidate keeps the legs' reach, the reach is given up: a late step is better than none.
     """
-    z = np.empty(2 * UNKNOWNS)
-    parts = tuple(rules), tuple(weights), tuple(situation)
-    for legs in (True, False) if rules.leg_m < np.inf else (False,):
-        best, cost = best_landing(*parts, times_s, legs, z)
-        if best >= 0:
-            rows = z.reshape(UNKNOWNS, 2)
-            stretched = not legs and bool(rules.leg_m < np.inf)
-            return Landing(float(times_s[best]), rows[0], rows[[1, 3, 5]], cost, stretched)
+    for legs in reaches(rules):
+        landing = landing_within(legs, rules, weights, situation, times_s)
+        if landing is not None:
+            return landing
     return None
+
+
+def reaches(rules: Rules) -> tuple[bool, ...]:
+    """Whether the legs' reach counts, as it is tried one after the other."""
+    return (True, False) if rules.leg_m < np.inf else (False,)
+
+
+def landing_within(
+    legs: bool, rules: Rules, weights: Weights, situation: Situation, times_s: np.ndarray
+) -> Landing | None:
+    """The same; legs: whether their reach counts."""
+    z = np.empty(2 * UNKNOWNS)
+    best, cost = best_landing(tuple(rules), tuple(weights), tuple(situation), times_s, legs, z)
+    if best < 0:
+        return None
+    rows = z.reshape(UNKNOWNS, 2)
+    return Landing(float(times_s[best]), rows[0], rows[1::2], cost)
