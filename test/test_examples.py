@@ -48,6 +48,13 @@ def test_stand(example):
     assert f"carried share {share:.6f}" in printed and "solved" in printed
 
 
+def test_reach(example):
+    """Arms of TALOS have friction, which the posture's error is no measure of: the hand stayed .13 m short."""
+    (away, turned, moved), printed = example("reach")
+    assert away < 5e-3 and turned < 5e-3 and moved < 0.02
+    assert "fell: False" in printed
+
+
 def test_push_on_a_wall(example):
     """Pinocchio finds nothing left for the base, and the wall returns what is pushed."""
     (push, left), printed = example("push_on_a_wall")

@@ -12,6 +12,7 @@ from contact_id_controller.plans.checks import Followed, prepare, ready_to_follo
 from contact_id_controller.plans.goals import (
     ComGoal,
     FootPath,
+    FrameGoal,
     Heading,
     Posture,
     Sample,
@@ -40,6 +41,11 @@ def path(times=(0.1, 0.3, 0.6), **changes):
         "accelerations": rng.normal(size=(p, 4)),
     }
     return FootPath(times, **{**rows, **changes})
+
+
+def way_of_a_hand(by_m=0.3, at_rest=0.0):
+    still = np.full((2, 3), at_rest)
+    return FootPath([0.1, 0.6], [[0.3, -0.2, 1.0], [0.3 + by_m, -0.2, 1.1]], still, still)
 
 
 def goals(feet=None, start_s=2.0, lasts_s=0.5, **changes):
@@ -149,7 +155,15 @@ def test_may_land_and_end():
     [
         (lambda: path(times=(0.3, 0.1)), "times of the points must increase"),
         (lambda: path(positions=np.full((3, 4), math.nan)), "not finite"),
-        (lambda: path(positions=np.zeros((3, 3))), r"shape \(3, 3\), must have \(3, 4\)"),
+        (lambda: path(positions=np.zeros((3, 5))), r"shape \(3, 5\), must have \(3, 4\)"),
+        (lambda: path(positions=np.zeros((3, 3))), r"shape \(3, 4\), must have \(3, 3\)"),
+        (lambda: goals({"left": way_of_a_hand()}), "foot 'left' has rows x, y, z, must have"),
+        (lambda: goals(frames={"hand": FrameGoal(path())}), "'hand' has rows of 4 numbers"),
+        (lambda: goals(frames={"hand": FrameGoal()}), "'hand' .* neither a path nor a rotation"),
+        (
+            lambda: goals(frames={"hand": FrameGoal(rotation=[0, 0, 0, 2])}),
+            "rotation of frame 'hand' of the goals has length 2, must be a unit quaternion",
+        ),
         (lambda: path(velocities=None), "no velocities, must have all three"),
         (lambda: path(may_land_from_s=math.nan), "not a number"),
         (lambda: goals(lasts_s=0.0), "lasts_s of the goals is 0, must be positive"),
@@ -166,10 +180,42 @@ def test_bad_goals_are_refused(make, words):
         make()
 
 
+def test_frames_follow_their_paths_after_the_feet():
+    """Until its first point and after its last one a hand rests; a rotation alone has no place."""
+    frames = {
+        "head": FrameGoal(rotation=[0.0, 0.0, 0.001, 1.0]),
+        "hand": FrameGoal(way_of_a_hand()),
+    }
+    made = goals({"right": path()}, frames=frames)
+    found = made.in_order(JOINTS, FRAMES, others=["hand", "head"])
+    assert np.linalg.norm(found.frames["head"].rotation) == pytest.approx(1.0)
+    for t_s, place in (
+        (2.0, [0.3, -0.2, 1.0]),
+        (2.35, [0.45, -0.2, 1.05]),
+        (9.0, [0.6, -0.2, 1.1]),
+    ):
+        sample = found.sample(t_s)
+        assert sample.aloft.tolist() == [False, True, False, True]  # left, right, head, hand
+        longer = goals(frames=frames, lasts_s=20.0).in_order(
+            JOINTS, FRAMES, others=["hand", "head"]
+        )
+        np.testing.assert_allclose(longer.sample(t_s).feet[3, 0, :3], place, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("plan", "changes", "words"),
     [
         (lambda: Plan(goals=goals({"tail": path()})), {}, "unknown contact frame 'tail'; known"),
+        (
+            lambda: Plan(goals=goals(frames={"tail": FrameGoal(way_of_a_hand())})),
+            {"others": ("hand", "head")},
+            "unknown frame 'tail'; known are .*hand.*, .*head",
+        ),
+        (
+            lambda: Plan(goals=goals(frames={"hand": FrameGoal(way_of_a_hand(at_rest=20.0))})),
+            {"others": ("hand",)},
+            "frame 'hand' would reach linear speed",
+        ),
         (lambda: Plan(goals=goals(posture=Posture(["hip"], [0.0]))), {}, "lack joints 'knee'"),
         (
             lambda: Plan(goals=goals(posture=Posture(["hip", "knee", "toe"], [0, 0, 0]))),

@@ -20,7 +20,14 @@ from trajectory_msgs.msg import (
 
 from contact_id_controller.exceptions import ContactIdError, StateError, TrajectoryError
 from contact_id_controller.plans import trajectories
-from contact_id_controller.plans.goals import ComGoal, FootPath, Heading, Posture, TaskGoals
+from contact_id_controller.plans.goals import (
+    ComGoal,
+    FootPath,
+    FrameGoal,
+    Heading,
+    Posture,
+    TaskGoals,
+)
 from contact_id_controller.ros import conversions, goals_messages, plan_messages
 
 RNG = np.random.default_rng(7)
@@ -278,6 +285,27 @@ def test_goals_come_back_as_they_were_sent(stiffness):
     assert goals_messages.task_goals(goals_messages.goals_message(sent, 0)).start_s is None
 
 
+def test_frames_come_back_as_they_were_sent():
+    hand = FootPath([0.0, 0.25], *RNG.normal(size=(3, 2, 3)))
+    turn = [0.0, 0.6, 0.0, 0.8]
+    frames = {
+        "hand": FrameGoal(hand),
+        "head": FrameGoal(rotation=turn),
+        "grip": FrameGoal(hand, turn),
+    }
+    sent = goals_with(frames=frames)
+    read = goals_messages.task_goals(goals_messages.goals_message(sent, 5)).frames
+    assert list(read) == list(frames)
+    for name, goal in sent.frames.items():
+        assert (read[name].path is None) == (goal.path is None)
+        assert (read[name].rotation is None) == (goal.rotation is None)
+        if goal.path is not None:
+            np.testing.assert_array_equal(read[name].path.points, goal.path.points)
+            np.testing.assert_array_equal(read[name].path.times_s, goal.path.times_s)
+        if goal.rotation is not None:
+            np.testing.assert_allclose(read[name].rotation, goal.rotation, rtol=1e-15)
+
+
 def test_goals_start_with_their_schedule_to_the_last_bit():
     """Parts of a plan are found together by their start: one that differs by a rounding would be lost."""
     schedule = trajectories.ContactSchedule(["left_foot"], [0.0], [[1.0]])
@@ -306,6 +334,10 @@ def change(message, part_label, size=None, label=None):
         (
             lambda m: (m.data.append(0.0), change(m, "foot left_foot", size=40)),
             "'foot left_foot' of the goals has 40 numbers, must have 1 [+] 19 a point",
+        ),
+        (
+            lambda m: change(m, "joint hip", label="frame hand"),
+            "'frame hand' of the goals has 1 numbers, must have 4 [+] 10 a point",
         ),
         (
             lambda m: (m.data.append(0.0), change(m, "joint hip", size=2)),

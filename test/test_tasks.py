@@ -13,7 +13,14 @@ from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.following import Following
 from contact_id_controller.control.tasks_kernels import aim_feet, com_acceleration, nearest_in_hull
 from contact_id_controller.exceptions import TrajectoryError
-from contact_id_controller.plans.goals import ComGoal, FootPath, Heading, Posture, TaskGoals
+from contact_id_controller.plans.goals import (
+    ComGoal,
+    FootPath,
+    FrameGoal,
+    Heading,
+    Posture,
+    TaskGoals,
+)
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule
 from contact_id_controller.robot import resolve_urdf
@@ -24,6 +31,7 @@ from contact_id_controller.state import RobotState
 TALOS = str(resolve_urdf("package://contact_id_controller/config/plans/talos.yaml"))
 G1 = str(resolve_urdf("package://contact_id_controller/config/plans/g1.yaml"))
 RATE, HEIGHT_M = 3.4, 0.85
+SIDES = "right", "left"
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +100,7 @@ def test_the_height_counts_from_the_edge_on_which_a_sole_stands():
     assert out == pytest.approx(np.zeros(3), abs=1e-12)
 
 
-def wanted_and_rows(controller, q, v, goal, path_state):
+def wanted_and_rows(controller, q, v, goal, path_state, frames):
     """Wanted (nv,), weights, hard rows and soft rows of one swing foot, by Pinocchio."""
     robot, feet, settings = controller.robot, controller.feet, controller.settings
     model, data = robot.model, robot.model.createData()
@@ -108,6 +116,10 @@ def wanted_and_rows(controller, q, v, goal, path_state):
     level = pin.rpy.rpyToMatrix(0.0, 0.0, goal.heading.yaw)
     wanted[3:6] = kp * pin.log3(turn.T @ level) + kd * (-v[3:6])
     weights = np.full(robot.nv, tasks.POSTURE_WEIGHT)
+    for name in frames:
+        joint = model.frames[robot.frame_id(name)].parentJoint
+        for each in list(model.supports[joint])[2:]:
+            weights[model.joints[each].idx_v] = tasks.LED_WEIGHT
     weights[3:6] = balance.TORSO_WEIGHT
     hard, soft = [], []
     left, right = settings.foot_frames
@@ -133,14 +145,33 @@ def wanted_and_rows(controller, q, v, goal, path_state):
     at = robot.frame_id(right)
     place, speed = data.oMf[at], pin.getFrameVelocity(model, data, at, world)
     pull = pin.getFrameClassicalAcceleration(model, data, at, world)
-    kp, kd = tasks.FOOT_GAINS
+    kp, kd = tasks.FOOT_GAINS[:2]
     error = np.r_[path_state - place.translation, pin.log3(place.rotation.T)]
     soft.append(
         (
             pin.getFrameJacobian(model, data, at, world),
             kp * error - kd * speed.vector - pull.vector,
+            TASK_COMPLIANCE,
         )
     )
+    kp, kd, most, compliance = tasks.FRAME_GAINS
+    for name, frame in frames.items():
+        at = robot.frame_id(name)
+        J, speed = (
+            pin.getFrameJacobian(model, data, at, world),
+            pin.getFrameVelocity(model, data, at, world).vector,
+        )
+        pull = pin.getFrameClassicalAcceleration(model, data, at, world).vector
+        if frame.path is not None:
+            error = frame.path.points[0, 0, :3] - data.oMf[at].translation
+            error *= min(1.0, most / np.linalg.norm(error))
+            soft.append((J[:3], kp * error - kd * speed[:3] - pull[:3], compliance))
+        if frame.rotation is not None:
+            turn = pin.Quaternion(np.array(frame.rotation)).matrix() @ data.oMf[at].rotation.T
+            error = 0.5 * np.array(
+                [turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]
+            )
+            soft.append((J[3:], kp * error - kd * speed[3:] - pull[3:], compliance))
     com = pin.jacobianCenterOfMass(model, data, q)
     pin.centerOfMass(model, data, q, v, np.zeros(robot.nv))
     c, speed, drift = data.com[0].copy(), data.vcom[0].copy(), data.acom[0].copy()
@@ -150,12 +181,26 @@ def wanted_and_rows(controller, q, v, goal, path_state):
     xi = c[:2] + speed[:2] / goal.com.rate
     p = goal.com.pressure + (1.0 + gain / goal.com.rate) * (xi - goal.com.divergent)
     wish = np.r_[(9.81 + lift) / (c[2] - ground) * (c[:2] - p), lift]
-    soft.append((com, wish - drift))
+    soft.append((com, wish - drift, TASK_COMPLIANCE))
     return wanted, weights, A_hard, b_hard, soft
 
 
-def test_acceleration_is_the_least_squares_solution(standing):
-    """One foot stands, the other one is led back: a KKT system by numpy, rows by Pinocchio."""
+def hands(robot, q):
+    """One hand is led to a place 1 m away, farther than errors count, the other one to a place and a rotation."""
+    pin.framesForwardKinematics(robot.model, robot.data, q)
+    right, left = (robot.data.oMf[robot.frame_id(f"gripper_{side}_base_link")] for side in SIDES)
+    far, near = right.translation + [0.0, -1.0, 0.0], left.translation + [0.03, 0.0, 0.02]
+    turned = pin.Quaternion(left.rotation @ pin.rpy.rpyToMatrix(0.05, 0.0, -0.1)).coeffs()
+    still = np.zeros((1, 3))
+    return {
+        f"gripper_{SIDES[0]}_base_link": FrameGoal(FootPath([0.0], [far], still, still)),
+        f"gripper_{SIDES[1]}_base_link": FrameGoal(FootPath([0.0], [near], still, still), turned),
+    }
+
+
+@pytest.mark.parametrize("hand", [False, True])
+def test_acceleration_is_the_least_squares_solution(standing, hand):
+    """One foot stands, the other one is led back, a hand is led or not: a KKT system by numpy, rows by Pinocchio."""
     controller, q = standing
     robot, rng = controller.robot, np.random.default_rng(11)
     v = 0.005 * rng.normal(size=robot.nv)
@@ -173,6 +218,7 @@ def test_acceleration_is_the_least_squares_solution(standing):
         ComGoal(p, xi, RATE, HEIGHT_M),
         {frames[1]: resting_path(right + [0.0, 0.0, 0.001], 9.0)},
         heading=Heading(0.005, 0.0),
+        frames=hands(robot, q) if hand else {},
     )
     schedule = ContactSchedule(frames, [0.0], [[True, False]])
     controller.follow(Plan(goals=goal, contacts=schedule), 1.0)
@@ -184,11 +230,11 @@ def test_acceleration_is_the_least_squares_solution(standing):
     fresh.feet.update(fresh.robot.data)
     origin = pin.updateFramePlacement(robot.model, robot.data, robot.frame_id(frames[1]))
     target = origin.translation + [0.0, 0.0, 0.001]
-    wanted, weights, A, b, soft = wanted_and_rows(fresh, q, v, goal, target)
+    wanted, weights, A, b, soft = wanted_and_rows(fresh, q, v, goal, target, goal.frames)
     H, f = np.diag(weights), weights * wanted
-    for rows, wish in soft:
-        H = H + rows.T @ rows / TASK_COMPLIANCE
-        f = f + rows.T @ wish / TASK_COMPLIANCE
+    for rows, wish, compliance in soft:
+        H = H + rows.T @ rows / compliance
+        f = f + rows.T @ wish / compliance
     independent = np.linalg.svd(A, full_matrices=False)
     keep = independent[1] > 1e-9
     A, b = independent[2][keep], (independent[0].T @ b)[keep] / independent[1][keep]

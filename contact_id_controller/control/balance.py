@@ -26,7 +26,11 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.control.balance_kernels import balanced_acceleration, planned_motions
+from contact_id_controller.control.balance_kernels import (
+    TASK_COMPLIANCE,
+    balanced_acceleration,
+    planned_motions,
+)
 from contact_id_controller.control.limits import joint_limits
 from contact_id_controller.control.support_preview import Support, SupportPreview
 from contact_id_controller.geometry import FeetOnGround
@@ -44,9 +48,9 @@ COM_GAINS = (16.0, 8.0)
 """Acceleration per error of the centre of mass, 1/s^2, and of its velocity, 1/s: little more than g / height
 and twice its root hold most (docs/pushes.md)."""
 
-SWING_GAINS = (400.0, 40.0)
+SWING_GAINS = (400.0, 40.0, math.inf, TASK_COMPLIANCE)
 """Acceleration per error of a swing foot's pose in the world, 1/s^2, and of its velocity, 1/s: critically
-damped, and within a tenth of a swing."""
+damped, and within a tenth of a swing; largest error that counts, and compliance."""
 
 SUPPORT_MARGIN = 0.1
 """Margin of the centre of pressure, as a share of a sole's half lengths."""
@@ -134,7 +138,7 @@ class Balance:
         self._weights[3:6] = TORSO_WEIGHT
         self._bearing = Bearing(robot, feet, settings)
         self._com_gains = np.repeat(np.array(COM_GAINS)[:, None], 3, axis=1)
-        self._swing_gains = np.array(SWING_GAINS)
+        self._swing_gains = np.tile(SWING_GAINS, (len(frames), 1))
         self._com = np.zeros((4, 3))
         self._ahead, self._contact_links = ahead, feet.links.tolist()
         self._offsets = [
@@ -188,7 +192,14 @@ class Balance:
         if aloft.any():
             pin.computeJointJacobians(model, self._planned, self._configuration)
         tree = robot.jacobian_view, v, robot.supports, robot.coordinate_joint
-        swing = aloft, self._links, self._flat, self._poses, self._motions, self._swing_gains
+        swing = (
+            aloft,
+            aloft & self._flat,
+            self._links,
+            self._poses,
+            self._motions,
+            self._swing_gains,
+        )
         planned_motions((self._planned_axes, self._goal[0], self._goal[1]), tree, swing)
         balanced_acceleration(
             tree,

@@ -24,15 +24,17 @@ OUTSIDE = 1e-6  # share of the wrench that is rounding
 
 
 class Swing(NamedTuple):
-    """Swing feet, f feet in all.
+    """Frames that follow a motion in the world: swing feet, hands; f in all.
 
-    aloft (f,) bool: in swing; links (f,); flat (f,) bool; poses (2, f, 4, 3), planned and measured, each the
-    origin and the rotation; motions (2, f, 6): planned velocity and acceleration, linear before angular; gains (2,).
+    placed, turned (f,) bool: whether the origin, and the rotation, is led; links (f,); poses (2, f, 4, 3), planned and
+    measured, each the origin and the rotation; motions (2, f, 6): planned velocity and acceleration, linear before
+    angular; gains (f, 4): acceleration per error, 1/s^2, and per its rate, 1/s, the largest error, m and rad, that
+    counts, and the compliance.
     """
 
-    aloft: np.ndarray
+    placed: np.ndarray
+    turned: np.ndarray
     links: np.ndarray
-    flat: np.ndarray
     poses: np.ndarray
     motions: np.ndarray
     gains: np.ndarray
@@ -55,7 +57,7 @@ def balanced_acceleration(
 ):
     """Write the closest acceleration (nv,) to ``wanted`` under the tasks, see `balance`.
 
-    Least squares in ``weights`` with feet in stance at rest, swing feet and centre of mass by their feedback. If no
+    Least squares in ``weights`` with feet in stance at rest, led frames and centre of mass by their feedback. If no
     forces within friction on the soles give the required wrench, once more with the nearest one that they give.
     Returns whether that was so.
 
@@ -73,15 +75,14 @@ def balanced_acceleration(
         if feet.standing[i] or feet.landing[i]:
             rows += 3
     first = rows - 3
-    for k in range(swing.aloft.shape[0]):
-        if swing.aloft[k]:
-            rows += 6 if swing.flat[k] else 3
+    for k in range(swing.placed.shape[0]):
+        rows += 3 * (int(swing.placed[k]) + int(swing.turned[k]))
     A, rest = np.zeros((rows + 3, nv)), np.empty(rows + 3)
     compliance = np.zeros(rows + 3)
     compliance[first:] = TASK_COMPLIANCE
     if first > 0:
         foot_rows(tree, feet, fading, wanted, A, rest)
-    _swing_rows(tree, swing, wanted, first, A, rest)
+    _swing_rows(tree, swing, wanted, first, A, rest, compliance)
     com_rows, spin_rows = slice(rows - 3, rows), slice(rows, rows + 3)
     _com_rows(momentum, wanted, A[com_rows], rest[com_rows])
     saved = rest.copy()
@@ -119,8 +120,8 @@ def planned_motions(planned, tree, swing):
     axes, speed, goal = planned
     twist, drift, work = np.empty((joints, 6)), np.empty((joints, 6)), np.empty(3)
     link_motion(axes, speed, tree.supports, tree.coordinate_joint, twist, drift)
-    for foot in range(swing.aloft.shape[0]):
-        if not swing.aloft[foot]:
+    for foot in range(swing.placed.shape[0]):
+        if not swing.placed[foot]:
             continue
         link, origin = swing.links[foot], swing.poses[0, foot, 0]
         for r in range(6):
@@ -145,47 +146,60 @@ def _com_rows(momentum, wanted, A, rest):
 
 
 @kernel
-def _swing_rows(tree, swing, wanted, row, A, rest):
-    """Write rows of the swing feet into A (rows, nv) and rest (rows,), from ``row`` on: origin, and rotation if flat.
+def _swing_rows(tree, swing, wanted, row, A, rest, compliance):
+    """Write rows of the led frames into A (rows, nv) and rest (rows,), from ``row`` on: origin and rotation.
 
-    rest: acceleration by feedback and plan less the drift and A wanted; wanted (nv,).
+    rest: acceleration by feedback and plan less the drift and A wanted; wanted (nv,).  compliance (rows,): theirs.
     """
     joints, nv = tree.supports.shape
     twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
     link_motion(tree.J, tree.v, tree.supports, tree.coordinate_joint, twist, drift)
-    velocity, pull, turn, work = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    for foot in range(swing.aloft.shape[0]):
-        if not swing.aloft[foot]:
-            continue
-        link = swing.links[foot]
-        origin = swing.poses[1, foot, 0]
-        point_velocity(twist[link], origin, velocity)
-        point_acceleration(twist[link], drift[link], origin, pull, work)
-        x, y, z = origin
-        for k in range(nv):
-            if tree.supports[link, k]:
-                a = tree.J[:, k]
-                A[row, k] = a[0] + a[4] * z - a[5] * y
-                A[row + 1, k] = a[1] + a[5] * x - a[3] * z
-                A[row + 2, k] = a[2] + a[3] * y - a[4] * x
-                if swing.flat[foot]:
-                    for d in range(3):
-                        A[row + 3 + d, k] = a[3 + d]
-        _rotation_error(swing.poses[0, foot, 1:], swing.poses[1, foot, 1:], turn)
-        for d in range(6 if swing.flat[foot] else 3):
-            if d < 3:
-                error = swing.poses[0, foot, 0, d] - swing.poses[1, foot, 0, d]
-                error_rate = swing.motions[0, foot, d] - velocity[d]
-                change = swing.motions[1, foot, d] - pull[d]
+    velocity, pull, work = np.empty(3), np.empty(3), np.empty(3)
+    error = np.empty(3)
+    for foot in range(swing.placed.shape[0]):
+        link, (kp, kd, most, soft) = swing.links[foot], swing.gains[foot]
+        motions, planned, measured = (
+            swing.motions[:, foot],
+            swing.poses[0, foot],
+            swing.poses[1, foot],
+        )
+        for turning in range(2):
+            if not (swing.turned[foot] if turning else swing.placed[foot]):
+                continue
+            if turning:
+                _rotation_error(planned[1:], measured[1:], error)
+                velocity[:], pull[:] = twist[link, 3:], drift[link, 3:]
             else:
-                error = turn[d - 3]
-                error_rate = swing.motions[0, foot, d] - twist[link, d]
-                change = swing.motions[1, foot, d] - drift[link, d]
-            total = change + swing.gains[0] * error + swing.gains[1] * error_rate
-            for k in range(nv):
-                total -= A[row + d, k] * wanted[k]
-            rest[row + d] = total
-        row += 6 if swing.flat[foot] else 3
+                error[:] = planned[0] - measured[0]
+                point_velocity(twist[link], measured[0], velocity)
+                point_acceleration(twist[link], drift[link], measured[0], pull, work)
+            _frame_rows(tree, link, measured[0], turning, A[row : row + 3])
+            far = np.sqrt(error[0] ** 2 + error[1] ** 2 + error[2] ** 2)
+            share = most / far if far > most else 1.0
+            for d in range(3):
+                e = 3 * turning + d
+                total = motions[1, e] - pull[d] + kp * (share * error[d])
+                total += kd * (motions[0, e] - velocity[d])
+                for k in range(nv):
+                    total -= A[row + d, k] * wanted[k]
+                rest[row + d], compliance[row + d] = total, soft
+            row += 3
+
+
+@kernel
+def _frame_rows(tree, link, origin, turning, A):
+    """Write the Jacobian (3, nv) of a link at ``origin`` (3,), world: its angular velocity, or that point's."""
+    x, y, z = origin
+    for k in range(A.shape[1]):
+        if not tree.supports[link, k]:
+            continue
+        a = tree.J[:, k]
+        if turning:
+            A[0, k], A[1, k], A[2, k] = a[3], a[4], a[5]
+        else:
+            A[0, k] = a[0] + a[4] * z - a[5] * y
+            A[1, k] = a[1] + a[5] * x - a[3] * z
+            A[2, k] = a[2] + a[3] * y - a[4] * x
 
 
 @kernel

@@ -174,6 +174,7 @@ class StepSolver:
         self._disturbed = bool(period.settings.bounds.any())
         kp, kd = period.settings.position_gain, period.settings.velocity_gain
         self._pace = np.divide(kp, kd, out=np.zeros(robot.na), where=kd > 0.0)
+        self._reaction_s = np.divide(1.0, kd, out=np.zeros(robot.na), where=kd > 0.0)
         self._measured = row.takes("forces")
         self._unbounded = (
             row_of(settings.friction, settings.solver).tangential is Tangential.COULOMB
@@ -185,9 +186,14 @@ class StepSolver:
         )
 
     def problem(
-        self, acceleration: NDArray[np.float64], share: NDArray[np.float64] | None
+        self, acceleration: NDArray[np.float64], share: NDArray[np.float64] | None, by_goals: bool
     ) -> Problem:
-        """Make the problem of the period's contacts; acceleration (na,) rad/s2; share (n,): load share, None: 1."""
+        """Make the problem of the period's contacts.
+
+        Args:
+            acceleration: (na,) rad/s2.  share: (n,) of the load, None: 1.
+            by_goals: the joints follow goals, no plan of their own.
+        """
         period = self.period
         contacts = self._feet.select(period.contact, share)
         if self._unbounded:
@@ -205,7 +211,9 @@ class StepSolver:
             known = self._pushing(known)
         if period.rubs[0]:
             known = np.zeros(self._robot.nv) if known is None else known
-            known[self._robot.actuated] -= self._friction(period)
+            known[self._robot.actuated] -= self._friction(
+                period, acceleration if by_goals else None
+            )
         return self._problems.at(period.v, acceleration, contacts, known)
 
     def friction_slope(self) -> NDArray[np.float64]:
@@ -217,14 +225,20 @@ class StepSolver:
         slope: NDArray[np.float64] = (dry + more_dry) * turns / width + viscous + more_viscous
         return -self._pace * slope
 
-    def _friction(self, period: Period) -> NDArray[np.float64]:
+    def _friction(
+        self, period: Period, acceleration: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
         """Friction of the joints (na,), N·m, modelled and estimated, at the speeds at which feedback would vanish.
 
         Those of the plan, changed by its error. They do not depend on the measured speed: friction at that one
-        would make torque chatter about rest.
+        would make torque chatter about rest. Of goals, which joints follow away from their posture, only the
+        acceleration (na,) is known: with the gain of the speed it gives the same.
         """
         (dry, viscous, width), (_, more_dry, more_viscous) = period.settings.friction, period.motors
-        speed = period.reference[1] + self._pace * period.error
+        if acceleration is None:
+            speed = period.reference[1] + self._pace * period.error
+        else:
+            speed = period.v[self._robot.actuated] + self._reaction_s * acceleration
         taken: NDArray[np.float64] = (viscous + more_viscous) * speed
         taken += (dry + more_dry) * np.tanh(speed / width)
         return taken
@@ -611,6 +625,7 @@ class Controller:
             feet_measured=self._places_of_feet()
             if self.tasks and course.base_pose is not None
             else None,
+            others=() if self.tasks is None else self.tasks.others,
         )
 
     def _places_of_feet(self) -> np.ndarray:
@@ -696,7 +711,7 @@ class Controller:
             if self.settings.force_ramp_s:
                 leaves_in = None if schedule is None else schedule.leaves_in(t)
                 share = self.sources.load_share(t, leaves_in)
-            problem = self._solver.problem(desired, share)
+            problem = self._solver.problem(desired, share, goals is not None)
             # Not kept through an error: what caused it would be there again the next time.
             previous, memory.solution = memory.solution, None
             solution = self._solver.solve(problem, previous, memory.forces[-1])
@@ -781,7 +796,9 @@ class Controller:
             {} if self._solver is None else self._solver.options,
             bool(period.early.any()),
             period.motors[0],
-            np.zeros(self.robot.na) if self._solver is None else self._solver.friction_slope(),
+            np.zeros(self.robot.na)
+            if self._solver is None or self.memory.course.goals.current is not None
+            else self._solver.friction_slope(),
         )
 
     def between_solutions(

@@ -4,8 +4,8 @@ The centre of mass c tracks the planned divergent component xi = c + c'/w by its
 
     p = nearest in the hull of the contacts to  p_plan + (1 + k / w) (xi - xi_plan),     c'' = (g + c_z'') / h (c - p)
 
-swing feet track their paths, the base its heading and the joints a posture: weighted tasks, with feet in stance
-as constraints, as in `balance`, whose rows these are. A foot that is to land is not constrained before it
+swing feet track their paths, hands and other frames theirs, the base its heading and the joints a posture: weighted
+tasks, with feet in stance as constraints, as in `balance`, whose rows these are. A foot that is to land is not constrained before it
 touches: it continues its path. If it touches while its path allows landing, it is in stance at once.
 
 Source: Englsberger et al., Three-dimensional bipedal walking control based on divergent component of motion
@@ -13,6 +13,8 @@ Source: Englsberger et al., Three-dimensional bipedal walking control based on d
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 import pinocchio as pin
@@ -23,7 +25,10 @@ from contact_id_controller.control.balance import (
     TORSO_WEIGHT,
     Bearing,
 )
-from contact_id_controller.control.balance_kernels import balanced_acceleration
+from contact_id_controller.control.balance_kernels import (
+    TASK_COMPLIANCE,
+    balanced_acceleration,
+)
 from contact_id_controller.control.course import Course
 from contact_id_controller.control.period import Period
 from contact_id_controller.control.tasks_kernels import (
@@ -33,7 +38,7 @@ from contact_id_controller.control.tasks_kernels import (
     wanted_motion,
 )
 from contact_id_controller.geometry import FeetOnGround
-from contact_id_controller.plans.goals import Sample, TaskGoals
+from contact_id_controller.plans.goals import FrameGoal, Sample, TaskGoals
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 
@@ -43,8 +48,13 @@ DIVERGENCE_GAIN = 2.0
 HEIGHT_GAINS = (100.0, 20.0)
 """Acceleration per error of the height of the centre of mass, 1/s^2, and of its speed, 1/s: critically damped."""
 
-FOOT_GAINS = (900.0, 60.0)
-"""The same of a swing foot along its path: within a tenth of a second, a fifth of a swing."""
+FOOT_GAINS = (900.0, 60.0, np.inf, TASK_COMPLIANCE)
+"""Of a swing foot along its path: acceleration per error, 1/s^2, and its rate, 1/s, within a tenth of a second, a
+fifth of a swing; largest error that counts, m and rad; compliance."""
+
+FRAME_GAINS = (100.0, 20.0, 0.2, 10.0)
+"""The same of a hand or another frame: it comes at 1 m/s (rad/s) from where it is, and what is out of reach moves the
+torso by a tenth of its own error, and the centre of mass by a hundredth."""
 
 LEG_STIFFNESS, OTHER_STIFFNESS = 40.0, 200.0
 """Stiffness of the posture, 1/s^2, unless the goals have one: joints of legs move as feet and base require."""
@@ -61,6 +71,11 @@ POSTURE_WEIGHT = 1e-3
 """Weight of each joint relative to the torso's rotation, 1. The parameter ``joint_weight`` is for planned legs."""
 
 
+LED_WEIGHT = 1e-5
+"""The same of joints that move a hand or another frame with a goal: with that of other joints the hand of TALOS stayed
+.13 m short of .44 m."""
+
+
 class Tasks:
     """Accelerations of one robot by the module's law. Not thread-safe.
 
@@ -70,6 +85,7 @@ class Tasks:
     Attributes:
         sample: the goals at the last time.  limited: the ground could not give the required wrench.
         pressure (2,): desired centre of pressure, m, world.  com (2, 3): measured position and velocity.
+        others: names of the robot's frames that are no feet, which goals may lead.
     """
 
     def __init__(self, robot: RobotModel, feet: FeetOnGround, settings: ControllerSettings) -> None:
@@ -78,8 +94,10 @@ class Tasks:
         self._measured = model.createData()
         self._map, self._map_rate = self._measured.Ag, self._measured.dAg
         frames = list(dict.fromkeys(foot.frame for foot in feet.feet))
-        self._frames = [model.frames[robot.frame_id(frame)] for frame in frames]
-        self._links = np.array([frame.parentJoint for frame in self._frames], dtype=np.int64)
+        self._feet_frames = [model.frames[robot.frame_id(frame)] for frame in frames]
+        self.others = tuple(
+            frame.name for frame in model.frames if frame.parentJoint and frame.name not in frames
+        )
         count = np.bincount(feet.foot)
         self._flat = count > 1
         centers = np.array([foot.center for foot in feet.feet], dtype=float)
@@ -87,21 +105,39 @@ class Tasks:
         middles = [np.bincount(feet.foot, axis) / count for axis in centers.T]
         self._centers = np.ascontiguousarray(np.stack(middles, axis=1))
         self._radii = np.bincount(feet.foot, radii) / count
-        self._poses = np.zeros((2, len(frames), 4, 3))  # planned, measured: origin, rotation
-        self._motions = np.zeros((2, len(frames), 6))  # planned velocity, acceleration
-        self._weights = np.full(robot.nv, POSTURE_WEIGHT)
-        self._weights[3:6] = TORSO_WEIGHT
         self._bearing = Bearing(robot, feet, settings)
-        self._foot_gains, self._gains = np.array(FOOT_GAINS), (DIVERGENCE_GAIN, *HEIGHT_GAINS)
+        self._gains = DIVERGENCE_GAIN, *HEIGHT_GAINS
         self._goal, self._metric = np.zeros(3), np.eye(2)
         self._spin_weight = SPIN_WEIGHT if self._flat.any() else POINT_SPIN_WEIGHT
         self._landing = np.zeros(len(feet), dtype=bool)
         self._lasts = False
+        self._lead({})
         legs = robot.supports[self._links][:, robot.actuated].any(axis=0)
         self._stiffness = np.where(legs, LEG_STIFFNESS, OTHER_STIFFNESS)
-        self._aloft = np.zeros(len(frames), dtype=bool)
-        self.sample, self.com = Sample.of(len(frames)), np.zeros((2, 3))
-        self.pressure, self.limited = np.zeros(2), False
+        self.com, self.pressure, self.limited = np.zeros((2, 3)), np.zeros(2), False
+
+    def _lead(self, goals: Mapping[str, FrameGoal]) -> None:
+        """Make room for the feet and these other frames: their links, gains, poses, motions and constant goals."""
+        robot, feet = self._robot, len(self._feet_frames)
+        others = [robot.model.frames[robot.frame_id(name)] for name in goals]
+        count = feet + len(others)
+        self._others = goals
+        self._frames = self._feet_frames + others
+        self._links = np.array([frame.parentJoint for frame in self._frames], dtype=np.int64)
+        self._frame_gains = np.array([FOOT_GAINS] * feet + [FRAME_GAINS] * len(others))
+        self._poses = np.zeros((2, count, 4, 3))  # planned, measured: origin, rotation
+        self._motions = np.zeros((2, count, 6))  # planned velocity, acceleration
+        self._placed, self._turned = np.zeros((2, count), dtype=bool)
+        for k, goal in enumerate(goals.values(), feet):
+            self._placed[k] = goal.path is not None
+            if goal.rotation is not None:
+                self._turned[k] = True
+                self._poses[0, k, 1:] = pin.Quaternion(np.asarray(goal.rotation)).matrix()
+        self._weights = np.full(robot.nv, POSTURE_WEIGHT)
+        self._weights[robot.supports[self._links[feet:]].any(axis=0)] = LED_WEIGHT
+        self._weights[:3], self._weights[3:6] = POSTURE_WEIGHT, TORSO_WEIGHT
+        self._aloft = self._placed[:feet]
+        self.sample = Sample.of(count)
 
     def look(self, time_s: float, goals: TaskGoals, course: Course, period: Period) -> None:
         """Sample the goals at ``time_s``, s, into ``sample``; a foot that may land and touches is planned in contact.
@@ -115,8 +151,10 @@ class Tasks:
         if period.settings.soles:
             # The load of one corner is not observable: a rocking sole would be taken for low friction.
             grip.forget(period)
+        if goals.frames is not self._others and (goals.frames or self._others):
+            self._lead(goals.frames)
         self._lasts = goals.fill(time_s, self.sample)
-        may_land = self.sample.may_land
+        may_land = self.sample.may_land[: len(self._feet_frames)]
         if not self._lasts:
             may_land[:] = period.planned[:] = True
         by_measurement = bool(self._settings.measured)
@@ -130,8 +168,9 @@ class Tasks:
         the feet in stance, m (positive: too low).
         """
         poses, feet, standing, low = self._poses, self._feet, period.touching, 0.0
+        poses = poses[:, : len(self._aloft)]
         away = np.linalg.norm(poses[0, :, 0] - poses[1, :, 0], axis=1) * self._aloft
-        ground = np.full(len(poses[0]), np.inf)
+        ground = np.full(len(self._aloft), np.inf)
         np.minimum.at(ground, feet.foot[standing], feet.points[standing, 2])
         if standing.any():
             low = self.sample.height[0] + float(ground[ground < np.inf].mean() - self.com[0, 2])
@@ -157,13 +196,16 @@ class Tasks:
         posture = np.asarray(goals.posture.positions)
         stiffness = self._stiffness if stiffness is None else np.asarray(stiffness)
         wanted_motion(sample.heading, posture, stiffness, period, period.wanted)
-        aloft = sample.aloft & self._lasts & (np.bincount(feet.foot, standing) == 0.0)
-        self._aloft = aloft
+        aloft = self._aloft
+        aloft[:] = sample.aloft[: len(aloft)] & self._lasts
+        aloft &= np.bincount(feet.foot, standing) == 0.0
+        np.logical_and(aloft, self._flat, out=self._turned[: len(aloft)])
         np.logical_and(period.landing, ~aloft[feet.foot], out=self._landing)
-        for k in np.flatnonzero(aloft).tolist():
+        for k in np.flatnonzero(self._placed | self._turned).tolist():
             place = robot.data.oMi[self._frames[k].parentJoint] * self._frames[k].placement
             self._poses[1, k, 0], self._poses[1, k, 1:] = place.translation, place.rotation
         aim_feet(sample.feet, aloft, self._centers, self._radii, self._poses[0], self._motions)
+        self._aim_others()
         self.limited = balanced_acceleration(
             (robot.jacobian_view, v, robot.supports, robot.coordinate_joint),
             (feet.links, feet.points, feet.normals, standing, self._landing, period.closing),
@@ -173,7 +215,14 @@ class Tasks:
                 settings.touchdown_speed_m_s,
                 float(settings.velocity_product_term),
             ),
-            (aloft, self._links, self._flat, self._poses, self._motions, self._foot_gains),
+            (
+                self._placed,
+                self._turned,
+                self._links,
+                self._poses,
+                self._motions,
+                self._frame_gains,
+            ),
             (
                 self._map,
                 self._map_rate @ v,
@@ -188,3 +237,11 @@ class Tasks:
             period.wanted,
             period.acceleration,
         )
+
+    def _aim_others(self) -> None:
+        """Write the sampled places and motions of frames that are no feet."""
+        first = len(self._feet_frames)
+        if first < len(self._frames):
+            points = self.sample.feet[first:, :, :3]
+            self._poses[0, first:, 0] = points[:, 0]
+            self._motions[:, first:, :3] = points[:, 1:].transpose(1, 0, 2)

@@ -43,7 +43,7 @@ class Followed(NamedTuple):
     (na,) bool: joints without limits, None: none.  limits: of every plan.  base_slot: the base plans;
     base_hold (7,): pose without one, None for a fixed base; base_measured (7,): its pose, None before the
     first state.  takes_goals: goals are followed.  feet_measured (f, 3): ground points of the feet, m, None
-    before the first state.
+    before the first state.  others: frames of the robot that are no feet.
     """
 
     joint_names: Sequence[str]
@@ -60,6 +60,7 @@ class Followed(NamedTuple):
     turns: np.ndarray | None = None
     takes_goals: bool = False
     feet_measured: np.ndarray | None = None
+    others: Sequence[str] = ()
 
     def near(self, positions: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Positions (na,) with the whole turns that bring them nearest to a reference (na,)."""
@@ -85,7 +86,7 @@ def prepare(plan: Plan, followed: Followed) -> Plan:
     goals = plan.goals
     with contextlib.suppress(TrajectoryError):
         if goals is not None:
-            goals = goals.in_order(followed.joint_names, followed.frames, followed.locked)
+            goals = _ordered_goals(goals, followed)
             check_goals(goals, followed.limits)
     return dataclasses.replace(plan, joints=joints, contacts=contacts, goals=goals)
 
@@ -122,10 +123,15 @@ def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
     goals = plan.goals
     if goals is not None:
         _refuse_goals(plan, followed)
-        goals = goals.in_order(followed.joint_names, followed.frames, followed.locked)
+        goals = _ordered_goals(goals, followed)
         check_goals(goals, followed.limits)
         _refuse_goals_elsewhere(goals, now_s, followed)
     return dataclasses.replace(plan, joints=joints, contacts=contacts, goals=goals)
+
+
+def _ordered_goals(goals: TaskGoals, followed: Followed) -> TaskGoals:
+    """The goals in the robot's order."""
+    return goals.in_order(followed.joint_names, followed.frames, followed.locked, followed.others)
 
 
 def _refuse_goals(plan: Plan, followed: Followed) -> None:
@@ -155,7 +161,7 @@ def _refuse_goals_elsewhere(goals: TaskGoals, now_s: float, followed: Followed) 
         raise TrajectoryError(
             f"the goals' heading is {turn:.3g} rad from the base's, must be at most {followed.limits.base_jump[1]:g}"
         )
-    for k in np.flatnonzero(sample.aloft).tolist():
+    for k in np.flatnonzero(sample.aloft[: len(feet)]).tolist():
         away = float(np.linalg.norm(sample.feet[k, 0, :3] - feet[k]))
         if not away <= followed.limits.base_jump[0]:
             raise TrajectoryError(

@@ -1,4 +1,4 @@
-"""Goals of the whole body from a planner of steps: centre of mass, feet, heading and posture.
+"""Goals of the whole body from a planner: centre of mass, feet, hands or other frames, heading and posture.
 
 They replace planned joints and base. Divergent component of the centre of mass c, height h:
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -29,15 +30,18 @@ from contact_id_controller.plans.points import checked_array, checked_start, che
 PLACE = 6
 """Numbers of a foot's place: x, y, z of its ground point, m, its yaw, rad, and slopes of its sole along x and y."""
 
-LEVEL = 4
-"""The same of a foot that stays level, without slopes."""
+LEVEL, POINT = 4, 3
+"""The same of a foot that stays level, without slopes; of the origin of a frame."""
+
+ROUGHLY_ONE = 1e-2
+"""Length of a quaternion within which it is normalised."""
 
 MOST_GROWN = 50.0
 """Largest exponent w t: what has diverged so far is far beyond any robot, and a number still."""
 
 
 class FootPath:
-    """Path of a swing foot through points, joined by quintics; world frame.
+    """Path of a swing foot, or of another frame, through points, joined by quintics; world frame.
 
     A pose is the foot's ground point (middle of a sole; lowest point of a round foot), its yaw, and the slopes of the
     sole's plane, z = slopes (x, y). Before the first point the foot is there at rest; after the last one, the planned
@@ -45,7 +49,8 @@ class FootPath:
 
     Args:
         times_s: (p,), from the plan's start, not negative, increasing.
-        positions, velocities, accelerations: (p, 6) of x, y, z, m, yaw, rad, and slopes; (p, 4): of a level foot.
+        positions, velocities, accelerations: (p, 6) of x, y, z, m, yaw, rad, and slopes; (p, 4): of a level foot;
+            (p, 3): of the origin of another frame.
         may_land_from_s: from then on a detected contact starts the stance; None: from the landing on.
 
     Raises:
@@ -61,7 +66,9 @@ class FootPath:
         may_land_from_s: float | None = None,
     ) -> None:
         self.times_s = checked_times(times_s)
-        columns = PLACE if np.shape(positions)[1:] == (PLACE,) else LEVEL
+        given = np.shape(positions)[1:]
+        columns = given[0] if given in ((PLACE,), (POINT,)) else LEVEL
+        self.columns = columns
         shape = (len(self.times_s), columns)
         rows = {"positions": positions, "velocities": velocities, "accelerations": accelerations}
         checked = np.zeros((3, len(self.times_s), PLACE))
@@ -93,6 +100,16 @@ class FootPath:
             last = float(np.linalg.norm(self.points[-1, 1, columns]))
             found[kind] = max(float(speed[0]), last), float(acceleration[0])
         return found
+
+
+class FrameGoal(NamedTuple):
+    """Goal of a frame that is no foot, as a hand or a camera: its origin, its rotation, or both; world frame.
+
+    path: of its origin, (p, 3); after its last point it stays there.  rotation (4,): quaternion x, y, z, w.
+    """
+
+    path: FootPath | None = None
+    rotation: ArrayLike | None = None
 
 
 class ComGoal(NamedTuple):
@@ -133,7 +150,7 @@ class Sample(NamedTuple):
     """Arrays for the goals at one time, of f feet.
 
     com (6,): xi and its rate (both 2), pressure (2).  height (3,): of the centre of mass, m, its rate and acceleration.
-    heading (2,): yaw, rate.  feet (f, 3, 6): pose, velocity, acceleration.
+    heading (2,): yaw, rate.  feet (f, 3, 6): pose, velocity, acceleration, of the feet and after them of other frames.
     aloft, may_land (f,) bool: has a path; a detected contact starts its stance.
     """
 
@@ -162,13 +179,14 @@ class TaskGoals:
         feet: path of each foot that swings now or later, by its contact frame.
         lasts_s: validity from the start; then the robot stands still where its feet are.
         start_s: time at which they start; None: when the plan arrives.
+        frames: goals of other frames by name, each with less weight than the centre of mass and more than the posture.
 
     Attributes:
         times_s (2,): 0 and the end, as of other parts of a plan.
 
     Raises:
         TrajectoryError: numbers that are not finite, lengths that differ, a height, rate or duration that is not
-            positive, a joint that is named twice.
+            positive, a joint that is named twice, a frame without a goal.
     """
 
     def __init__(
@@ -179,6 +197,7 @@ class TaskGoals:
         lasts_s: float,
         heading: Heading = Heading(),  # noqa: B008  (immutable)
         start_s: float | None = None,
+        frames: Mapping[str, FrameGoal] = MappingProxyType({}),
     ) -> None:
         self.com = ComGoal(
             _checked("pressure", com.pressure, 2),
@@ -191,13 +210,19 @@ class TaskGoals:
         self.heading = Heading(yaw, yaw_rate)
         self.posture = _checked_posture(posture)
         self.feet = dict(feet)
+        for name, path in self.feet.items():
+            if path.columns == POINT:
+                raise TrajectoryError(
+                    f"the path of foot {name!r} has rows x, y, z, must have x, y, z, yaw, or slopes too"
+                )
+        self.frames = {name: _checked_frame(name, goal) for name, goal in frames.items()}
         self.lasts_s = _positive("lasts_s", lasts_s)
         self.start_s = checked_start(start_s)
         self.times_s = np.array([0.0, self.lasts_s])
         pressure, divergent, rate, height_m, climb = self.com
         self._numbers = np.concatenate([pressure, divergent, (rate, height_m), climb])
         self._turn = np.array(self.heading)
-        self._pack(tuple(self.feet))
+        self._pack(tuple(self.feet.values()))
 
     @property
     def end_s(self) -> float:
@@ -210,19 +235,24 @@ class TaskGoals:
         return tuple(self.posture.names)
 
     def in_order(
-        self, joint_names: Sequence[str], frames: Sequence[str], locked: Container[str] = ()
+        self,
+        joint_names: Sequence[str],
+        frames: Sequence[str],
+        locked: Container[str] = (),
+        others: Sequence[str] = (),
     ) -> TaskGoals:
         """The same goals with joints and feet in the robot's order.
 
         Args:
             joint_names (na), frames: of the robot; of a frame listed several times the first counts.
-            locked: joints without a motor.
+            locked: joints without a motor.  others: frames that are no feet.
 
         Raises:
             TrajectoryError: an unknown frame; a joint that the robot lacks, that is locked or missing.
         """
         feet = tuple(dict.fromkeys(frames))
         _refuse_unknown("contact frame", self.feet, feet)
+        _refuse_unknown("frame", self.frames, others)
         held = [name for name in self.names if name in locked]
         if held:
             raise TrajectoryError(f"goals name joint {held[0]!r}, which is locked: leave it out")
@@ -238,25 +268,30 @@ class TaskGoals:
             np.asarray(positions)[order],
             None if stiffness is None else np.asarray(stiffness)[order],
         )
-        goals = TaskGoals(self.com, posture, self.feet, self.lasts_s, self.heading, self.start_s)
-        goals._pack(feet)
+        goals = TaskGoals(
+            self.com, posture, self.feet, self.lasts_s, self.heading, self.start_s, self.frames
+        )
+        goals._pack([self.feet.get(frame) for frame in feet])
         return goals
 
     def fill(self, t_s: float, out: Sample) -> bool:
-        """Write the goals at time t_s into ``out``, feet in their order; returns whether they have not expired."""
+        """Write the goals at time t_s into ``out``, feet in their order, then other frames in theirs.
+
+        Returns whether they have not expired.
+        """
         since = t_s if self.start_s is None else t_s - self.start_s
         sample_goals(since, self.lasts_s, self._numbers, self._turn, *self._paths, out)
         return since < self.lasts_s
 
     def sample(self, t_s: float) -> Sample:
-        """Goals at time t_s, feet in their order."""
+        """Goals at time t_s, feet in their order, then other frames in theirs."""
         out = Sample.of(len(self._paths[0]))
         self.fill(t_s, out)
         return out
 
-    def _pack(self, frames: Sequence[str]) -> None:
-        """Pack the paths of all feet, in the order of ``frames``, into arrays of one length."""
-        paths = [self.feet.get(frame) for frame in frames]
+    def _pack(self, feet: Sequence[FootPath | None]) -> None:
+        """Pack the paths of all feet, in this order, and those of the other frames into arrays of one length."""
+        paths = [*feet, *(goal.path for goal in self.frames.values())]
         most = max((len(path.times_s) for path in paths if path is not None), default=1)
         counts = np.zeros(len(paths), dtype=np.int64)
         times, land = np.zeros((len(paths), most)), np.full(len(paths), np.inf)
@@ -330,6 +365,26 @@ def _positive(name: str, value: float) -> float:
     if not number > 0.0:
         raise TrajectoryError(f"{name} of the goals is {number:g}, must be positive")
     return number
+
+
+def _checked_frame(name: str, goal: FrameGoal) -> FrameGoal:
+    """The goal with its rotation as a unit quaternion (4,)."""
+    path, rotation = goal
+    if path is None and rotation is None:
+        raise TrajectoryError(f"frame {name!r} of the goals has neither a path nor a rotation")
+    if path is not None and path.columns != POINT:
+        raise TrajectoryError(
+            f"the path of frame {name!r} has rows of {path.columns} numbers, must have x, y, z"
+        )
+    if rotation is None:
+        return goal
+    rotation = _checked(f"rotation of frame {name!r}", rotation, 4)
+    length = float(np.linalg.norm(rotation))
+    if not abs(length - 1.0) < ROUGHLY_ONE:
+        raise TrajectoryError(
+            f"rotation of frame {name!r} of the goals has length {length:.3g}, must be a unit quaternion x, y, z, w"
+        )
+    return FrameGoal(path, rotation / length)
 
 
 def _checked_posture(posture: Posture) -> Posture:

@@ -63,7 +63,7 @@ def check_base(base: BaseTrajectory, limits: PlanLimits) -> None:
 def check_goals(goals: TaskGoals, limits: PlanLimits) -> None:
     """Raise for goals, in the robot's order, with a posture or a foot path beyond limits, or implausible numbers.
 
-    A foot may be as fast as a base.
+    A foot, or another frame, may be as fast as a base.
 
     Raises:
         TrajectoryError: naming the joint, foot or number, the value and the limit.
@@ -88,7 +88,10 @@ def check_goals(goals: TaskGoals, limits: PlanLimits) -> None:
                 f"{name} of the goals is {value:.3g}, must lie in [{least:g}, {most:g}]"
             )
     for frame, path in goals.feet.items():
-        _judge_foot(frame, path, limits)
+        _judge_foot(f"foot {frame!r}", path, limits)
+    for frame, goal in goals.frames.items():
+        if goal.path is not None:
+            _judge_foot(f"frame {frame!r}", goal.path, limits)
 
 
 def _heights(goals: TaskGoals, limits: PlanLimits) -> dict[str, tuple[float, float, float]]:
@@ -107,20 +110,20 @@ def _heights(goals: TaskGoals, limits: PlanLimits) -> dict[str, tuple[float, flo
     }
 
 
-def _judge_foot(frame: str, path: FootPath, limits: PlanLimits) -> None:
-    """Raise TrajectoryError if a foot's path exceeds limits of distance, speed or acceleration."""
+def _judge_foot(what: str, path: FootPath, limits: PlanLimits) -> None:
+    """Raise TrajectoryError if the path of a foot or frame exceeds limits of distance, speed or acceleration."""
     away = float(np.abs(path.points[:, 0]).max())
     if not away <= limits.farthest:
         raise TrajectoryError(
-            f"foot {frame!r} would go to {away:.3g} m or rad, must be at most {limits.farthest:g}"
+            f"{what} would go to {away:.3g} m or rad, must be at most {limits.farthest:g}"
         )
     for k, (kind, rates) in enumerate(path.largest_rates().items()):
         unit = ("m", "rad")[k]
         most = limits.base_speed[k], limits.base_acceleration[k]
-        for value, limit, what, per in zip(rates, most, ("speed", "acceleration"), ("s", "s^2")):
+        for value, limit, rate, per in zip(rates, most, ("speed", "acceleration"), ("s", "s^2")):
             if not value <= limit:
                 raise TrajectoryError(
-                    f"foot {frame!r} would reach {kind} {what} of {value:.3g} {unit}/{per}, "
+                    f"{what} would reach {kind} {rate} of {value:.3g} {unit}/{per}, "
                     f"must be at most {limit:g}"
                 )
 

@@ -7,6 +7,8 @@
                               goals are good
     heading         2         yaw, yaw rate
     foot FRAME      1 + 19 p  from when on it may land, s; p points: time, place (6), velocity (6), acceleration (6)
+    frame NAME      4 + 10 p  quaternion x, y, z, w, all 0 without a rotation; p points of its path, if it has one: time,
+                              position (3), velocity (3), acceleration (3)
     joint NAME      1 or 2    position, and its stiffness where the goals have one
 
 A foot without a path has no part. Units and frames are those of ``plans.goals``.
@@ -25,8 +27,10 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.goals import (
     PLACE,
+    POINT,
     ComGoal,
     FootPath,
+    FrameGoal,
     Heading,
     Posture,
     TaskGoals,
@@ -34,9 +38,9 @@ from contact_id_controller.plans.goals import (
 from contact_id_controller.ros.packed import read_message
 from contact_id_controller.ros.plan_bytes import MOST_NAMES, MOST_POINTS, NANO
 
-START, COM, HEADING, FOOT, JOINT = "start", "center_of_mass", "heading", "foot ", "joint "
+START, COM, HEADING = "start", "center_of_mass", "heading"
+FOOT, FRAME, JOINT = "foot ", "frame ", "joint "
 SIZES = {START: 2, COM: 9, HEADING: 2}
-POINT = 1 + 3 * PLACE
 
 _GIGA = 1_000_000_000
 
@@ -50,9 +54,11 @@ def goals_message(goals: TaskGoals, stamp_ns: int) -> bytes:
         HEADING: np.array(goals.heading),
     }
     for frame, path in goals.feet.items():
-        points = path.points.reshape(len(path.times_s), -1)
-        rows = np.concatenate([path.times_s[:, None], points], axis=1)
-        parts[f"{FOOT}{frame}"] = np.r_[path.may_land_from_s, rows.ravel()]
+        parts[f"{FOOT}{frame}"] = np.r_[path.may_land_from_s, _rows(path, PLACE)]
+    for frame, goal in goals.frames.items():
+        rotation = np.zeros(4) if goal.rotation is None else goal.rotation
+        way = np.zeros(0) if goal.path is None else _rows(goal.path, POINT)
+        parts[f"{FRAME}{frame}"] = np.r_[rotation, way]
     names, positions, stiffness = goals.posture
     values = [positions] if stiffness is None else [positions, stiffness]
     for name, numbers in zip(names, np.column_stack(values)):
@@ -63,6 +69,12 @@ def goals_message(goals: TaskGoals, stamp_ns: int) -> bytes:
         message.layout.dim.append(dimension)
     message.data = array.array("d", np.concatenate(list(parts.values())).tobytes())
     return bytes(serialize_message(message))
+
+
+def _rows(path: FootPath, columns: int) -> np.ndarray:
+    """The points of a path as numbers: time, position, velocity, acceleration, ``columns`` each."""
+    points = path.points[:, :, :columns].reshape(len(path.times_s), -1)
+    return np.concatenate([path.times_s[:, None], points], axis=1).ravel()
 
 
 def task_goals(message: Any) -> TaskGoals:
@@ -82,15 +94,18 @@ def task_goals(message: Any) -> TaskGoals:
             )
     seconds, nanoseconds = parts.pop(START).tolist()
     com, heading = parts.pop(COM), parts.pop(HEADING)
-    feet, joints = {}, {}
+    feet, frames, joints = {}, {}, {}
     for label, numbers in parts.items():
         if label.startswith(FOOT):
-            feet[label[len(FOOT) :]] = _path(label, numbers)
+            feet[label[len(FOOT) :]] = _path(label, numbers, 1, PLACE)
+        elif label.startswith(FRAME):
+            frames[label[len(FRAME) :]] = _frame(label, numbers)
         elif label.startswith(JOINT):
             joints[label[len(JOINT) :]] = numbers
         else:
             raise TrajectoryError(
-                f"goals have an unknown part {label!r}; known are {', '.join(SIZES)}, 'foot FRAME', 'joint NAME'"
+                f"goals have an unknown part {label!r}; known are {', '.join(SIZES)}, 'foot FRAME', "
+                "'frame NAME', 'joint NAME'"
             )
     return TaskGoals(
         ComGoal(com[:2], com[2:4], float(com[4]), float(com[5]), com[6:8]),
@@ -99,6 +114,7 @@ def task_goals(message: Any) -> TaskGoals:
         float(com[8]),
         Heading(*heading.tolist()),
         _start_s(seconds, nanoseconds),
+        frames,
     )
 
 
@@ -129,16 +145,26 @@ def _parts(message: Any) -> dict[str, np.ndarray]:
     return parts
 
 
-def _path(label: str, numbers: np.ndarray) -> FootPath:
-    """The path of a foot from the numbers of its part."""
-    points, rest = divmod(len(numbers) - 1, POINT)
+def _path(label: str, numbers: np.ndarray, before: int, columns: int) -> FootPath:
+    """The path from the numbers of a part, ``before`` others first; that of a foot begins with when it may land."""
+    size = 1 + 3 * columns
+    points, rest = divmod(len(numbers) - before, size)
     if rest or not 1 <= points <= MOST_POINTS:
         raise TrajectoryError(
-            f"part {label!r} of the goals has {len(numbers)} numbers, must have 1 + {POINT} a point"
+            f"part {label!r} of the goals has {len(numbers)} numbers, must have {before} + {size} a point"
         )
-    rows = numbers[1:].reshape(points, POINT)
-    place, velocity, acceleration = (rows[:, 1 + PLACE * k : 1 + PLACE * (k + 1)] for k in range(3))
-    return FootPath(rows[:, 0], place, velocity, acceleration, float(numbers[0]))
+    rows = numbers[before:].reshape(points, size)
+    place, velocity, acceleration = (
+        rows[:, 1 + columns * k : 1 + columns * (k + 1)] for k in range(3)
+    )
+    lands_s = float(numbers[0]) if before == 1 else None
+    return FootPath(rows[:, 0], place, velocity, acceleration, lands_s)
+
+
+def _frame(label: str, numbers: np.ndarray) -> FrameGoal:
+    """The goal of a frame from the numbers of its part."""
+    path = None if len(numbers) == 4 else _path(label, numbers, 4, POINT)
+    return FrameGoal(path, numbers[:4] if numbers[:4].any() else None)
 
 
 def _posture(joints: dict[str, np.ndarray]) -> Posture:
