@@ -165,10 +165,8 @@ class ContactSet:
     ) -> ContactSet:
         """The same contacts with the given values, of the constructor's shapes and units; identities are kept.
 
-        Ranges are not checked.
-
         Raises:
-            ContactSetError: another shape.
+            ContactSetError: another shape, or as the constructor.
         """
         given = points, gaps, normals, load_share, friction, viscosity
         changed = self.at(*(None if value is None else dense(value) for value in given))
@@ -176,6 +174,7 @@ class ContactSet:
             shape, found = getattr(self, name).shape, getattr(changed, name).shape
             if found != shape:
                 raise ContactSetError(f"{name} must have shape {shape}, got {found}")
+        ContactSet(*changed.__reduce__()[1][:-1])  # refuses what it would not take
         return changed
 
     def at(

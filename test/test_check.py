@@ -124,6 +124,9 @@ def test_unknown_joint_is_named(good, tmp_path):
     assert lines(found, WARNING, "RH_KFE", "stay passive")
 
 
+KNEE = '<joint name="LF_KFE" type="revolute">'
+
+
 @pytest.mark.parametrize(
     "replacement, level, words",
     [
@@ -132,6 +135,11 @@ def test_unknown_joint_is_named(good, tmp_path):
         (('velocity="', 'velocity="0" was="'), WARNING, ("limits", "no velocity limit")),
         (('effort="', 'effort="0" was="'), ERROR, ("limits", "no effort limit")),
         (('lower="', 'lower="0.5" was="'), ERROR, ("posture", "outside its limits [0.5")),
+        (
+            (KNEE, f'{KNEE}<mimic joint="LF_HFE" multiplier="-2"/>'),
+            WARNING,
+            ("joints", "['LF_KFE'] mimic others"),
+        ),
         (("<robot", "<robot <"), ERROR, ("URDF", "not well-formed")),
     ],
     ids=lambda value: value[-1] if isinstance(value, tuple) else "",

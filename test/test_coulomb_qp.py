@@ -293,7 +293,11 @@ def test_a_bad_option_is_refused_however_often_it_comes(robot):
     """Options are looked at once for each set of values; what is refused, or no key, is looked at again."""
     q, contacts = standing_solo(robot)
     problem = build_problem(robot, q, np.zeros(18), np.zeros(12), contacts, DT)
-    bad = ({"distribution": "most"}, {"distribution": ["least_torque"]}, {"edges": 2})
+    bad = (
+        {"distribution": "most"},
+        {"distribution": ["least_torque"]},
+        *({"edges": edges} for edges in (2, 4.5, np.nan, "4")),
+    )
     for _ in range(2):
         solve(problem)
         for options in bad:

@@ -1158,6 +1158,17 @@ def test_states_that_are_rare_or_come_after_a_pause_are_not_ahead(mode):
     assert door.state == "holding" and door.refused == {"stamp_jump": 1}
 
 
+@pytest.mark.parametrize("nothing", [Plan(), None, 5])
+def test_what_is_no_plan_is_refused_in_one_line(nothing):
+    door = ArrayDoor()
+    door.stand()
+    door.inner.follow(lambda: nothing)
+    door.stand()
+    assert door.refused == {"plan": 1} and door.state == "holding"
+    assert len(door.log) == 1 and "is no plan with joints, base, contacts or goals" in door.log[0]
+    assert "\n" not in door.log[0]
+
+
 def test_a_thread_that_does_not_start_is_tried_again_for_the_next_plan(monkeypatch):
     reader = PlanReader()
     with monkeypatch.context() as patch:

@@ -187,7 +187,7 @@ def test_bad_contacts_are_refused_by_name(robot):
 @pytest.mark.parametrize(
     "name", ["points", "gaps", "normals", "load_share", "friction", "viscosity"]
 )
-def test_moved_refuses_values_of_another_shape(name):
+def test_moved_refuses_values_of_another_shape_or_out_of_range(name):
     contacts = ContactSet(np.zeros((3, 3)), [[0, 0, 1]] * 3, ["FL_FOOT"] * 3)
     good = getattr(contacts, name)
     for bad in (good[:2], np.concatenate([good, good]), 0.5):
@@ -195,6 +195,9 @@ def test_moved_refuses_values_of_another_shape(name):
         with pytest.raises(ContactSetError, match=re.escape(shapes)):
             contacts.moved(**{name: bad})
     assert getattr(contacts.moved(**{name: good.tolist()}), name).tolist() == good.tolist()
+    for bad in (np.full_like(good, np.nan), *([] if name in ("points", "gaps") else [good - 2.0])):
+        with pytest.raises(ContactSetError, match=name):
+            contacts.moved(**{name: bad})
 
 
 def test_bad_robot_is_refused_by_name(tmp_path):

@@ -1,5 +1,6 @@
 """Many frames at once: bit for bit what each of them gives alone."""
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -210,11 +211,22 @@ def test_results_go_into_the_room_given(robot):
     assert solve_batch(robot, q, v, acceleration, contacts, DT, out=room) is room
     assert all(getattr(room, name) is array for name, array in arrays.items())
     same(room, solve_batch(robot, q, v, acceleration, contacts, DT))
-    with pytest.raises(
-        StateError, match=r"out has room for forces \(6, 4, 3\), must be \(5, 4, 3\)"
-    ):
+    with pytest.raises(StateError, match=r"torques of out must be .* \(5, 12\) .* got \(6, 12\)"):
         rows = slice(0, 5)
         solve_batch(robot, q[rows], v[rows], acceleration[rows], contacts.part(rows), DT, out=room)
+    closed = np.zeros((6, 12))
+    closed.setflags(write=False)
+    for name, bad in (  # compiled code wrote beyond them, or read other numbers
+        ("torques", np.zeros((2, 12))),
+        ("torques", np.zeros((6, 12), np.float32)),
+        ("torques", np.zeros((6, 12), order="F")),
+        ("torques", closed),
+        ("velocity", np.zeros((6, 3))),
+        ("status", np.zeros(2, np.uint8)),
+    ):
+        with pytest.raises(StateError, match=f"^{name} of out must be"):
+            wrong = dataclasses.replace(room, **{name: bad})
+            solve_batch(robot, q, v, acceleration, contacts, DT, out=wrong)
 
 
 def test_a_bad_frame_is_refused_alone(robot):

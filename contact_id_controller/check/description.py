@@ -39,6 +39,18 @@ def check_joints(
         findings.append(
             warning("joints", f"{passive} are not listed: they stay passive and get no torque")
         )
+    mimics = [
+        joint.get("name")
+        for joint in description.findall("joint")
+        if joint.find("mimic") is not None and joint.get("name") in moving
+    ]
+    if mimics:
+        findings.append(
+            warning(
+                "joints",
+                f"{mimics} mimic others: here they move by themselves, or are locked_joints",
+            )
+        )
     held = f", {len(locked)} locked" if locked else ""
     return findings or [note("joints", f"{len(names or moving)} driven, none passive{held}")]
 

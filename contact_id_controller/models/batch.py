@@ -154,7 +154,7 @@ class ContactFrames:
         """The contact set of one frame's problem."""
         base, rows = self._subset(frame, robot)
         gaps, normals, friction = self.gaps, self.normals, self.friction
-        contacts = base.moved(
+        contacts = base.at(
             self.points[frame].take(rows, 0),
             None if gaps is None else gaps[frame].take(rows),
             None if normals is None else normals[frame].take(rows, 0),
@@ -330,6 +330,16 @@ class FrameSolutions:
         self.status[k] = _CODES[REFUSED]
         self.reasons[k] = why
 
+    def _check(self, like: FrameSolutions, count: int) -> None:
+        """Raise StateError unless compiled code can fill these arrays as it does those of ``like``, with so many rows."""
+        for name, array in like._arrays().items():
+            shape, found = (count, *array.shape[1:]), np.asarray(getattr(self, name))
+            if found.shape != shape or found.dtype != array.dtype or not found.flags.carray:
+                raise StateError(
+                    f"{name} of out must be a writeable array {shape} of {array.dtype} in C order, "
+                    f"got {found.shape} of {found.dtype}"
+                )
+
     def _arrays(self) -> dict[str, NDArray[Any]]:
         names = (field.name for field in dataclasses.fields(self))
         return {name: getattr(self, name) for name in names if name != "reasons"}
@@ -399,10 +409,7 @@ def solve_batch(
         raise ConfigurationError(f"block must be 1 or more, got {block}")
     if out is None:
         out = FrameSolutions.room(robot, count, len(contacts.contacts))
-    if out.forces.shape != (count, len(contacts.contacts), 3) or out.torques.shape[1] != robot.na:
-        raise StateError(
-            f"out has room for forces {out.forces.shape}, must be {count, len(contacts.contacts), 3}"
-        )
+    out._check(FrameSolutions.room(robot, 0, len(contacts.contacts)), count)
     out.reasons.clear()
     frames = _Frames(robot, *states, acceleration, contacts, periods, force, how)
     if executor is None:

@@ -9,6 +9,7 @@ import dataclasses
 import enum
 import functools
 import math
+import numbers
 import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -49,7 +50,7 @@ class Option:
         annotation: its type, of an option without a parameter.
         default: the model's own; None: that of the parameter, where there is one.
         choices: the values that exist; empty: those of the parameter, or any.
-        least: the smallest value; None: any.
+        least: the smallest value, of an integer; None: any.
     """
 
     keyword: str
@@ -80,8 +81,12 @@ class Option:
         valid = self.choices or (() if self.parameter is None else self.parameter.choices)
         if valid and value not in valid:
             raise UnknownModelError(f"{self.keyword} is {value!r}; choose one of {choices(valid)}")
-        if self.least is not None and value < self.least:
-            raise UnknownModelError(f"{self.keyword} must be at least {self.least}, got {value}")
+        if self.least is not None and not (
+            isinstance(value, numbers.Integral) and value >= self.least
+        ):
+            raise UnknownModelError(
+                f"{self.keyword} must be an integer of at least {self.least}, got {value!r}"
+            )
 
     def type_text(self) -> str:
         """Its type as Python writes it."""

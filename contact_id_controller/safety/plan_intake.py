@@ -41,6 +41,8 @@ class PlanIntake:
         """
         if now_s is None:
             raise TrajectoryError("a plan before the first state of the robot is not followed")
+        if not isinstance(plan, Plan) or not plan.parts:
+            raise TrajectoryError(f"{plan!r} is no plan with joints, base, contacts or goals")
         joined = self.parts.join(plan, now_s)
         if joined is None:
             return
