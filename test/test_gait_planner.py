@@ -528,6 +528,9 @@ def test_bad_states_and_commands_are_refused_and_change_nothing():
     ):
         with pytest.raises(StateError):
             walk.planner.plan(walk.time_s, q, v)
+    for time_s in (np.nan, np.inf):
+        with pytest.raises(StateError, match="not finite"):
+            walk.planner.plan(time_s, walk.q, walk.v)
     with pytest.raises(ConfigurationError, match="not finite"):
         walk.planner.set_velocity((np.nan, 0.0))
     with pytest.raises(ConfigurationError, match="'map'"):

@@ -318,6 +318,10 @@ def test_bad_values_are_refused(walk, parts):
         walk.planner.plan(0.0, walk.q[:-1], walk.v)
     with pytest.raises(StateError, match="not finite"):
         walk.planner.plan(0.0, walk.q * math.nan, walk.v)
+    with pytest.raises(StateError, match="not finite"):
+        walk.planner.plan(math.nan, walk.q, walk.v)
+    with pytest.raises(StateError, match="norm 2, must be 1"):
+        walk.planner.plan(0.0, np.concatenate([walk.q[:3], 2.0 * walk.q[3:7], walk.q[7:]]), walk.v)
     with pytest.raises(StateError, match="one for each of the 2 feet"):
         walk.planner.plan(0.0, walk.q, walk.v, np.ones(3, dtype=bool))
     with pytest.raises(ConfigurationError, match="one for each of the 28 joints"):

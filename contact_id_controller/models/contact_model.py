@@ -81,9 +81,8 @@ class Option:
         valid = self.choices or (() if self.parameter is None else self.parameter.choices)
         if valid and value not in valid:
             raise UnknownModelError(f"{self.keyword} is {value!r}; choose one of {choices(valid)}")
-        if self.least is not None and not (
-            isinstance(value, numbers.Integral) and value >= self.least
-        ):
+        whole = isinstance(value, numbers.Integral)
+        if self.least is not None and (not whole or value < self.least):
             raise UnknownModelError(
                 f"{self.keyword} must be an integer of at least {self.least}, got {value!r}"
             )

@@ -31,7 +31,7 @@ from contact_id_controller.planning.gait.joint_motion import (
 )
 from contact_id_controller.planning.gait.knots import SWITCH_S, knots
 from contact_id_controller.planning.gait.legs import Legs
-from contact_id_controller.planning.gait.measurement import Measured, measure
+from contact_id_controller.planning.gait.measurement import Measured, check_state, measure
 from contact_id_controller.planning.gait.support_motion import SupportMotion, support_motion
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import (
@@ -175,6 +175,8 @@ class GaitPlanner:
             TrajectoryError: the plan is not finite, as after a state or command of huge numbers; the next one
                 begins in stance.
         """
+        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+        check_state(self.robot, len(self._legs.columns), time_s, q, v, contact)
         measured = measure(self._legs, q, v, contact)
         try:
             return self._continue(time_s, q, measured)

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
+from contact_id_controller.exceptions import ConfigurationError, ContactIdError
 from contact_id_controller.geometry import HeightField, SphereFoot
 from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
 from contact_id_controller.planning.gait.ground import refuse_ground
+from contact_id_controller.planning.gait.measurement import check_state
 from contact_id_controller.planning.walking.areas import Area, Areas, brought_into, spot
 from contact_id_controller.planning.walking.body import Body
 from contact_id_controller.planning.walking.crossing import Crossing
@@ -253,7 +254,7 @@ class WalkingPlanner:
         Raises:
             StateError: a state of wrong size or not finite.
         """
-        _check(self.body, q, v, contact)
+        check_state(self.body.robot, len(self.body.frames), time_s, q, v, contact)
         self.body.measure(q, v)
         try:
             return self._continue(time_s, contact)
@@ -816,21 +817,6 @@ class WalkingPlanner:
             unmapped=self._is_off_map(),
             bounded=self._bounded,
             goals=goals,
-        )
-
-
-def _check(body: Body, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None) -> None:
-    """Refuse a state of wrong size or with numbers that are none."""
-    robot = body.robot
-    if q.shape != (robot.nq,) or v.shape != (robot.nv,):
-        raise StateError(
-            f"state has {q.shape} positions and {v.shape} velocities, must have ({robot.nq},) and ({robot.nv},)"
-        )
-    if not (np.isfinite(q).all() and np.isfinite(v).all()):
-        raise StateError("state holds a number that is not finite")
-    if contact is not None and np.shape(contact) != (len(body.frames),):
-        raise StateError(
-            f"contact has shape {np.shape(contact)}, must have one for each of the {len(body.frames)} feet"
         )
 
 
