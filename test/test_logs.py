@@ -274,6 +274,30 @@ def test_a_map_that_does_not_fit_is_refused(tmp_path, text, message):
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "names, refused",
+    [
+        ("position.j2,velocity.j1,effort.j1", "velocity .* of joints 'j1', position of 'j2'"),
+        ("q_hip,q_knee,tau_hip,tau_ankle", "effort .* 'ankle', 'hip', position of 'hip', 'knee'"),
+        ("q_0,q_1,tau_1,tau_2", ""),  # counted from 0 and from 1
+        ("q_hip,q_knee,tau_motor_a,tau_motor_b", ""),
+    ],
+)
+def test_channels_of_other_joints_are_refused_unless_a_map_assigns_them(tmp_path, names, refused):
+    """They counted as those of the positions, column by column."""
+    file, columns = tmp_path / "log.csv", names.split(",")
+    rows = [",".join(str(0.01 * k + j) for j in range(len(columns) + 1)) for k in range(30)]
+    file.write_text("\n".join([f"time,{names}", *rows]))
+    mapped = tmp_path / "map.yaml"
+    own = [name for name in columns if name.startswith("tau")]
+    mapped.write_text(f"channels: {{effort: [{', '.join(own)}]}}")
+    if refused:
+        with pytest.raises(RecordError, match=refused):
+            read_log(file)
+    if own:
+        assert read_log(file, mapped if refused else None).effort.shape == (30, 2)
+
+
 def test_files_that_are_no_logs_are_refused(tmp_path):
     broken, picture = tmp_path / "log.npz", tmp_path / "log.png"
     for path in (broken, picture):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,16 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.exceptions import ConfigurationError, RecordError, choices
+from contact_id_controller.files import read_yaml
 from contact_id_controller.logs.bag_files import METADATA, STORAGE_FILES
-from contact_id_controller.logs.column_map import FOOT, UNITS, ColumnMap, propose, read_map
+from contact_id_controller.logs.column_map import (
+    FOOT,
+    UNITS,
+    ColumnMap,
+    channel_of,
+    propose,
+    read_map,
+)
 from contact_id_controller.logs.log import (
     COMMANDED,
     JOINT_CHANNELS,
@@ -65,11 +73,34 @@ def read_log(
             "the folder of a bag or of .csv files"
         )
     tables = read_tables(path)
-    columns = proposed_map(tables)
+    columns, assigned = proposed_map(tables), set[str]()
     if map_file is not None:
         columns = read_map(map_file, columns)
+        assigned = set((read_yaml(map_file) or {}).get("channels") or ())
+    _refuse_other_joints(path, columns, assigned)
     log = _assembled(tables, columns, tuple(joints))
     return _usable(corrected(log, _without_units(columns)))
+
+
+def _refuse_other_joints(path: Path, columns: ColumnMap, assigned: Set[str]) -> None:
+    """Raise RecordError if a channel that no map assigns is by its names of other joints than the positions."""
+
+    def joints_in(channel: str) -> list[str]:
+        names = columns.channels.get(channel, ())
+        return [found[1] if (found := channel_of(name)) else "" for name in names]
+
+    own = joints_in("position")
+    for channel in (*JOINT_CHANNELS, *(f"commands.{name}" for name in COMMANDED)):
+        found = joints_in(channel)
+        if channel in assigned or len(found) != len(own) or set(found) == set(own):
+            continue
+        stems = [{re.sub("[0-9]+", "0", each) for each in names} for names in (own, found)]
+        numbered = all(each.isdigit() for each in (*own, *found))  # some from 0, some from 1
+        if not numbered and (set(own) & set(found) or stems[0] == stems[1]):
+            raise RecordError(
+                f"{channel} of the log {str(path)!r} is of joints {choices(found)}, position of {choices(own)}; "
+                "name the columns with --map"
+            )
 
 
 def _remapped(log: Log, path: Path, map_file: Path) -> Log:
