@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import base64
-import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from contact_id_controller.diagnosis.diagnose import Diagnosis
 from contact_id_controller.diagnosis.finding import FINE, UNKNOWN, WRONG, Picture
 from contact_id_controller.files import write_text
 from contact_id_controller.logs.column_map import map_text
 from contact_id_controller.logs.log import Log
-from contact_id_controller.report.style import plot_style
+from contact_id_controller.report.figures import draw
 from contact_id_controller.report.templating import render
 
 MOST_POINTS = 3000
@@ -53,19 +51,13 @@ def write_page(diagnosis: Diagnosis, log: Log, path: Path) -> None:
 
 def data_url(picture: Picture) -> str:
     """A picture as a data URL."""
-    with plot_style():
-        figure = Figure(figsize=(7.0, 2.6))
-        FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
-        every = max(1, len(picture.x) // MOST_POINTS)
+
+    def fill(axes: Any) -> None:
+        axis, every = axes[0, 0], max(1, len(picture.x) // MOST_POINTS)
         for name, values in picture.lines.items():
-            axes.plot(picture.x[::every], np.asarray(values)[::every], label=name, linewidth=0.9)
-        axes.set_xlabel(picture.x_label)
-        axes.set_ylabel(picture.y_label)
-        axes.set_title(picture.title)
+            axis.plot(picture.x[::every], np.asarray(values)[::every], label=name, linewidth=0.9)
+        axis.set(xlabel=picture.x_label, ylabel=picture.y_label, title=picture.title)
         if len(picture.lines) > 1:
-            axes.legend(loc="upper right")
-        figure.tight_layout()
-        file = io.BytesIO()
-        figure.savefig(file, format="png", dpi=110)
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+            axis.legend(loc="upper right")
+
+    return "data:image/png;base64," + base64.b64encode(draw(7.0, 2.6, 1, 1, fill)).decode()

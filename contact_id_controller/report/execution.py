@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from contact_id_controller.files import write_with
 from contact_id_controller.report.animation import save_animation
-from contact_id_controller.report.style import COLOURS, plot_style
+from contact_id_controller.report.plots import save_figure
+from contact_id_controller.report.style import COLOURS
 from contact_id_controller.runs.planned_motion import Execution
 from contact_id_controller.settings.controller import ControllerSettings
 
@@ -31,8 +30,7 @@ def write_execution(
         normal=np.array([0.0, 0.0, 1.0]),
         ground_file=settings.ground_file,
     )
-    with plot_style():
-        write_with(folder / ERRORS, FigureCanvasAgg(plot_errors(execution)).print_png)
+    save_figure(lambda: plot_errors(execution), folder / ERRORS)
     return {ANIMATION: caption, ERRORS: "How far the CoM was from the plan, and the forces' error."}
 
 

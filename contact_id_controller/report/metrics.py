@@ -92,10 +92,14 @@ def measure(
         predicts: whether the controller predicts forces; otherwise figures about predictions are None.
     """
     measured = Measured(record, weight_n, np.asarray(normals, dtype=float))
+    return _compute(measured, REPORTED if names is None else names, predicts)
+
+
+def _compute(measured: Measured, names: Sequence[str], predicts: bool) -> dict[str, Any]:
     return {
         name: None if metric.of_prediction and not predicts else metric.compute(measured)
         for name, metric in METRICS.items()
-        if name in (REPORTED if names is None else names)
+        if name in names
     }
 
 
@@ -336,30 +340,16 @@ METRICS = {
 }
 """Name -> figure."""
 
-REPORTED = (
-    "duration_s",
-    "fell",
-    "followed",
-    "mean_joint_position_error_rad",
-    "mean_joint_velocity_error_rad_s",
-    "normal_force_relative_error",
-    "torque_mean_nm",
-    "torque_rate_mean_nm_s",
-    "saturated_share",
-    "power_loss_mean_w",
-    "solve_time_median_s",
-    "solve_time_p99_s",
-    "step_time_median_s",
-    "step_time_p99_s",
-    "deadline_misses",
-    "unanswered_states",
-    "simulation_late_periods",
-    "distance_travelled_m",
-    "estimated_drift_m",
-    "estimated_drift_share",
-    "estimated_velocity_rms_m_s",
-    "estimated_force_rms",
+OF_EXPERIMENTS = (
+    "fell_time_s",
+    "normal_force_error_n",
+    "normal_force_error_median_n",
+    "normal_force_error_of_simulated",
+    "normal_force_error_of_simulated_unsaturated",
+    "foot_force_error_n",
+    "status_counts",
 )
+REPORTED = tuple(name for name in METRICS if name not in OF_EXPERIMENTS)
 """The figures of a walk's report and of tables that compare walks, in their order."""
 
 
@@ -400,9 +390,7 @@ def noise(
         own = normals if np.ndim(normals) == 1 else normals[place]
         measured = Measured(record.part(place), weight_n, own)
         measured.settled = np.ones(len(part), dtype=bool)
-        for name in AVERAGED:
-            metric = METRICS[name]
-            value = None if metric.of_prediction and not predicts else metric.compute(measured)
+        for name, value in _compute(measured, AVERAGED, predicts).items():
             if value is not None:
                 found.setdefault(name, []).append(value)
     return {name: float(np.std(v, ddof=1) / np.sqrt(len(v))) for name, v in found.items()}

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from contact_id_controller.files import write_arrays, write_json, write_text, write_with
+from contact_id_controller.files import write_arrays, write_json, write_text
 from contact_id_controller.planning.kinodynamic import MotionPlan
 from contact_id_controller.report.animation import FRAMES_PER_SECOND, HEIGHT, WIDTH, save_gif
+from contact_id_controller.report.plots import save_figures
 from contact_id_controller.report.stick_figure import draw_stick_figure
-from contact_id_controller.report.style import COLOURS, GREY, LIMIT, SHADE, plot_style
-from contact_id_controller.report.templating import render
+from contact_id_controller.report.style import COLOURS, GREY, LIMIT, SHADE
+from contact_id_controller.report.templating import describe_origin, render
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.computer import describe_machine, installed_versions
 
@@ -59,7 +59,7 @@ def write_plan(
         files={"plan": PLAN, "summary": SUMMARY},
         plots=[*(pictures or {}).items(), *captions.items()],
         command=command,
-        origin=_origin(summary),
+        origin=describe_origin(summary),
     )
     write_text(folder / PAGE, page)
     return folder / PAGE
@@ -141,10 +141,7 @@ def save_plots(
             lambda: plot_times(times),
             "Time of the forces' plan against its number of intervals, the same footholds.",
         )
-    for name, (draw, _) in plots.items():
-        with plot_style():
-            write_with(folder / name, FigureCanvasAgg(draw()).print_png)
-    return {name: caption for name, (_, caption) in plots.items()}
+    return save_figures(plots, folder)
 
 
 def save_animation(plan: MotionPlan, robot: RobotModel, feet: Sequence[Any], path: Path) -> str:
@@ -281,9 +278,3 @@ def _centres_of_pressure(plan: MotionPlan) -> np.ndarray:
 
 def _middles(times: np.ndarray) -> np.ndarray:
     return 0.5 * (times[1:] + times[:-1])
-
-
-def _origin(summary: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
-    machine = summary["machine"]
-    return f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {versions}."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,6 +13,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
+from scipy.spatial.transform import Rotation
 
 from contact_id_controller.files import write_with
 from contact_id_controller.report.style import (
@@ -87,6 +89,13 @@ def save_plots(
             lambda: plot_base_motion(walk),
             "Height and attitude of the base.",
         )
+    return save_figures(plots, folder)
+
+
+def save_figures(
+    plots: Mapping[str, tuple[Callable[[], Figure], str]], folder: Path
+) -> dict[str, str]:
+    """Draw figures, file name -> (function that makes it, caption); return file name -> caption."""
     for name, (draw, _) in plots.items():
         save_figure(draw, folder / name)
     return {name: caption for name, (_, caption) in plots.items()}
@@ -117,11 +126,12 @@ def plot_normal_forces(walk: RunRecord, weight_n: float, normal: np.ndarray) -> 
         _thin(time, _smooth(simulated.sum(axis=1), window))[1],
     )
     whole.set_title(f"{all_of_them}, whole run (mean over {1e3 * SUM_MEAN_S:g} ms)")
-    _legend_above(
-        whole,
-        [("simulated", SIMULATED, "-"), ("predicted", PREDICTED, "-")]
-        + [("weight", GREY, "--")] * walk.floating_base,
-    )
+    handles = [
+        Line2D([], [], color=SIMULATED, label="simulated"),
+        Line2D([], [], color=PREDICTED, label="predicted"),
+        *[Line2D([], [], color=GREY, linestyle="--", label="weight")] * walk.floating_base,
+    ]
+    _legend_above(whole, 3, handles=handles)
     rows = _zoom(walk)
     _pair(together, time[rows], predicted[rows].sum(axis=1), simulated[rows].sum(axis=1))
     together.set_title(f"{all_of_them}, {ZOOM_S:g} s (every period)")
@@ -181,7 +191,7 @@ def plot_joint_error(walk: RunRecord) -> Figure:
             ylim=(0.0, 1.1 * max(high.max(), 1e-9)),
             xlim=(walk.time_s[0], walk.time_s[-1]),
         )
-        axis.legend(loc="lower right", bbox_to_anchor=(1.0, 0.99), ncols=3, borderaxespad=0.2)
+        _legend_above(axis, 3)
     axes[-1].set_xlabel("time (s)")
     return figure
 
@@ -196,16 +206,7 @@ def plot_torque(walk: RunRecord) -> Figure:
     figure = _figure(9.0, 1.9 + 1.4 * len(groups))
     whole, *single = figure.subplots(1 + len(groups), 1)
     mean = np.abs(walk.torques).mean(axis=1)
-    time, values = _thin(walk.time_s, _smooth(mean, max(1, round(MEAN_S / walk.period_s))))
-    whole.plot(time, values, color=SIMULATED)
-    whole.axhline(mean.mean(), color=PREDICTED, linestyle="--", linewidth=1.0)
-    whole.set(
-        title=f"Mean |torque| of all joints, whole run (mean over {MEAN_S:g} s)",
-        ylabel="N·m",
-        ylim=(0.0, 1.1 * max(values.max(), 1e-9)),
-        xlim=(time[0], time[-1]),
-    )
-    _legend_above(whole, [(f"over the run: {mean.mean():.3g} N·m", PREDICTED, "--")])
+    _plot_whole(whole, walk, mean, mean.mean(), "N·m", "Mean |torque| of all joints, whole run")
     rows = _zoom(walk)
     largest = 1.05 * max(np.abs(walk.torques[rows]).max(), 1e-9)
     for axis, group in zip(single, groups):
@@ -233,20 +234,8 @@ def plot_power(walk: RunRecord) -> Figure:
     """Power lost in the motors over the run, and period by period in detail."""
     figure = _figure(9.0, 4.4)
     whole, single = figure.subplots(2, 1)
-    mean = np.nanmean(walk.power_loss_w)
-    time, values = _thin(
-        walk.time_s,
-        _smooth(np.nan_to_num(walk.power_loss_w), max(1, round(MEAN_S / walk.period_s))),
-    )
-    whole.plot(time, values, color=SIMULATED)
-    whole.axhline(mean, color=PREDICTED, linestyle="--", linewidth=1.0)
-    whole.set(
-        title=f"Whole run (mean over {MEAN_S:g} s)",
-        ylabel="W",
-        xlim=(time[0], time[-1]),
-        ylim=(0.0, 1.1 * max(values.max(), 1e-9)),
-    )
-    _legend_above(whole, [(f"over the run: {mean:.3g} W", PREDICTED, "--")])
+    loss, mean = np.nan_to_num(walk.power_loss_w), np.nanmean(walk.power_loss_w)
+    _plot_whole(whole, walk, loss, mean, "W", "Whole run")
     rows = _zoom(walk)
     single.plot(walk.time_s[rows], walk.power_loss_w[rows], color=SIMULATED, linewidth=1.0)
     single.set(
@@ -349,18 +338,37 @@ def plot_base_motion(walk: RunRecord) -> Figure:
     axes = figure.subplots(2, 1, sharex=True)
     axes[0].plot(*_thin(walk.time_s, 1e3 * walk.q[:, 2]), color=SIMULATED)
     axes[0].set(title="Height of the base", ylabel="mm", xlim=(walk.time_s[0], walk.time_s[-1]))
-    angles = np.degrees(_roll_pitch_yaw(walk.q[:, 3:7]))
+    angles = Rotation.from_quat(walk.q[:, 3:7]).as_euler("xyz", degrees=True)
+    angles[:, 2] = np.unwrap(angles[:, 2], period=360.0)
     for column, (label, colour) in enumerate(zip(("roll", "pitch", "yaw"), COLOURS)):
         axes[1].plot(*_thin(walk.time_s, angles[:, column]), color=colour, label=label)
     axes[1].set(title="Attitude of the base", ylabel="degrees", xlabel="time (s)")
     _widen(axes[0], 10.0)
     _widen(axes[1], 2.0)
-    axes[1].legend(loc="lower right", bbox_to_anchor=(1.0, 0.99), ncols=3, borderaxespad=0.2)
+    _legend_above(axes[1], 3)
     return figure
 
 
 def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
+
+
+def _plot_whole(
+    axis: Axes, walk: RunRecord, values: np.ndarray, mean: float, unit: str, title: str
+) -> None:
+    """Draw a quantity over the whole run, smoothed, and its mean over the run."""
+    window = max(1, round(MEAN_S / walk.period_s))
+    time, values = _thin(walk.time_s, _smooth(values, window))
+    axis.plot(time, values, color=SIMULATED)
+    label = f"over the run: {mean:.3g} {unit}"
+    line = axis.axhline(mean, color=PREDICTED, linestyle="--", linewidth=1.0, label=label)
+    axis.set(
+        title=f"{title} (mean over {MEAN_S:g} s)",
+        ylabel=unit,
+        ylim=(0.0, 1.1 * max(values.max(), 1e-9)),
+        xlim=(time[0], time[-1]),
+    )
+    _legend_above(axis, 1, handles=[line])
 
 
 def _pair(axis: Axes, time: np.ndarray, predicted: np.ndarray, simulated: np.ndarray) -> None:
@@ -399,25 +407,7 @@ def _widen(axis: Axes, least: float) -> None:
         axis.set_ylim(0.5 * (low + high - least), 0.5 * (low + high + least))
 
 
-def _legend_above(axis: Axes, entries: Sequence[tuple[str, str, str]]) -> None:
-    """One row of a legend above the axis; entries: (label, colour, line style)."""
-    handles = [
-        Line2D([], [], color=colour, linestyle=style, label=label)
-        for label, colour, style in entries
-    ]
-    axis.legend(
-        handles=handles,
-        loc="lower right",
-        bbox_to_anchor=(1.0, 0.99),
-        ncols=len(handles),
-        borderaxespad=0.2,
-    )
-
-
-def _roll_pitch_yaw(quaternions_xyzw: np.ndarray) -> np.ndarray:
-    """Angles (n, 3), rad, of rotations R = Rz(yaw) Ry(pitch) Rx(roll)."""
-    x, y, z, w = quaternions_xyzw.T
-    roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-    pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
-    yaw = np.unwrap(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
-    return np.stack([roll, pitch, yaw], axis=1)
+def _legend_above(axis: Axes, columns: int, **handles: Any) -> None:
+    """Add a legend above the axis, on its right."""
+    corner = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.2}
+    axis.legend(ncols=columns, **corner, **handles)

@@ -22,7 +22,7 @@ from contact_id_controller.report.metrics import (
     shown,
 )
 from contact_id_controller.report.plots import save_plots
-from contact_id_controller.report.templating import render
+from contact_id_controller.report.templating import describe_origin, render
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.computer import describe_machine, installed_versions
 from contact_id_controller.runs.record import RunRecord
@@ -31,7 +31,6 @@ from contact_id_controller.runs.setup import RECORD, RunSetup
 
 SUMMARY, PAGE, INDEX, ANIMATION = "summary.json", "report.html", "index.html", "animation.gif"
 SHARP = "animation.avif"
-REPORTED_METRICS = {name: METRICS[name] for name in REPORTED}
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def write_report(record: RunRecord, setup: RunSetup, folder: Path, wall_time_s: 
         first=headline([summary]),
         metrics=shown([summary]),
         note=note("deadline_misses", [summary]),
-        origin=_origin(summary),
+        origin=describe_origin(summary),
     )
     write_text(folder / PAGE, page)
     return RunReport(setup.title, folder, summary)
@@ -86,6 +85,7 @@ def summarise(
 ) -> dict[str, Any]:
     """The content of summary.json: the run, its figures, machine and versions."""
     settings = setup.settings
+    measured = record, robot.weight, np.asarray(setup.normal)
     return {
         "robot": setup.robot,
         "walks": setup.motion is None,
@@ -97,24 +97,16 @@ def summarise(
         "contact_time_constant_s": settings.contact_time_constant_s,
         "period_s": settings.period_s,
         "weight_n": robot.weight,
-        **measure(
-            record,
-            robot.weight,
-            setup.normal,
-            (*REPORTED, "status_counts"),
-            predicts=bool(record.foot_names),
-        ),
-        "noise": noise(
-            record, robot.weight, np.asarray(setup.normal), predicts=bool(record.foot_names)
-        ),
+        **measure(*measured, (*REPORTED, "status_counts"), predicts=bool(record.foot_names)),
+        "noise": noise(*measured, predicts=bool(record.foot_names)),
         "not_following": record.not_following,
         "refused_inputs": record.refused_inputs,
         "wall_time_s": wall_time_s,
         "command": setup.command(folder),
         "machine": describe_machine(),
         "versions": installed_versions(),
-        "units": {name: metric.unit for name, metric in REPORTED_METRICS.items() if metric.unit},
-        "meaning": {name: metric.meaning for name, metric in REPORTED_METRICS.items()},
+        "units": {name: METRICS[name].unit for name in REPORTED if METRICS[name].unit},
+        "meaning": {name: METRICS[name].meaning for name in REPORTED},
     }
 
 
@@ -144,7 +136,7 @@ def write_index(runs: Sequence[RunReport], folder: Path) -> Path:
         charts=save_comparison([run.folder.name for run in runs], summaries, folder),
         metrics=shown(summaries),
         note=note("deadline_misses", summaries),
-        origin=_origin(runs[0].summary),
+        origin=describe_origin(runs[0].summary),
     )
     write_text(folder / INDEX, page)
     return folder / INDEX
@@ -153,12 +145,3 @@ def write_index(runs: Sequence[RunReport], folder: Path) -> Path:
 def _sharp_in(folder: Path) -> str:
     """Name of the AVIF animation, if there is one."""
     return SHARP if (folder / SHARP).is_file() else ""
-
-
-def _origin(summary: dict[str, Any]) -> str:
-    machine, versions = summary["machine"], summary["versions"]
-    wall_s = summary["wall_time_s"]
-    parts = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {parts}." + (
-        f" It took {wall_s:.1f} s of wall time." if wall_s == wall_s else ""
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,15 @@ TEMPLATES = Path(__file__).with_name("templates")
 def render(template: str, **values: Any) -> str:
     """Render a template with these values; in HTML, text is escaped."""
     return _environment().get_template(template).render(values)
+
+
+def describe_origin(summary: dict[str, Any]) -> str:
+    """The machine and the versions of a summary, and the wall time if it has one, as a sentence."""
+    machine, wall_s = summary["machine"], summary.get("wall_time_s", math.nan)
+    parts = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {parts}." + (
+        f" It took {wall_s:.1f} s of wall time." if wall_s == wall_s else ""
+    )
 
 
 @lru_cache(maxsize=1)
