@@ -8,6 +8,7 @@ their size), in words of 32 bits, the check sum itself left out; motors do not f
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ HEAD, LEVEL = (0xFE, 0xEF), 0xFF
 ON, OFF = 0x01, 0x00
 """Modes of a motor."""
 
-_POLYNOMIAL = 0x04C11DB7
+_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _LAYOUT = struct.Struct("<4B 4I H2x" + "B3x5f3I" * MOTORS + "4B 40B 12B 2B B x I")
 _FIELDS = ("q", "dq", "kp", "kd", "tau")
 """Of a motor, in the order of ``LowLevelCommand.values``."""
@@ -42,10 +43,9 @@ def check_sum(message: Any) -> int:
 
 def crc_of(data: bytes) -> int:
     """CRC-32/MPEG-2: most significant bit first, initial value all ones, not inverted."""
-    value = 0xFFFFFFFF
-    for byte in data:
-        value = (value << 8 & 0xFFFFFFFF) ^ _TABLE[value >> 24 ^ byte]
-    return value
+    # zlib's is the same with the bits of bytes and result in reverse order, and inverted.
+    value = zlib.crc32(data.translate(_REVERSED)) ^ 0xFFFFFFFF
+    return int(f"{value:032b}"[::-1], 2)
 
 
 def _words(message: Any) -> tuple[int, ...]:
@@ -62,21 +62,6 @@ def _words(message: Any) -> tuple[int, ...]:
 
 def _plain(number: Any) -> Any:
     return number.item() if isinstance(number, np.generic) else number
-
-
-def _table() -> list[int]:
-    """CRC of each byte."""
-    out = []
-    for byte in range(256):
-        value = byte << 24
-        for _ in range(8):
-            value = value << 1 ^ (_POLYNOMIAL if value >> 31 else 0)
-            value &= 0xFFFFFFFF
-        out.append(value)
-    return out
-
-
-_TABLE = _table()
 
 
 class UnitreeMessage:
