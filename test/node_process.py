@@ -5,8 +5,7 @@ import sys
 
 import yaml
 from paths import ROOT
-
-PATIENCE_S = 120.0
+from waiting import PATIENCE_S
 
 
 class NodeProcess(subprocess.Popen):

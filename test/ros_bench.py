@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import time
 
 import numpy as np
 import rclpy
@@ -19,6 +18,7 @@ from trajectory_msgs.msg import (
     JointTrajectoryPoint,
     MultiDOFJointTrajectory,
 )
+from waiting import PATIENCE_S, until
 
 from contact_id_controller.ros.controller import ControllerNode
 
@@ -28,7 +28,6 @@ FEET = [f"{leg}_FOOT" for leg in LEGS]
 STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 HEIGHT_M = 0.162
 VELOCITY = 0.01 * np.arange(1, 13)
-PATIENCE_S = 120.0
 SETTLING_TURNS = 20
 """Turns of the executor without a command, each of one message, after which none is due."""
 _NUMBERS = itertools.count()
@@ -184,12 +183,7 @@ class Bench:
 
     def until(self, condition, patience_s=PATIENCE_S):
         """Spin until a condition holds; whether it does."""
-        end = time.monotonic() + patience_s
-        while not condition():
-            if time.monotonic() > end:
-                return False
-            self.executor.spin_once(timeout_sec=0.02)
-        return True
+        return until(condition, patience_s, lambda: self.executor.spin_once(timeout_sec=0.02))
 
     def answer(self, time_s, joints=None, base=None, patience_s=PATIENCE_S):
         """Send a state; the command that answers it, or None. `base` False: no odometry."""

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import yaml
+from waiting import until
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -629,10 +630,7 @@ def test_nothing_malformed_ends_who_stands_by_or_follows(node_of, tmp_path):
         subscription: node.create_publisher(subscription.msg_type, subscription.topic_name, 10)
         for subscription in node.direct_subscriptions
     }
-    end_s = time.monotonic() + PATIENCE_S
-    while not all(each.get_subscription_count() for each in publishers.values()):
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
+    assert until(lambda: all(each.get_subscription_count() for each in publishers.values()))
 
     def send(*messages):
         for publisher in publishers.values():
@@ -640,10 +638,13 @@ def test_nothing_malformed_ends_who_stands_by_or_follows(node_of, tmp_path):
                 publisher.publish(message)
 
     malformed = b"\x00\x01\x00\x00\x07"
-    while not node.incidents.counts:
+
+    def turn():
         send(malformed)
         time.sleep(0.05)
-        assert not node.is_prepared() and time.monotonic() < end_s
+        assert not node.is_prepared()
+
+    assert until(lambda: node.incidents.counts, turn=turn)
     before = node.incidents.counts.total()
     send(malformed, malformed)
     publishers[node._stops_in].publish(Bool(data=True))

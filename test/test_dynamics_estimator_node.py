@@ -9,6 +9,7 @@ import pytest
 from robots import SOLO12, SOLO_FEET, SOLO_POSTURE
 from stand_in_tf import FakeNode, with_tf
 from standing_sensors import StandingSensors
+from waiting import until
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -39,7 +40,6 @@ from contact_id_controller.settings.dynamics_estimator import (  # noqa: E402
 RADIUS_M, PERIOD_NS = 0.016, 1_000_000
 SUCCESS = TransitionCallbackReturn.SUCCESS
 QOS = QoSProfile(depth=100)
-PATIENCE_S = 120.0
 
 
 def parameters(**changes):
@@ -102,11 +102,8 @@ class Bench:
     def start(self):
         assert self.node.trigger_configure() == SUCCESS
         assert self.node.trigger_activate() == SUCCESS
-        deadline = time.monotonic() + PATIENCE_S
         streams = (self._joints, self._imu, *self.wrenches.values())
-        while any(publisher.get_subscription_count() == 0 for publisher in streams):
-            assert time.monotonic() < deadline
-            self.executor.spin_once(timeout_sec=0.01)
+        self.spin_until(lambda: all(each.get_subscription_count() for each in streams))
 
     def step(self, imu=True, silent=(), bad=(), imu_off_ns=0, off_ns=0, **changes):
         """One period: IMU, wrenches, joint states, and whatever follows from them."""
@@ -133,10 +130,7 @@ class Bench:
             setattr(message, name, list(map(float, values[name])))
         self._joints.publish(message)
         before = self.taken
-        deadline = time.monotonic() + PATIENCE_S
-        while self.taken == before:
-            assert time.monotonic() < deadline, "the joint state was not used"
-            self.executor.spin_once(timeout_sec=0.01)
+        self.spin_until(lambda: self.taken > before)  # the joint state is used
 
     @property
     def taken(self):
@@ -153,10 +147,7 @@ class Bench:
             self.executor.spin_once(timeout_sec=0.002)
 
     def spin_until(self, condition):
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert time.monotonic() < deadline
-            self.executor.spin_once(timeout_sec=0.01)
+        assert until(condition, turn=lambda: self.executor.spin_once(timeout_sec=0.01))
 
     def close(self):
         self.executor.shutdown()

@@ -6,17 +6,17 @@ import time
 import numpy as np
 import pytest
 from kinematic_walk import ROBOTS, KinematicWalk, planned_state
-from node_process import PATIENCE_S
 from paths import QUADRUPED_URDF
+from waiting import until
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from geometry_msgs.msg import Twist  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from rclpy.time import Time  # noqa: E402
+from ros_peer import RosPeer  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from state_messages import odometry_and_joints  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
@@ -48,11 +48,11 @@ def parameters(**changes):
     return {**values, **changes}
 
 
-class Peer:
+class Peer(RosPeer):
     """Publishes states of a robot that follows the plans, and keeps the plans."""
 
-    def __init__(self, context):
-        self.node = rclpy.create_node("peer", context=context)
+    def __init__(self):
+        super().__init__("peer")
         publish, listen = self.node.create_publisher, self.node.create_subscription
         self.odometry = publish(Odometry, "odometry", BEST_EFFORT)
         self.states = publish(JointState, "joint_states", BEST_EFFORT)
@@ -69,8 +69,6 @@ class Peer:
                 (JointTrajectory, "contact_schedule", self.contacts),
             )
         ]
-        self.executor = SingleThreadedExecutor(context=context)
-        self.executor.add_node(self.node)
         self.walk = KinematicWalk(QUADRUPED)
         self.q, self.v = self.walk.q, self.walk.v
         self.stamp_ns, self.frame = 10_000_000_000, "odom"
@@ -87,11 +85,6 @@ class Peer:
             touch.header.stamp = joints.header.stamp
             self.touch.publish(touch)
         self.states.publish(joints)
-
-    def spin(self, wall_s):
-        end_s = time.monotonic() + wall_s
-        while time.monotonic() < end_s:
-            self.executor.spin_once(timeout_sec=max(0.0, end_s - time.monotonic()))
 
     def run(self, duration_s, slow=2.0, **changes):
         """Let time go by, `slow` times slower than real; the robot follows the plans."""
@@ -119,12 +112,13 @@ class Peer:
 
     def meet(self):
         """Publish the same state, a little later each time, until there is a plan."""
-        end_s = time.monotonic() + PATIENCE_S
-        while not (self.joints and self.bases and self.contacts):
-            assert time.monotonic() < end_s, "no plan"
+
+        def turn():
             self.publish()
             self.spin(0.05)
             self.stamp_ns += 1000
+
+        assert until(lambda: self.joints and self.bases and self.contacts, turn=turn), "no plan"
         # A leap, which the next state confirms.
         self.stamp_ns = (self.stamp_ns // PLAN_NS + 1) * PLAN_NS - PERIOD_NS
         self.publish()
@@ -132,24 +126,14 @@ class Peer:
         self.stamp_ns += PERIOD_NS
         self.forget()
 
-    def wait_for(self, is_there):
-        """Spin until a condition on what was received holds: messages take their time."""
-        end_s = time.monotonic() + PATIENCE_S
-        while not is_there():
-            assert time.monotonic() < end_s, "it did not come"
-            self.spin(0.02)
-
     def forget(self):
         for plans in (self.joints, self.bases, self.contacts):
             plans.clear()
 
 
 @pytest.fixture
-def peer():
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    yield Peer(context)
-    rclpy.try_shutdown(context=context)
+def peer(closing):
+    return closing(Peer())
 
 
 @pytest.fixture
@@ -168,7 +152,7 @@ def test_each_period_of_the_stamps_gets_one_plan_however_slow_the_clock_on_the_w
     begin_ns = peer.stamp_ns
     peer.run(0.8, slow=8.0)
     wanted = [begin_ns + k * PLAN_NS + LEAD_NS for k in range(16)]
-    peer.wait_for(
+    assert peer.until(
         lambda: all(
             stamps(plans)[-1:] == wanted[-1:] for plans in (peer.joints, peer.bases, peer.contacts)
         )
@@ -194,7 +178,7 @@ def test_a_walk_begins_by_standing_once_somebody_listens_to_its_joints(peer, pla
     """A controller that discovery brought together with its planner .28 s late came into a stride, and fell."""
     peer.node.destroy_subscription(peer.heard[0])
     process = planner(waypoints_m=[0.0, 0.0, 1.0, 0.0])
-    peer.wait_for(lambda: peer.node.count_publishers("base_trajectory"))
+    assert peer.until(lambda: peer.node.count_publishers("base_trajectory"))
     peer.run(2.0)
     assert process.is_running() and not peer.bases and not peer.contacts
     peer.node.create_subscription(JointTrajectory, "joint_trajectory", peer.joints.append, RELIABLE)
@@ -218,12 +202,12 @@ def test_a_part_that_nobody_takes_is_waited_for_and_named_but_not_for_ever(
     monkeypatch.setattr(gait_planner, "PART_S", 1.5)
     given = [rclpy.parameter.Parameter(n, value=v) for n, v in parameters().items()]
     node = GaitPlannerNode(context=peer.node.context, parameter_overrides=given)
-    peer.wait_for(lambda: node._plans.is_followed)
+    assert peer.until(lambda: node._plans.is_followed)
     assert not node._is_heard()
     peer.node.destroy_subscription(peer.heard[0])
     listen = peer.node.create_subscription
     listen(JointTrajectory, "joint_trajectory", peer.joints.append, BEST_EFFORT)
-    peer.wait_for(
+    assert peer.until(
         lambda: not node._plans.is_followed and node._plans.unheard == ["/base_trajectory"]
     )
     end_s = time.monotonic() + 2.0
@@ -231,10 +215,10 @@ def test_a_part_that_nobody_takes_is_waited_for_and_named_but_not_for_ever(
         assert not node._is_heard(), "the one who followed has left, another only looks"
         peer.run(0.1)
     listen(JointTrajectory, "joint_trajectory", peer.joints.append, RELIABLE)
-    peer.wait_for(lambda: node._plans.is_followed)
+    assert peer.until(lambda: node._plans.is_followed)
     assert not node._is_heard()
     began_s = time.monotonic()
-    peer.wait_for(node._is_heard)
+    assert peer.until(node._is_heard)
     assert time.monotonic() - began_s > 1.4
     said = capfd.readouterr().err
     assert "no plan: no subscriber on /base_trajectory yet" in said
@@ -246,7 +230,7 @@ def test_velocity_command_is_obeyed_until_it_is_too_old(peer, planner):
     planner()
     peer.meet()
     peer.run(0.2)
-    peer.wait_for(lambda: peer.contacts)
+    assert peer.until(lambda: peer.contacts)
     assert conversions.contact_schedule(peer.contacts[-1]).stance.all()
     command = Twist()
     command.linear.y, command.angular.z = 0.1, 0.5
@@ -307,7 +291,7 @@ def test_bad_states_make_no_plan_and_good_ones_make_the_next(peer, planner, spoi
     peer.run(0.06, **spoil(names, peer.q[peer.walk.model.q_index].tolist()))
     bad_until_ns = peer.stamp_ns
     peer.run(0.06)
-    peer.wait_for(lambda: peer.joints and stamps(peer.joints)[-1] >= bad_until_ns)
+    assert peer.until(lambda: peer.joints and stamps(peer.joints)[-1] >= bad_until_ns)
     assert not any(begin_ns < s < bad_until_ns + LEAD_NS for s in stamps(peer.joints))
     process.send_signal(signal.SIGINT)
     code, output = process.finish()
@@ -322,7 +306,7 @@ def test_a_first_odometry_in_a_wrong_frame_does_not_keep_the_planner_from_planni
     peer.run(1.3)  # the odometry before has to be silent for a second
     begin_ns = peer.stamp_ns
     peer.run(0.1)
-    peer.wait_for(lambda: peer.joints and stamps(peer.joints)[-1] > begin_ns)
+    assert peer.until(lambda: peer.joints and stamps(peer.joints)[-1] > begin_ns)
 
 
 def test_planning_begins_anew_when_time_goes_back(peer, planner):
@@ -332,7 +316,7 @@ def test_planning_begins_anew_when_time_goes_back(peer, planner):
     peer.forget()
     peer.stamp_ns -= 5_000_000_000
     peer.run(0.1)
-    peer.wait_for(lambda: peer.joints and peer.contacts)
+    assert peer.until(lambda: peer.joints and peer.contacts)
     assert stamps(peer.joints)[0] < peer.stamp_ns + LEAD_NS
     assert conversions.contact_schedule(peer.contacts[0]).stance.all()
 

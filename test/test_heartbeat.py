@@ -2,9 +2,9 @@
 
 import json
 import signal
-import time
 
 import pytest
+from waiting import until
 
 from contact_id_controller.exceptions import StateError
 from contact_id_controller.safety.heartbeat import BEAT_S, LOST_S, Heart, Pulse
@@ -39,18 +39,11 @@ def test_one_that_is_dead_is_told_from_one_that_is_slow(other):
     listened(pulse, 2.0 * LOST_S)
     assert pulse.is_lost and f"process {process.pid} lives but is slow" in pulse.words()
     process.send_signal(signal.SIGSTOP)
-    wait_for(lambda: "is stopped by a signal" in pulse.words())
+    assert until(lambda: "is stopped by a signal" in pulse.words())
     process.kill()
-    wait_for(lambda: "is dead" in pulse.words())
+    assert until(lambda: "is dead" in pulse.words())
     process.wait()
     assert pulse.words() == f"process {process.pid} is gone"
-
-
-def wait_for(condition):
-    end_s = time.monotonic() + 60.0
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.005)
 
 
 def test_a_number_that_another_process_has_now_is_gone(other):

@@ -8,6 +8,7 @@ import tempfile
 import time
 
 import pytest
+from waiting import until
 
 PATIENCE_S = 60.0
 PROGRAM = """
@@ -75,10 +76,7 @@ def alive(pid):
 
 
 def gone(pid):
-    end_s = time.monotonic() + PATIENCE_S
-    while alive(pid) and time.monotonic() < end_s:
-        time.sleep(0.005)
-    return not alive(pid)
+    return until(lambda: not alive(pid))
 
 
 def test_the_reserve_goes_on_and_another_one_takes_its_place(start):
@@ -138,9 +136,7 @@ def test_both_killed_at_once_are_followed_by_new_ones(start):
     process = start()
     (_, active, _), (_, reserve, _) = said(process), said(process)
     process.send_signal(signal.SIGSTOP)  # it hears of both at once
-    end_s = time.monotonic() + PATIENCE_S
-    while state_of(process.pid) != "T" and time.monotonic() < end_s:
-        time.sleep(0.005)
+    assert until(lambda: state_of(process.pid) == "T")
     for pid in (reserve, active):
         os.kill(pid, signal.SIGKILL)
         assert gone(pid)

@@ -2,7 +2,6 @@
 
 import math
 import threading
-import time
 
 import numpy as np
 import pinocchio as pin
@@ -10,6 +9,7 @@ import pytest
 from node_process import PATIENCE_S, NodeProcess
 from paths import CONFIG
 from test_motion_planner import settings_of
+from waiting import until
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -17,9 +17,9 @@ from builtin_interfaces.msg import Duration  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from geometry_msgs.msg import PoseStamped, Transform  # noqa: E402
 from nav_msgs.msg import Odometry, Path  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
+from ros_peer import RosPeer  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from state_messages import odometry_and_joints  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
@@ -59,11 +59,11 @@ class Process(NodeProcess):
         return self.wait(PATIENCE_S), "".join(self.lines)
 
 
-class Peer:
+class Peer(RosPeer):
     """A robot that stands, or is exactly where the plans want it."""
 
-    def __init__(self, context):
-        self.node = rclpy.create_node("peer", context=context)
+    def __init__(self):
+        super().__init__("peer")
         publish, listen = self.node.create_publisher, self.node.create_subscription
         self.odometry = publish(Odometry, "odometry", BEST_EFFORT)
         self.states = publish(JointState, "joint_states", BEST_EFFORT)
@@ -89,8 +89,6 @@ class Peer:
         self.services = {
             name: self.node.create_client(Trigger, f"{NAME}/{name}") for name in ("plan", "execute")
         }
-        self.executor = SingleThreadedExecutor(context=context)
-        self.executor.add_node(self.node)
         settings = settings_of("solo12")
         self.robot = settings.robot()
         self.q, self.stance = standing_posture(self.robot, soles_of(settings), settings)
@@ -127,17 +125,12 @@ class Peer:
             self.spin(0.005 * slow)
             self.time_s += 0.005
 
-    def spin(self, wall_s):
-        end_s = time.monotonic() + wall_s
-        while (left_s := end_s - time.monotonic()) > 0.0:
-            self.executor.spin_once(timeout_sec=left_s)
-
     def wait_for(self, is_there, what="it"):
-        end_s = time.monotonic() + PATIENCE_S
-        while not is_there():
-            assert time.monotonic() < end_s, f"{what} did not come; last words: {self.words[-1:]}"
+        def turn():
             self.publish()
             self.spin(0.02)
+
+        assert until(is_there, turn=turn), f"{what} did not come; last words: {self.words[-1:]}"
 
     def call(self, name):
         client = self.services[name]
@@ -185,11 +178,8 @@ class Peer:
 
 
 @pytest.fixture
-def peer():
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    yield Peer(context)
-    rclpy.try_shutdown(context=context)
+def peer(closing):
+    return closing(Peer())
 
 
 @pytest.fixture
@@ -276,10 +266,8 @@ def test_a_goal_is_walked_to_and_replaced_on_the_way_without_a_jump(peer, node):
     (first_s,) = peer.joints
     peer.run(first_s - peer.time_s + 1.0)
     peer.send_goal(0.3, 0.1, 0.4)
-    end_s = time.monotonic() + PATIENCE_S
-    while len(peer.contacts) < 2 or len(peer.joints) < 2:
-        assert time.monotonic() < end_s, peer.words
-        peer.run(0.05, slow=4.0)
+    both = lambda: min(len(peer.contacts), len(peer.joints)) >= 2  # noqa: E731
+    assert until(both, turn=lambda: peer.run(0.05, slow=4.0)), peer.words
     second_s = max(peer.joints)
     before, after = (conversions.joint_trajectory(peer.joints[s]) for s in (first_s, second_s))
     duration_s = before.times_s[-1]
@@ -351,9 +339,7 @@ def test_a_state_after_seconds_without_one_is_planned_from(peer, node):
     peer.publish()
     peer.spin(0.2)
     answer = peer.services["plan"].call_async(Trigger.Request())
-    end_s = time.monotonic() + PATIENCE_S
-    while not answer.done() and time.monotonic() < end_s:
-        peer.spin(0.02)
+    assert peer.until(answer.done)
     assert answer.result().success, answer.result().message
 
 

@@ -23,6 +23,7 @@ import pytest
 from paths import CONFIG, ROOT
 from recorded_motion import swaying_solo
 from robots import SOLO_FEET, frame_positions, point_kinematics, solo12
+from waiting import until
 
 from contact_id_controller import ContactSet, build_problem, cli, solve
 from contact_id_controller.exceptions import ContactIdError, MissingExtraError, RecordError
@@ -373,11 +374,11 @@ def start(*words):
 
 
 def wait_for_chunks(folder, count, process):
-    until = time.monotonic() + 240.0
-    while len(list(folder.glob("chunk_*.npz"))) < count:
+    def there():
         assert process.poll() is None, process.stdout.read()
-        assert time.monotonic() < until
-        time.sleep(0.005)
+        return len(list(folder.glob("chunk_*.npz"))) >= count
+
+    assert until(there, 240.0)
 
 
 def children(pid):
@@ -415,10 +416,8 @@ def test_killed_in_the_middle_it_repeats_and_loses_no_chunk(robot, settings, tmp
     process.kill()
     process.wait()
     process.stdout.close()
-    until = time.monotonic() + 120.0
-    while any(map(alive, workers)):
-        assert time.monotonic() < until, "workers outlive the process that was killed"
-        time.sleep(0.05)
+    over = lambda: not any(map(alive, workers))  # noqa: E731
+    assert until(over), "workers outlive the process that was killed"
     before = {path.name: path.stat().st_mtime_ns for path in folder.glob("chunk_*.npz")}
     assert 4 <= len(before) < 75
     assert not json.loads((folder / MANIFEST).read_text())["finished"]

@@ -4,10 +4,10 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 from paths import ROOT
+from waiting import until
 
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError
 from contact_id_controller.safety import latch as latch_file
@@ -120,9 +120,7 @@ def test_a_disk_that_hangs_keeps_nobody_waiting(tmp_path, monkeypatch):
     with pytest.raises(ContactIdError, match="still being written"):
         latch.release()
     goes_on.set()
-    end_s = time.monotonic() + 120.0
-    while not latch.path.exists() and time.monotonic() < end_s:
-        time.sleep(0.01)
+    assert until(latch.path.exists)
     latch._writer.join(120.0)
     latch.release()
     assert not latch.engaged and not latch.path.exists()

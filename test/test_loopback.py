@@ -3,15 +3,14 @@
 import os
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+from waiting import until
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
+from ros_peer import RosPeer
 from std_msgs.msg import String
 
 from contact_id_controller.ros import loopback
@@ -86,22 +85,19 @@ def test_a_node_talks_with_those_that_share_memory_and_shares_none(monkeypatch, 
     environment = dict(os.environ, **{RANGE: "LOCALHOST"})
     node = subprocess.Popen([sys.executable, "-c", NODE], env=environment)
     monkeypatch.setenv(RANGE, reach)
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=int(os.environ["ROS_DOMAIN_ID"]))
-    peer, heard = rclpy.create_node("peer", context=context), []
+    peer, heard = RosPeer("peer", domain_id=int(os.environ["ROS_DOMAIN_ID"])), []
     try:
-        executor = SingleThreadedExecutor(context=context)
-        executor.add_node(peer)
-        peer.create_subscription(String, "answers", lambda message: heard.append(message.data), 1)
-        questions = peer.create_publisher(String, "questions", 1)
-        end_s = time.monotonic() + 120.0
-        while not heard and time.monotonic() < end_s:
+        listen = peer.node.create_subscription
+        listen(String, "answers", lambda message: heard.append(message.data), 1)
+        questions = peer.node.create_publisher(String, "questions", 1)
+
+        def turn():
             questions.publish(String())
-            executor.spin_once(timeout_sec=0.1)
-        assert heard, "never found"
+            peer.turn()
+
+        assert until(lambda: heard, turn=turn), "never found"
         assert "dds.udp" in heard[0] and "dds.shm" not in heard[0]
     finally:
-        peer.destroy_node()
-        rclpy.shutdown(context=context)
+        peer.close()
         node.terminate()
         assert node.wait(30.0) == 0

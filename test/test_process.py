@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -128,17 +129,10 @@ def test_a_log_folder_that_cannot_be_written_ends_nothing(probe):
     assert process.returncode == 0 and "/dev/null/log" in line and "no log file" in line
 
 
-def _until(condition):
-    end_s = time.monotonic() + PATIENCE_S
-    while not condition() and time.monotonic() < end_s:
-        time.sleep(0.01)
-    return condition()
-
-
 def test_output_that_nobody_reads_keeps_no_node_waiting(probe, tmp_path):
     """One line in the loop blocked on a terminal after Ctrl-S, with the torque on."""
     process = probe("talk")
-    assert _until(lambda: (tmp_path / "done").exists()), "it waits for a reader"
+    assert until(lambda: (tmp_path / "done").exists()), "it waits for a reader"
     process.send_signal(signal.SIGTERM)
     output, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0 and output == "ready\n"
@@ -151,7 +145,7 @@ def test_output_that_nobody_reads_keeps_no_node_waiting(probe, tmp_path):
 
 def test_a_node_ends_though_nobody_reads_its_last_words(probe, tmp_path):
     process = probe("talk")
-    assert _until(lambda: (tmp_path / "done").exists())
+    assert until(lambda: (tmp_path / "done").exists())
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_S) == 0
 
@@ -160,7 +154,7 @@ def test_the_log_file_has_what_a_node_prints_and_no_node_writes_it(probe, tmp_pa
     process = probe()
     assert process.stdout.readline() == "ready\n", process.communicate()
     (log,) = tmp_path.glob("probe_*.log")
-    assert _until(lambda: log.read_text() == "ready\n")
+    assert until(lambda: log.read_text() == "ready\n")
     opened = [os.path.realpath(each) for each in Path(f"/proc/{process.pid}/fd").iterdir()]
     assert not [each for each in opened if each.startswith(str(tmp_path))]
 

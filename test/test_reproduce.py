@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pinocchio as pin
 import pytest
 from paths import ROOT
 from square_runs import describe, fingerprint_of_the_process, square, tasks, times_done
+from waiting import until
 
 from contact_id_controller import cli
 from contact_id_controller.exceptions import ConfigurationError, RunError
@@ -333,9 +333,7 @@ if __name__ == "__main__":  # workers import this file as well
     process = subprocess.Popen(
         [sys.executable, script], env=environment, stderr=subprocess.PIPE, text=True
     )
-    until = time.monotonic() + 240.0
-    while len(list((tmp_path / "runs").glob("*.json"))) < 2 and time.monotonic() < until:
-        time.sleep(0.02)
+    until(lambda: len(list((tmp_path / "runs").glob("*.json"))) >= 2, 240.0)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == cli.INTERRUPTED and "interrupted" in errors

@@ -8,6 +8,7 @@ from paths import QUADRUPED_URDF
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from ros_peer import RosPeer  # noqa: E402
 from stand_in_tf import FakeNode, with_tf  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from test_simulated_robot_node import parameters  # noqa: E402
@@ -89,24 +90,14 @@ def test_without_tf2_msgs_the_description_alone_is_published():
 
 
 def test_who_comes_later_gets_the_description_of_the_simulated_robot():
-    context = rclpy.Context()
-    rclpy.init(context=context)
+    viewer, heard = RosPeer("rviz"), []
     values = parameters(publish_robot=True)
     overrides = [rclpy.Parameter(name, value=value) for name, value in values.items()]
-    robot = SimulatedRobot(context=context, parameter_overrides=overrides)
-    viewer, heard = rclpy.create_node("rviz", context=context), []
+    robot = SimulatedRobot(context=viewer.context, parameter_overrides=overrides)
     qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    viewer.create_subscription(String, "/robot_description", heard.append, qos)
-    executor = rclpy.executors.SingleThreadedExecutor(context=context)
-    executor.add_node(viewer)
+    viewer.node.create_subscription(String, "/robot_description", heard.append, qos)
     try:
-        for _ in range(1000):
-            executor.spin_once(timeout_sec=0.02)
-            if heard:
-                break
-        assert heard and "<robot" in heard[0].data
+        assert viewer.until(lambda: heard) and "<robot" in heard[0].data
     finally:
-        executor.shutdown()
-        viewer.destroy_node()
         robot.destroy_node()
-        rclpy.shutdown(context=context)
+        viewer.close()

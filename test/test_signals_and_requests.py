@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 import yaml
@@ -10,14 +9,15 @@ from node_process import NodeProcess
 from paths import ROOT
 from robots import QUADRUPED, QUADRUPED_FEET
 from ros2_control_hosts import kill_all_of
+from waiting import PATIENCE_S
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from nav_msgs.msg import Odometry  # noqa: E402
 from rcl_interfaces.msg import Parameter, ParameterValue  # noqa: E402
 from rcl_interfaces.srv import SetParameters, SetParametersAtomically  # noqa: E402
-from rclpy.node import Node  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
+from ros_peer import RosPeer  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import (  # noqa: E402
@@ -26,7 +26,6 @@ from trajectory_msgs.msg import (  # noqa: E402
     MultiDOFJointTrajectory,
 )
 
-PATIENCE_S = 120.0
 JOINTS = ["hip", "knee", "ankle"]
 STANDING = [0.1, 0.8, 1.2, -0.1, -0.8, -1.2, -0.1, -0.8, -1.2, 0.1, 0.8, 1.2]
 ROBOT = {"urdf": QUADRUPED, "contact_frames": QUADRUPED_FEET, "contact_radii_m": [0.01]}
@@ -47,7 +46,7 @@ TOPICS = {
 }
 
 
-class Peer:
+class Peer(RosPeer):
     """A node that attacks, and the process of a node of ours."""
 
     def __init__(self, name, folder):
@@ -56,20 +55,11 @@ class Peer:
         with open(self.log, "wb") as output:
             options = {"stdout": output, "env": environment, "start_new_session": True}
             self.process = NodeProcess(name, folder, NODES[name], **options)
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context)
-        self.node = Node("attacker", context=self.context)
-        self.executor = rclpy.executors.SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.node)
+        super().__init__("attacker")
 
-    def until(self, condition, patience_s=PATIENCE_S):
-        end_s = time.monotonic() + patience_s
-        while not condition():
-            assert self.process.poll() is None, self.log.read_text()
-            if time.monotonic() > end_s:
-                return False
-            self.executor.spin_once(timeout_sec=0.02)
-        return True
+    def turn(self):
+        assert self.process.poll() is None, self.log.read_text()
+        super().turn()
 
     def services(self):
         # Not by node: the watchdog's reserve has its name and none of these.
@@ -80,9 +70,7 @@ class Peer:
     def close(self):
         kill_all_of(self.process)
         self.process.wait()
-        self.executor.shutdown()
-        self.node.destroy_node()
-        rclpy.shutdown(context=self.context)
+        super().close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -10,11 +9,9 @@ from node_process import NodeProcess
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from nav_msgs.msg import Odometry
-from rclpy.executors import SingleThreadedExecutor
 from ros_bench import (
     JOINTS,
     PATIENCE_S,
@@ -25,6 +22,7 @@ from ros_bench import (
     odometry,
     parameters,
 )
+from ros_peer import RosPeer
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
@@ -59,21 +57,15 @@ def start(node_of):
 
 
 @pytest.fixture
-def robot():
-    robot = Robot()
-    yield robot
-    robot.close()
+def robot(closing):
+    return closing(Robot())
 
 
-class Robot:
+class Robot(RosPeer):
     """Plays the robot and the planner."""
 
     def __init__(self):
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context)
-        self.node = rclpy.create_node("robot", context=self.context)
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.node)
+        super().__init__("robot")
         self.commands, self.markers = [], []
         self.joints = self.node.create_publisher(JointState, "joint_states", RELIABLE)
         self.odometry = self.node.create_publisher(Odometry, "odometry", RELIABLE)
@@ -83,17 +75,6 @@ class Robot:
 
     def _on_command(self, message):
         self.commands.append(np.array(message.data))
-
-    def close(self):
-        self.executor.shutdown()
-        self.node.destroy_node()
-        rclpy.shutdown(context=self.context)
-
-    def until(self, condition, patience_s=PATIENCE_S):
-        end = time.monotonic() + patience_s
-        while not condition() and time.monotonic() < end:
-            self.executor.spin_once(timeout_sec=0.02)
-        return condition()
 
     def meet(self):
         """Wait for the controller, which may be compiling; its first answers are not counted."""

@@ -20,19 +20,19 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("viser", reason="needs the extra view")
 
 import msgspec
-import rclpy
 import viser
 from browser import Browser, chromium
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from paths import ROOT
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from ros_bench import STANDING, Bench, joint_state, joint_trajectory, odometry, parameters
+from ros_peer import RosPeer
 from sensor_msgs.msg import Joy
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, Trigger
+from waiting import until
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request
@@ -121,16 +121,6 @@ def newest(page):
         while True:
             line = page.recv(timeout=0.0)
     return line
-
-
-def until(condition, patience_s=30.0):
-    """Whether a condition comes true while nobody turns."""
-    end = time.monotonic() + patience_s
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 @pytest.fixture(scope="module")
@@ -614,13 +604,9 @@ def test_one_command_drives_a_humanoid_from_its_page(tmp_path):
     domain = free_domain()
     words = [sys.executable, "-m", "contact_id_controller", "demo", "--robot", "g1", "--teleop"]
     words += ["--view", f"127.0.0.1:{free_port()}", "--domain", str(domain)]
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=domain)
-    node = Node("looks_on", context=context)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
-    places = []
-    node.create_subscription(Odometry, "odometry", lambda m: places.append(m.pose.pose.position), 1)
+    peer, places = RosPeer("looks_on", domain_id=domain), []
+    listen = peer.node.create_subscription
+    listen(Odometry, "odometry", lambda m: places.append(m.pose.pose.position), 1)
     with open(tmp_path / "said", "wb") as said:
         run = subprocess.Popen(
             [*words, "--output", str(tmp_path / "run")], stdout=said, stderr=said
@@ -628,7 +614,7 @@ def test_one_command_drives_a_humanoid_from_its_page(tmp_path):
     try:
 
         def turn(condition):
-            executor.spin_once(timeout_sec=0.02)
+            peer.turn()
             assert run.poll() is None, (tmp_path / "said").read_text()
             return condition()
 
@@ -658,9 +644,7 @@ def test_one_command_drives_a_humanoid_from_its_page(tmp_path):
     finally:
         run.kill()
         run.wait()
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.shutdown(context=context)
+        peer.close()
 
 
 # A real browser
