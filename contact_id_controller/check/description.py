@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from contact_id_controller.check.findings import Finding, error, note, warning
+from contact_id_controller.check.findings import Finding, Findings, error, note, warning
 from contact_id_controller.kernels.turns import TURN
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
@@ -26,30 +26,25 @@ def check_joints(
     """Check that the named joints are those of the robot; warn of joints neither driven nor locked."""
     kinds = {joint.get("name"): joint.get("type") for joint in description.findall("joint")}
     moving = [name for name, kind in kinds.items() if kind in MOVING and name not in locked]
-    findings = []
+    findings = Findings("joints")
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
-            findings.append(error("joints", f"{name!r} is listed {names.count(name)} times"))
+            findings.error(f"{name!r} is listed {names.count(name)} times")
         if name not in kinds:
-            findings.append(error("joints", f"{name!r} is not in the URDF, which moves {moving}"))
+            findings.error(f"{name!r} is not in the URDF, which moves {moving}")
         elif kinds[name] not in MOVING:
-            findings.append(error("joints", f"{name!r} is {kinds[name]}, it cannot be driven"))
+            findings.error(f"{name!r} is {kinds[name]}, it cannot be driven")
     passive = [name for name in moving if name not in names] if names else []
     if passive:
-        findings.append(
-            warning("joints", f"{passive} are not listed: they stay passive and get no torque")
-        )
+        findings.warning(f"{passive} are not listed: they stay passive and get no torque")
     mimics = [
         joint.get("name")
         for joint in description.findall("joint")
         if joint.find("mimic") is not None and joint.get("name") in moving
     ]
     if mimics:
-        findings.append(
-            warning(
-                "joints",
-                f"{mimics} mimic others: here they move by themselves, or are locked_joints",
-            )
+        findings.warning(
+            f"{mimics} mimic others: here they move by themselves, or are locked_joints"
         )
     held = f", {len(locked)} locked" if locked else ""
     return findings or [note("joints", f"{len(names or moving)} driven, none passive{held}")]
@@ -57,17 +52,17 @@ def check_joints(
 
 def check_frames(robot: RobotModel, settings: ControllerSettings) -> list[Finding]:
     """Check that the contact frames exist and move with driven joints."""
-    model, findings = robot.model, []
+    model, findings = robot.model, Findings("frames")
     for name in settings.foot_frames:
         if not model.existFrame(name):
             names = [frame.name for frame in model.frames]
-            findings.append(error("frames", f"{name!r} is not in the URDF, which has {names}"))
+            findings.error(f"{name!r} is not in the URDF, which has {names}")
             continue
         joint = model.frames[robot.frame_id(name)].parentJoint
         if not robot.supports[joint, robot.actuated].any():
-            findings.append(error("frames", f"{name!r} is fixed to the base: no joint moves it"))
+            findings.error(f"{name!r} is fixed to the base: no joint moves it")
     if not settings.foot_frames and settings.floating_base:
-        findings.append(error("frames", "contact_frames and soles are empty: nothing to stand on"))
+        findings.error("contact_frames and soles are empty: nothing to stand on")
     return findings or [note("frames", f"{len(settings.foot_frames)} contact frames exist")]
 
 
@@ -84,7 +79,7 @@ def check_limits(
     description: ElementTree.Element, robot: RobotModel, settings: ControllerSettings
 ) -> list[Finding]:
     """Check that effort, velocity and position of the driven joints have finite limits."""
-    findings = []
+    findings = Findings("limits")
     efforts = (
         settings.spread("effort_limits_nm", robot.na)
         if settings.effort_limits_nm
@@ -92,26 +87,23 @@ def check_limits(
     )
     unbounded = _names(robot, ~(np.isfinite(efforts) & (efforts > 0.0)))
     if unbounded:
-        findings.append(
-            error(
-                "limits",
-                f"no effort limit above 0 and finite for {unbounded}; "
-                "state it in the URDF or in effort_limits_nm",
-            )
+        findings.error(
+            f"no effort limit above 0 and finite for {unbounded}; "
+            "state it in the URDF or in effort_limits_nm"
         )
     unbounded = _names(robot, ~np.isfinite(robot.velocity_limits))
     if unbounded:
-        findings.append(warning("limits", f"no velocity limit in the URDF for {unbounded}"))
+        findings.warning(f"no velocity limit in the URDF for {unbounded}")
     joints = {joint.get("name"): joint for joint in description.findall("joint")}
     endless = _names(robot, robot.turns)
     free = [
         name for name in robot.joint_names if name not in endless and not _has_range(joints[name])
     ]
     if free:
-        findings.append(warning("limits", f"no position limits in the URDF for {free}"))
+        findings.warning(f"no position limits in the URDF for {free}")
     crossed = _names(robot, robot.lower > robot.upper)
     if crossed:
-        findings.append(error("limits", f"lower position limit above the upper for {crossed}"))
+        findings.error(f"lower position limit above the upper for {crossed}")
     text = "effort, velocity and position are limited in every joint"
     if endless:
         text += f"; {endless} are continuous"

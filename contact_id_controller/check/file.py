@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from contact_id_controller.check.findings import Finding, error, note, warning
+from contact_id_controller.check.findings import Finding, Findings, error, note, warning
 from contact_id_controller.exceptions import ContactIdError, choices
 from contact_id_controller.models import row_of
 from contact_id_controller.settings.base import belongs_to_ros
@@ -31,7 +31,7 @@ def check_values(values: Mapping[str, Any]) -> tuple[ControllerSettings | None, 
     """Check every parameter of the controller; the settings are None if one is wrong."""
     values = {name: value for name, value in values.items() if not belongs_to_ros(name)}
     rows = {spec.name: spec for spec in TABLE}
-    findings = []
+    findings = Findings("parameter")
     for name, value in values.items():
         try:
             if name in rows:
@@ -39,7 +39,7 @@ def check_values(values: Mapping[str, Any]) -> tuple[ControllerSettings | None, 
             else:
                 ControllerSettings.from_mapping({name: value})
         except ContactIdError as problem:
-            findings.append(error("parameter", problem))
+            findings.error(problem)
     if findings:
         return None, findings
     try:
@@ -69,31 +69,25 @@ def check_model(settings: ControllerSettings) -> list[Finding]:
 
 def check_sections(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     """Check that the sections agree on the robot, with its joints in the same order."""
-    findings, controller = [], sections["controller"]
+    findings, controller = Findings("sections"), sections["controller"]
     for section, pairs in SAME.items():
         for name, other in pairs.items():
             values = sections.get(section, {})
             if name in values and other in controller and values[name] != controller[other]:
-                findings.append(
-                    error(
-                        "sections",
-                        _difference(
-                            f"{section}.{name}",
-                            values[name],
-                            f"controller.{other}",
-                            controller[other],
-                        ),
+                findings.error(
+                    _difference(
+                        f"{section}.{name}",
+                        values[name],
+                        f"controller.{other}",
+                        controller[other],
                     )
                 )
     radius = sections.get("gait_planner", {}).get("foot_radius_m")
     radii = controller.get("contact_radii_m", 0.0)
     radii = radii if isinstance(radii, list) else [radii]
     if radius is not None and any(value != radius for value in radii):
-        findings.append(
-            error(
-                "sections",
-                f"gait_planner.foot_radius_m is {radius!r}, controller.contact_radii_m {radii!r}",
-            )
+        findings.error(
+            f"gait_planner.foot_radius_m is {radius!r}, controller.contact_radii_m {radii!r}"
         )
     return findings or [note("sections", "agree on robot, joints, feet and period")]
 

@@ -27,6 +27,26 @@ class Finding(NamedTuple):
         return f"{self.level:<8} {self.subject}: {self.text}"
 
 
+class Findings(list[Finding]):
+    """Findings about one subject, in their order."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__()
+        self._subject = subject
+
+    def error(self, text: object) -> None:
+        """Add a finding that forbids to move the robot."""
+        self.append(error(self._subject, text))
+
+    def warning(self, text: object) -> None:
+        """Add a finding to be examined."""
+        self.append(warning(self._subject, text))
+
+    def note(self, text: object) -> None:
+        """Add a figure without objection."""
+        self.append(note(self._subject, text))
+
+
 def error(subject: str, text: object) -> Finding:
     """A finding that forbids to move the robot."""
     return Finding(ERROR, subject, _one_line(text))

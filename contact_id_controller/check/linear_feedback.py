@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from contact_id_controller.check.findings import Finding, error, warning
+from contact_id_controller.check.findings import Finding, Findings
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 
@@ -31,26 +31,20 @@ def check_linear_feedback(
 
     Its rows go to ``chainable_controller.command_interfaces`` by index: in the order of the model.
     """
-    findings = []
+    findings = Findings(SUBJECT)
     joints, model = robot.joint_names, robot.model
     others = [
         joint for joint in joints if model.joints[model.getJointId(joint)].shortname() not in _TAKEN
     ]
     if others:
-        findings.append(
-            error(
-                SUBJECT,
-                f"{name} takes no {others}, which slide or turn without end along another axis than x, y or z of "
-                "their frame: lock them",
-            )
+        findings.error(
+            f"{name} takes no {others}, which slide or turn without end along another axis than x, y or z of "
+            "their frame: lock them"
         )
     floats = section.get("robot_has_free_flyer")
     if floats is not robot.floating_base:
-        findings.append(
-            error(
-                SUBJECT,
-                f"{name}.robot_has_free_flyer is {floats!r}, must be {robot.floating_base!r}",
-            )
+        findings.error(
+            f"{name}.robot_has_free_flyer is {floats!r}, must be {robot.floating_base!r}"
         )
     chain = section.get("chainable_controller", {})
     efforts = chain.get("command_interfaces", []) if isinstance(chain, Mapping) else []
@@ -59,18 +53,12 @@ def check_linear_feedback(
         f"/{given}".endswith(f"/{each}") for given, each in zip(efforts, wanted)
     )
     if not in_order:
-        findings.append(
-            error(
-                SUBJECT,
-                f"{name}.chainable_controller.command_interfaces is [{', '.join(map(str, efforts))}], "
-                f"must end in [{', '.join(wanted)}]",
-            )
+        findings.error(
+            f"{name}.chainable_controller.command_interfaces is [{', '.join(map(str, efforts))}], "
+            f"must end in [{', '.join(wanted)}]"
         )
-    findings.append(
-        warning(
-            SUBJECT,
-            f"{name} has no time-out: the last torque and gain act for ever when controller and "
-            "command_watchdog are gone",
-        )
+    findings.warning(
+        f"{name} has no time-out: the last torque and gain act for ever when controller and "
+        "command_watchdog are gone"
     )
     return findings

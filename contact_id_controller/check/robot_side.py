@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.check.damping import check_damping
-from contact_id_controller.check.findings import Finding, error
+from contact_id_controller.check.findings import Finding, Findings
 from contact_id_controller.check.local_feedback import judge_gains
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
@@ -28,31 +28,23 @@ def check_robot_side(
     held_s: float,
 ) -> list[Finding]:
     """Problems of a controller's section, for a posture (na,) and efforts held for ``held_s``."""
-    findings, given = [], {}
+    findings, given = Findings(SUBJECT), {}
     for each in _LISTS:
         values = section.get(each, [])
         numbers = isinstance(values, list) and all(type(value) is float for value in values)
         if not numbers or len(values) not in (1, robot.na):
-            findings.append(
-                error(
-                    SUBJECT,
-                    f"{name}.{each} is {values!r}, must be 1 number with a decimal point or {robot.na}",
-                )
+            findings.error(
+                f"{name}.{each} is {values!r}, must be 1 number with a decimal point or {robot.na}"
             )
         else:
             given[each] = np.broadcast_to(np.array(values), (robot.na,))
     floats = section.get("floating_base", False)
     if settings.interface.needs_derivative and floats is not robot.floating_base:
-        findings.append(
-            error(SUBJECT, f"{name}.floating_base is {floats!r}, must be {robot.floating_base!r}")
-        )
+        findings.error(f"{name}.floating_base is {floats!r}, must be {robot.floating_base!r}")
     timeout_s = section.get("timeout_s", 0.05)
     if not isinstance(timeout_s, float) or timeout_s <= settings.period_s:
-        findings.append(
-            error(
-                SUBJECT,
-                f"{name}.timeout_s is {timeout_s!r}, must be above period_s {settings.period_s:g}",
-            )
+        findings.error(
+            f"{name}.timeout_s is {timeout_s!r}, must be above period_s {settings.period_s:g}"
         )
     if findings:
         return findings

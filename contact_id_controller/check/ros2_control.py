@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from contact_id_controller.check.findings import ERROR, Finding, error, note, warning
+from contact_id_controller.check.findings import ERROR, Finding, Findings, error, note, warning
 from contact_id_controller.lazy import loaded
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.command_interfaces import ANY, MODEL, Host
@@ -45,19 +45,17 @@ def check_ros2_control(
     manager = file.section(MANAGER)
     kinds = {name: body["type"] for name, body in manager.items() if _has_type(body)}
     rate = manager.get("update_rate")
-    findings = _check_rate(rate, settings.period_s)
+    findings = Findings(SUBJECT)
+    findings += _check_rate(rate, settings.period_s)
     held_s = 1.0 / rate if isinstance(rate, int) and rate > 0 else settings.period_s
     if there is not None:
         findings += _check_distribution(manager, kinds, settings, there)
     host = settings.interface.taker
     names = [name for name, kind in kinds.items() if kind in host.types]
     if not names:
-        findings.append(
-            error(
-                SUBJECT,
-                f"{path} starts no {' or '.join(host.types)}, which command_interface "
-                f"{settings.command_interface!r} needs",
-            )
+        findings.error(
+            f"{path} starts no {' or '.join(host.types)}, which command_interface "
+            f"{settings.command_interface!r} needs"
         )
     sections = file.sections()
     for name in names:
@@ -108,23 +106,18 @@ def _check_section(
     name: str, section: Mapping[str, Any], host: Host, robot: RobotModel, there: Distribution | None
 ) -> list[Finding]:
     """Check the joints, in order where commands do not name them, and parameters with one right value."""
-    findings = []
+    findings = Findings(SUBJECT)
     joints, theirs = list(robot.joint_names), list(section.get(host.joints, ()))
     if host.order == MODEL:
         joints = [joints[place] for place in robot.model_order]
     arranged, must = (sorted, "must hold") if host.order == ANY else (list, "must be")
     if arranged(theirs) != arranged(joints):
-        findings.append(
-            error(
-                SUBJECT,
-                f"{name}.{host.joints} is [{', '.join(theirs)}], {must} [{', '.join(joints)}]",
-            )
+        findings.error(
+            f"{name}.{host.joints} is [{', '.join(theirs)}], {must} [{', '.join(joints)}]"
         )
     for each in host.requires:
         if there is not None and not there.knows(each.since):
-            findings.append(
-                note(SUBJECT, f"{name}.{each.parameter}: {there.name} has no such parameter")
-            )
+            findings.note(f"{name}.{each.parameter}: {there.name} has no such parameter")
             continue
         found = section.get(each.parameter, each.default)
         if found != each.value:
@@ -134,7 +127,7 @@ def _check_section(
                     f"{name}.{each.parameter} is not set, which is {each.default!r} from "
                     f"{each.since} on, must be {each.value!r}"
                 )
-            findings.append(error(SUBJECT, words + f": {each.why}" * bool(each.why)))
+            findings.error(words + f": {each.why}" * bool(each.why))
     if any(finding.level == ERROR for finding in findings) or host.order == ANY:
         return findings
     return [*findings, note(SUBJECT, f"{name} takes the joints in the order of the {host.order}")]
@@ -147,26 +140,20 @@ def _check_distribution(
     there: Distribution,
 ) -> list[Finding]:
     """What differs in this distribution, one line each."""
-    findings = [note(SUBJECT, there.words)]
+    findings = Findings(SUBJECT)
+    findings.note(there.words)
     for name, kind in kinds.items():
         if kind in there.gone:
-            findings.append(
-                error(SUBJECT, f"{name}: {there.name} has no {kind}: {there.gone[kind]}")
-            )
+            findings.error(f"{name}: {there.name} has no {kind}: {there.gone[kind]}")
         if kind in there.fails:
-            findings.append(
-                warning(SUBJECT, f"{name}: {kind} fails in {there.name}: {there.fails[kind]}")
-            )
+            findings.warning(f"{name}: {kind} fails in {there.name}: {there.fails[kind]}")
     enforces = manager.get(_ENFORCES, there.enforces_limits)
     said = "" if _ENFORCES in manager else f" not set, in {there.name}"
-    findings.append(note(SUBJECT, f"{_ENFORCES} is{said} {enforces}"))
+    findings.note(f"{_ENFORCES} is{said} {enforces}")
     expected = {"on": True, "off": False}.get(settings.enforce_command_limits, enforces)
     if enforces is not expected:
-        findings.append(
-            warning(
-                SUBJECT,
-                f"controller.{_ENFORCES} is {settings.enforce_command_limits!r}, that of "
-                f"{MANAGER} {enforces}: auto takes the latter",
-            )
+        findings.warning(
+            f"controller.{_ENFORCES} is {settings.enforce_command_limits!r}, that of "
+            f"{MANAGER} {enforces}: auto takes the latter"
         )
     return findings

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.spatial import ConvexHull, QhullError
 
-from contact_id_controller.check.findings import Finding, error, note, warning
+from contact_id_controller.check.findings import Finding, Findings, error, note, warning
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.exceptions import choices
 from contact_id_controller.robot import RobotModel
@@ -53,15 +53,12 @@ def check_feet(controller: Controller, state: RobotState) -> list[Finding]:
     Call it after ``standing_state``, which leaves the kinematics of the state.
     """
     robot, feet = controller.robot, controller.feet
-    names, findings = controller.contact_names, []
+    names, findings = controller.contact_names, Findings("feet")
     high = {n: g for n, g in zip(names, feet.gaps) if g > controller.settings.contact_gap_m}
     if high:
-        findings.append(
-            error(
-                "feet",
-                f"{choices(high)} up to {1e3 * max(high.values()):.1f} mm above the ground when the "
-                "lowest foot touches it: posture, frame or radius is wrong",
-            )
+        findings.error(
+            f"{choices(high)} up to {1e3 * max(high.values()):.1f} mm above the ground when the "
+            "lowest foot touches it: posture, frame or radius is wrong"
         )
     findings += _check_depth(controller)
     frames = [foot.frame for foot in feet.feet]
@@ -76,7 +73,7 @@ def check_feet(controller: Controller, state: RobotState) -> list[Finding]:
             for (own, other), feet in crossed.items()
         )
         why = "the sign of a joint in the posture, or the frame, is wrong"
-        findings.append(error("feet", f"{text}: {why}"))
+        findings.error(f"{text}: {why}")
     return findings or [note("feet", "all on the ground, each on the side of its leg")]
 
 
@@ -86,7 +83,7 @@ def _check_depth(controller: Controller) -> list[Finding]:
     model, data = robot.model, robot.data
     pin.updateFramePlacements(model, data)
     ground = controller.settings.ground_offset_m
-    findings = []
+    findings = Findings("feet")
     joints = zip(list(model.names)[1:], list(data.oMi)[1:])
     # A sole is where it is stated: the origins of links on its body may lie below it.
     soles = controller.settings.flat_feet_frames
@@ -105,7 +102,7 @@ def _check_depth(controller: Controller) -> list[Finding]:
         if sunk:
             deep = 1e3 * max(depths.values())
             text = f"{what} {choices(sunk)} up to {deep:.1f} mm below the ground: {why}"
-            findings.append(error("feet", text))
+            findings.error(text)
     return findings
 
 
@@ -147,32 +144,24 @@ def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
     up = -robot.model.gravity.linear / np.linalg.norm(robot.model.gravity.linear)
     along = np.einsum("ij,ij->i", result.forces, controller.feet.normals)
     total = float((result.forces @ up).sum())
-    findings = []
+    findings = Findings("forces")
     if result.status != "solved":
-        findings.append(error("forces", f"the contact model answers {result.status!r} at rest"))
+        findings.error(f"the contact model answers {result.status!r} at rest")
     if abs(total / robot.weight - 1.0) > FORCE_TOLERANCE:
-        findings.append(
-            error(
-                "forces", f"the feet carry {total:.1f} N in sum, the weight is {robot.weight:.1f} N"
-            )
-        )
+        findings.error(f"the feet carry {total:.1f} N in sum, the weight is {robot.weight:.1f} N")
     idle = [
         name for name, force in zip(controller.contact_names, along) if force <= 1e-3 * robot.weight
     ]
     if idle:
-        findings.append(
-            error(
-                "forces",
-                f"no force on {idle}: the centre of mass is not between "
-                "the feet, or these do not touch the ground",
-            )
+        findings.error(
+            f"no force on {idle}: the centre of mass is not between "
+            "the feet, or these do not touch the ground"
         )
     carried = ", ".join(
         f"{name} {force:.1f}" for name, force in zip(controller.contact_names, along)
     )
-    findings = findings or [
-        note("forces", f"{total:.1f} N for a weight of {robot.weight:.1f} N: {carried}")
-    ]
+    if not findings:
+        findings.note(f"{total:.1f} N for a weight of {robot.weight:.1f} N: {carried}")
     return findings + _check_friction(controller, result.forces, along)
 
 
@@ -200,7 +189,7 @@ def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
     robot, limits = controller.robot, controller.effort_limits
     part = np.abs(torques) / np.maximum(limits, 1e-12)
     # Of joints with equal shares the first, whatever the rounding.
-    findings, worst = [], int(np.argmax(part >= part.max() * (1.0 - 1e-6)))
+    findings, worst = Findings("torques"), int(np.argmax(part >= part.max() * (1.0 - 1e-6)))
     if part[worst] > LOW_RESERVE:
         weak = part[worst] > 1.0
         text = (
@@ -212,16 +201,13 @@ def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
         kind = error if weak else warning
         findings.append(kind("torques", text if weak else f"{text}: little margin to move"))
     if not findings and part.max() < HIGH_RESERVE:
-        findings.append(
-            warning(
-                "torques",
-                f"standing takes {100 * part.max():.2g} % of the effort limits: the masses "
-                f"({robot.mass:.3g} kg) are too small, or the limits are not the motors'",
-            )
+        findings.warning(
+            f"standing takes {100 * part.max():.2g} % of the effort limits: the masses "
+            f"({robot.mass:.3g} kg) are too small, or the limits are not the motors'"
         )
     if not findings:
         text = f"standing takes at most {100 * part.max():.0f} % of a limit"
-        findings.append(note("torques", text))
+        findings.note(text)
     return findings + _check_motors(controller, torques)
 
 
