@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pinocchio as pin
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 
@@ -22,9 +23,6 @@ from contact_id_controller.logs.bag_files import ODOMETRY, STATES, find_bag, nam
 JOINT_STATE, BASE = "sensor_msgs/msg/JointState", "nav_msgs/msg/Odometry"
 BASE_NUMBERS = 13
 """Position, quaternion xyzw, linear and angular velocity in the child frame."""
-
-_ALIKE = 1.0 - 1e-9
-"""Cosine of half the angle between rotations below which their arc is a line."""
 
 
 class _State(NamedTuple):
@@ -202,14 +200,6 @@ def _base(message: Any) -> np.ndarray:
 def _between(first: np.ndarray, second: np.ndarray, share: float) -> np.ndarray:
     """Interpolate the base (13,): linearly, its quaternion along the shorter arc."""
     base = (1.0 - share) * first + share * second
-    a, b = first[3:7], second[3:7]
-    cosine = float(a @ b)
-    if cosine < 0.0:
-        b, cosine = -b, -cosine
-    if cosine < _ALIKE:
-        angle = np.arccos(cosine)
-        turn = np.sin((1.0 - share) * angle) * a + np.sin(share * angle) * b
-    else:
-        turn = (1.0 - share) * a + share * b
-    base[3:7] = turn / np.linalg.norm(turn)
+    a, b = (pin.Quaternion(each[3:7]).normalized() for each in (first, second))
+    base[3:7] = a.slerp(share, b).coeffs()
     return base
