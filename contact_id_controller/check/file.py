@@ -9,8 +9,7 @@ from typing import Any
 from contact_id_controller.check.findings import Finding, Findings, error, note, warning
 from contact_id_controller.exceptions import ContactIdError, choices
 from contact_id_controller.models import row_of
-from contact_id_controller.settings.base import belongs_to_ros
-from contact_id_controller.settings.controller import TABLE, ControllerSettings
+from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.robot_rows import SAME_ROBOT
 
 SAME = {
@@ -29,15 +28,10 @@ SAME = {
 
 def check_values(values: Mapping[str, Any]) -> tuple[ControllerSettings | None, list[Finding]]:
     """Check every parameter of the controller; the settings are None if one is wrong."""
-    values = {name: value for name, value in values.items() if not belongs_to_ros(name)}
-    rows = {spec.name: spec for spec in TABLE}
     findings = Findings("parameter")
     for name, value in values.items():
         try:
-            if name in rows:
-                rows[name].check(value)
-            else:
-                ControllerSettings.from_mapping({name: value})
+            ControllerSettings.checked({name: value})
         except ContactIdError as problem:
             findings.error(problem)
     if findings:

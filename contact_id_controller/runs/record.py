@@ -113,37 +113,19 @@ FOLLOWED = FACTS[-2:]
 REASONS, COUNTS = "refused_reasons", "refused_counts"
 """Arrays of a file that hold ``refused_inputs``."""
 
+_BY_CONTROLLER = (
+    *("position", "velocity", "reference_position", "reference_velocity", "saturated", "contact"),
+    *("solve_time_s", "step_time_s", "power_loss_w", "status"),
+)
+"""Columns that the controller's record has by the same names."""
+
 CONTROLLER_FIELDS = (
-    "time_s",
-    "torques",
-    "forces",
-    "contact",
-    "saturated",
-    "position",
-    "velocity",
-    "reference_position",
-    "reference_velocity",
-    "solve_time_s",
-    "step_time_s",
-    "power_loss_w",
-    "status",
-    "deadline_misses",
-    "joint_names",
-    "foot_names",
-    REASONS,
-    COUNTS,
-    *FOLLOWED,
+    *("time_s", "torques", "forces", *_BY_CONTROLLER),
+    *("deadline_misses", "joint_names", "foot_names", REASONS, COUNTS, *FOLLOWED),
 )
 ROBOT_FIELDS = (
-    "time_s",
-    "q",
-    "v",
-    "torques",
-    "contact_forces",
-    "fell_time_s",
-    "joint_names",
-    "foot_names",
-    "late_periods",
+    *("time_s", "q", "v", "torques", "contact_forces"),
+    *("fell_time_s", "joint_names", "foot_names", "late_periods"),
 )
 """Arrays in the records of the controller and of the simulated robot."""
 
@@ -376,19 +358,10 @@ def merge_records(
         foot_names=feet,
         q=robot["q"][robot_rows],
         v=robot["v"][robot_rows],
-        position=control["position"][rows],
-        velocity=control["velocity"][rows],
-        reference_position=control["reference_position"][rows],
-        reference_velocity=control["reference_velocity"][rows],
+        **{name: control[name][rows].astype(COLUMNS[name].dtype) for name in _BY_CONTROLLER},
         torques=robot["torques"][robot_rows][:, joint_columns],
-        saturated=control["saturated"][rows].astype(bool),
         predicted_forces=control["forces"][rows],
         simulated_forces=robot["contact_forces"][robot_rows][:, foot_columns],
-        contact=control["contact"][rows].astype(bool),
-        solve_time_s=control["solve_time_s"][rows],
-        step_time_s=control["step_time_s"][rows],
-        power_loss_w=control["power_loss_w"][rows],
-        status=control["status"][rows].astype(str),
         deadline_misses=int(control["deadline_misses"]),
         unanswered_states=len(robot["time_s"]) - len(rows),
         simulation_late_periods=int(robot["late_periods"]),

@@ -20,7 +20,6 @@ from contact_id_controller.ros.scheduling import Scheduling, cores, priority
 from contact_id_controller.runs.estimated_state import controller_changes, estimator_changes
 from contact_id_controller.runs.joint_motion_file import SECTION as MOTION
 from contact_id_controller.runs.joint_motion_file import joint_motion
-from contact_id_controller.settings.base import belongs_to_ros, unknown_parameter
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import (
     ESTIMATOR,
@@ -28,7 +27,7 @@ from contact_id_controller.settings.dynamics_estimator import (
     estimator_parameters,
 )
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
-from contact_id_controller.settings.nodes import TABLES
+from contact_id_controller.settings.nodes import SETTINGS
 from contact_id_controller.settings.parameter_file import (
     ParameterFile,
     parse_value,
@@ -421,7 +420,7 @@ def _read_for_own(file: ParameterFile, planner: Path) -> dict[str, dict[str, Any
     name = planner.stem
     if not planner.is_file():
         raise ConfigurationError(f"--planner {str(planner)!r} is no file")
-    if name in (*TABLES, MOTION):
+    if name in (*SETTINGS, MOTION):
         raise ConfigurationError(
             f"--planner {str(planner)!r} has the name of a node of the package"
         )
@@ -466,17 +465,11 @@ def _plan_at_once(parameters: dict[str, Any], config: Path, folder: Path, mode: 
 
 def _refuse_bad_values(parameters: dict[str, dict[str, Any]]) -> None:
     """Raise ConfigurationError for parameters that a node would refuse at its start."""
-    for node, values in parameters.items():
-        rows = {spec.name: spec for spec in TABLES.get(node, ())}
-        for name, value in values.items() if rows else ():
-            if belongs_to_ros(name):
-                continue
-            if name not in rows:
-                raise ConfigurationError(f"{node}: {unknown_parameter(name, rows)}")
-            try:
-                rows[name].check(value)
-            except ConfigurationError as error:
-                raise ConfigurationError(f"{node}: {error}") from error
+    for node, settings in SETTINGS.items():
+        try:
+            settings.checked(parameters.get(node, {}))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{node}: {error}") from error
 
 
 def _apply(change: str, parameters: dict[str, dict[str, Any]]) -> None:

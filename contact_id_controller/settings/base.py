@@ -37,15 +37,19 @@ class Settings:
             ConfigurationError: unknown name, wrong type, value outside its range, or values that do
                 not fit each other.
         """
+        settings = cls(**cls.checked(mapping), **experimental)
+        settings.check_together()
+        return settings
+
+    @classmethod
+    def checked(cls, mapping: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters of a mapping, each checked by itself; see ``from_mapping``."""
         known = {spec.name: spec for spec in table_of(cls)}
         values = {name: value for name, value in mapping.items() if not belongs_to_ros(str(name))}
         for name in values:
             if name not in known:
                 raise ConfigurationError(unknown_parameter(str(name), known))
-        checked = {name: known[name].check(value) for name, value in values.items()}
-        settings = cls(**checked, **experimental)
-        settings.check_together()
-        return settings
+        return {name: known[name].check(value) for name, value in values.items()}
 
     @classmethod
     def experimental(cls) -> frozenset[str]:
@@ -59,14 +63,9 @@ class Settings:
         Raises:
             ConfigurationError: as ``from_mapping``.
         """
-        known = {spec.name: spec for spec in table_of(type(self))}
-        new = {}
-        for name, value in values.items():
-            if name not in known:
-                raise ConfigurationError(unknown_parameter(str(name), known))
-            if value != getattr(self, name):
-                new[name] = known[name].check(value)
-        settings: Self = dataclasses.replace(self, **new)  # type: ignore[type-var]
+        missing = object()
+        new = {k: v for k, v in values.items() if v != getattr(self, str(k), missing)}
+        settings: Self = dataclasses.replace(self, **self.checked(new))  # type: ignore[type-var]
         settings.check_together()
         return settings
 
