@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import yaml
+from other_processes import alive, children
 from waiting import until
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -22,10 +23,11 @@ import contextlib
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from group_effort_controller import GroupEffortController
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message, serialize_message
 from ros2_control_hosts import kill_all_of
+from ros_peer import RosPeer
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
@@ -55,16 +57,12 @@ ALLOWANCE_S = 0.05
 PATIENCE_S = 120.0
 
 
-class Robot:
+class Robot(RosPeer):
     """The group effort controller with its robot, and the processes around it."""
 
     def __init__(self, folder):
+        super().__init__("robot")
         self.folder, self.processes = folder, []
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context)
-        self.node = rclpy.create_node("robot", context=self.context)
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.node)
         self.group = GroupEffortController(JOINTS)
         self.group.activate()
         # Polled as in a loop of ros2_control, not by the executor, which may be kept waiting.
@@ -79,10 +77,10 @@ class Robot:
         self.stopper = self.node.create_client(SetBool, "command_watchdog/emergency_stop")
         self.button = self.node.create_publisher(Bool, "emergency_stop", 1)
         self.velocity = VELOCITY.copy()
-        self.thread = threading.Thread(target=self.spin, daemon=True)
+        self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
 
-    def spin(self):
+    def serve(self):
         with contextlib.suppress(ExternalShutdownException):
             self.executor.spin()
 
@@ -214,15 +212,12 @@ class Robot:
         self.executor.shutdown()
         self.thread.join(PATIENCE_S)
         self.loop.destroy_node()
-        self.node.destroy_node()
-        rclpy.shutdown(context=self.context)
+        super().close()
 
 
 @pytest.fixture
-def robot(tmp_path):
-    robot = Robot(tmp_path)
-    yield robot
-    robot.close()
+def robot(closing, tmp_path):
+    return closing(Robot(tmp_path))
 
 
 def test_a_killed_controller_leaves_damping_until_it_is_active_again(robot, record_property):
@@ -281,9 +276,9 @@ def test_a_killed_watchdog_is_followed_at_once_by_the_one_in_reserve(robot, reco
         robot.until(lambda: False, 1.0)
         robot.commands.publish(Float64MultiArray(data=[0.1, 0.2, 0.3]))
         assert robot.holds([0.1, 0.2, 0.3])
-        children = Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children").read_text().split()
+        worker = _workers(keeper)[0]
         begun_s = time.monotonic()
-        os.kill(min(map(int, children)), signal.SIGKILL)
+        os.kill(worker, signal.SIGKILL)
         assert robot.holds(DAMPING), robot.log()
         times_s.append(time.monotonic() - begun_s - robot.stall_s)
     print(f"damping after a kill of the watchdog, s: {times_s}")
@@ -311,7 +306,7 @@ def test_a_watchdog_that_hangs_is_followed_by_the_one_in_reserve(robot, record_p
     record_property("damping_after_a_hang_s", time.monotonic() - begun_s)
     silent = f"process {worker} has been silent for 0.9 s"
     assert robot.until(lambda: silent in robot.log()), robot.log()
-    assert not _runs(worker) and _runs(reserve)
+    assert not alive(worker) and alive(reserve)
     keeper.send_signal(signal.SIGTERM)
     assert keeper.wait(PATIENCE_S) == 0
     assert robot.holds(np.zeros(3)) and "Traceback" not in robot.log()
@@ -361,13 +356,13 @@ def test_a_worker_goes_on_without_its_keeper_until_the_next_takes_over(robot):
     robot.velocity *= -1.0
     second = robot.watchdog(timeout_s=10.0)
     assert robot.holds(-DAMPING), robot.log()
-    assert not _runs(worker)
+    assert not alive(worker)
     # A thread of its own writes the log: torques come before the line that explains them.
     assert robot.until(lambda: "takes over from one" in robot.log(), PATIENCE_S), robot.log()
     robot.until(lambda: False, 1.0)
     robot.commands.publish(Float64MultiArray(data=[0.1, 0.2, 0.3]))
     assert robot.holds([0.1, 0.2, 0.3]), robot.log()
-    assert _runs(_both_workers(robot, second)[0])
+    assert alive(_both_workers(robot, second)[0])
     second.send_signal(signal.SIGTERM)
     assert second.wait(PATIENCE_S) == 0
     assert "Traceback" not in robot.log()
@@ -383,27 +378,20 @@ def test_a_worker_without_a_keeper_ends_when_asked_or_when_the_robot_is_gone(rob
     keeper.kill()
     keeper.wait()
     assert robot.until(lambda: "the keeper of this process was killed" in robot.log())
-    assert not _runs(reserve)
+    assert not alive(reserve)
     assert robot.until(lambda: f"kill {worker}" in robot.log()), robot.log()
     if asked:
         os.kill(worker, signal.SIGTERM)
     else:
         robot.timer.cancel()
     assert robot.holds(np.zeros(3)), robot.log()
-    assert robot.until(lambda: not _runs(worker)), robot.log()
+    assert robot.until(lambda: not alive(worker)), robot.log()
 
 
 def _both_workers(robot, keeper):
     """Process numbers of the one at work and of the one in reserve."""
     assert robot.until(lambda: len(_workers(keeper)) == 2), robot.log()
     return _workers(keeper)
-
-
-def _runs(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 def test_a_controller_that_was_active_before_it_was_known_is_asked(robot):
@@ -519,8 +507,7 @@ def test_large_messages_do_not_keep_an_emergency_stop_waiting(robot, record_prop
 
 def _workers(keeper):
     """Process numbers of the workers, the oldest first."""
-    children = Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children").read_text().split()
-    return sorted(map(int, children))
+    return children(keeper.pid)
 
 
 @pytest.mark.parametrize(

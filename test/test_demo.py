@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from other_processes import alive
 from waiting import until
 
 from contact_id_controller import cli
@@ -361,16 +362,7 @@ def test_nodes_die_with_a_killed_parent(tmp_path):
     child = int(log.read_text())
     process.kill()
     process.wait()
-    assert until(lambda: not _is_alive(child)), "the node outlives its killed parent"
-
-
-def _is_alive(pid):
-    """Whether a process runs; one that only waits to be collected does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    assert until(lambda: not alive(child)), "the node outlives its killed parent"
 
 
 IN_A_DOMAIN = """

@@ -8,6 +8,7 @@ import tempfile
 import time
 
 import pytest
+from other_processes import alive, state_of
 from waiting import until
 
 PATIENCE_S = 60.0
@@ -59,20 +60,6 @@ def start(python_of):
 def said(process):
     role, pid, proven = process.stdout.readline().split()
     return role, int(pid), proven == "1"
-
-
-def state_of(pid):
-    """Letter of a process's state, X where there is none."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return "X"
-
-
-def alive(pid):
-    """Whether a process runs, rather than waits to be looked at."""
-    return state_of(pid) not in "ZX"
 
 
 def gone(pid):
