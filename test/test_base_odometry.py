@@ -160,12 +160,34 @@ def solo(**settings):
     return BaseOdometry(robot, SOLO_FEET, RADIUS_M, BaseOdometrySettings(**settings))
 
 
+def predicted(s, R, vel, p, feet, P, dt, w, a, walk):
+    """R, vel, p and P after a period with rate w and acceleration a, in plain numpy.
+
+    walk: densities of the noise of feet and soles, which are the coordinates from 15 on, three each.
+    """
+    n, gravity = len(P), np.array([0.0, 0.0, -s.gravity_m_s2])
+    A, G = np.zeros((n, n)), np.zeros((n, 3))
+    A[3:6, :3], A[6:9, 3:6] = pin.skew(gravity), np.eye(3)
+    G[:9] = np.vstack([R, pin.skew(vel) @ R, pin.skew(p) @ R])
+    for i, foot in enumerate(feet):
+        G[15 + 3 * i : 18 + 3 * i] = pin.skew(foot) @ R
+    A[:, 9:12], A[3:6, 12:15] = -G, -R
+    Phi = np.eye(n) + A * dt + A @ A * dt**2 / 2.0
+    steady = [0.0, s.accelerometer_noise, 0.0, 0.0, s.accelerometer_bias_walk]
+    Q = s.gyroscope_noise**2 * G @ G.T + np.diag(np.repeat([*steady, *walk], 3) ** 2)
+    level = np.eye(3) - (1.0 - filtering.VERTICAL_SHARE) * np.outer(R[2], R[2])
+    Q[9:12, 9:12] += s.gyroscope_bias_walk**2 * level
+    felt = R @ a + gravity
+    p, vel = p + vel * dt + felt * dt**2 / 2.0, vel + felt * dt
+    return R @ pin.exp3(w * dt), vel, p, Phi @ P @ Phi.T + Q * dt
+
+
 def dense_step(odometry, state, P, does, since_s, inputs):
     """One step in plain numpy and Pinocchio, all feet at once; the same arguments."""
     s, robot = odometry.settings, odometry.robot
     dt, w, a, q, v, contacts = inputs
     R, vel, p, bg, ba, feet = state
-    w, a, F, gravity = w - bg, a - ba, len(feet), np.array([0.0, 0.0, -s.gravity_m_s2])
+    w, a, F = w - bg, a - ba, len(feet)
     full_q = robot.configuration([0, 0, 0, 0, 0, 0, 1], q)
     full_v = robot.velocity(np.concatenate([np.zeros(3), w]), v)
     data = robot.model.createData()
@@ -177,27 +199,7 @@ def dense_step(odometry, state, P, does, since_s, inputs):
         pin.getFrameVelocity(robot.model, data, i, pin.LOCAL_WORLD_ALIGNED).angular for i in ids
     ]
     n = 15 + 3 * F
-    A = np.zeros((n, n))
-    A[3:6, :3], A[6:9, 3:6] = pin.skew(gravity), np.eye(3)
-    A[:3, 9:12], A[3:6, 9:12], A[6:9, 9:12] = -R, -pin.skew(vel) @ R, -pin.skew(p) @ R
-    A[3:6, 12:15] = -R
-    G = np.zeros((n, 3))
-    G[:9] = np.vstack([R, pin.skew(vel) @ R, pin.skew(p) @ R])
-    for i in range(F):
-        A[15 + 3 * i : 18 + 3 * i, 9:12] = -pin.skew(feet[i]) @ R
-        G[15 + 3 * i : 18 + 3 * i] = pin.skew(feet[i]) @ R
-    Phi = np.eye(n) + A * dt + A @ A * dt**2 / 2.0
-    walk = np.repeat(
-        [0.0, s.accelerometer_noise, 0.0, 0.0, s.accelerometer_bias_walk],
-        3,
-    )
-    walk = np.concatenate([walk, np.full(3 * F, s.foot_walk)])
-    Q = s.gyroscope_noise**2 * G @ G.T + np.diag(walk**2)
-    level = np.eye(3) - (1.0 - filtering.VERTICAL_SHARE) * np.outer(R[2], R[2])
-    Q[9:12, 9:12] += s.gyroscope_bias_walk**2 * level
-    P = Phi @ P @ Phi.T + Q * dt
-    felt = R @ a + gravity
-    p, vel, R = p + vel * dt + felt * dt**2 / 2.0, vel + felt * dt, R @ pin.exp3(w * dt)
+    R, vel, p, P = predicted(s, R, vel, p, feet, P, dt, w, a, [s.foot_walk] * F)
     feet = np.array(feet)
     stands = np.array(does) == filtering.STANDS
     old, new = np.flatnonzero(contacts & stands), np.flatnonzero(contacts & ~stands)

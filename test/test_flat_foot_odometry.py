@@ -3,6 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
+from test_base_odometry import predicted
 
 from contact_id_controller import RobotModel
 from contact_id_controller.estimation import invariant_filter as filtering
@@ -80,26 +81,9 @@ def dense_step(odometry, state, P, stood, inputs):
     s, robot = odometry.settings, odometry.robot
     dt, w, a, q, v = inputs
     R, vel, p, bg, ba, feet, Z = state
-    w, a, gravity = w - bg, a - ba, np.array([0.0, 0.0, -s.gravity_m_s2])
-    A, G = np.zeros((27, 27)), np.zeros((27, 3))
-    A[3:6, :3], A[6:9, 3:6] = pin.skew(gravity), np.eye(3)
-    A[:9, 9:12] = -np.vstack([R, pin.skew(vel) @ R, pin.skew(p) @ R])
-    A[3:6, 12:15] = -R
-    G[:9] = -A[:9, 9:12]
-    for i in range(2):
-        A[15 + 3 * i : 18 + 3 * i, 9:12] = -pin.skew(feet[i]) @ R
-        G[15 + 3 * i : 18 + 3 * i] = pin.skew(feet[i]) @ R
-    Phi = np.eye(27) + A * dt + A @ A * dt**2 / 2.0
-    walk = np.repeat(
-        [0.0, s.accelerometer_noise, 0.0, 0.0, s.accelerometer_bias_walk,
-         s.foot_walk, s.foot_walk, s.sole_walk, s.sole_walk], 3,
-    )  # fmt: skip
-    Q = s.gyroscope_noise**2 * G @ G.T + np.diag(walk**2)
-    level = np.eye(3) - (1.0 - filtering.VERTICAL_SHARE) * np.outer(R[2], R[2])
-    Q[9:12, 9:12] += s.gyroscope_bias_walk**2 * level
-    P = Phi @ P @ Phi.T + Q * dt
-    felt = R @ a + gravity
-    p, vel, R = p + vel * dt + felt * dt**2 / 2.0, vel + felt * dt, R @ pin.exp3(w * dt)
+    w, a = w - bg, a - ba
+    walk = [s.foot_walk, s.foot_walk, s.sole_walk, s.sole_walk]
+    R, vel, p, P = predicted(s, R, vel, p, feet, P, dt, w, a, walk)
     feet, Z = feet.copy(), Z.copy()
     blocks = np.array([[21, 15], [24, 18]])  # of a sole's rotation and place
     H, z, noise = np.zeros((12, 27)), np.zeros(12), np.zeros((12, 12))
