@@ -295,8 +295,8 @@ class Panel:
         self._remote.set(friction=friction, solver=solver)
 
     def _set_friction(self) -> None:
-        value = float(self._friction.value)
-        self._set_like("friction_coefficient", lambda _: value)
+        now = _list(self._shown.get("friction_coefficient"))
+        self._set_all("friction_coefficient", [float(self._friction.value)] * len(now))
 
     def _set_time_constant(self) -> None:
         self._remote.set(contact_time_constant_s=float(self._time_constant.value))
@@ -305,15 +305,12 @@ class Panel:
         if self._gains is None:
             return
         factor = float((self._stiffness, self._damping)[number].value)
-        values = [factor * gain for gain in self._gains[number]]
-        self._remote.set(**{name: values if isinstance(self._shown[name], list) else values[0]})
+        self._set_all(name, [factor * gain for gain in self._gains[number]])
 
-    def _set_like(self, name: str, change: Callable[[float], float]) -> None:
-        """Set a parameter to a changed value, or each value of a list."""
-        now = self._shown.get(name)
-        self._remote.set(
-            **{name: [change(v) for v in now] if isinstance(now, list) else change(now)}
-        )
+    def _set_all(self, name: str, values: list[float]) -> None:
+        """Set a parameter to these values, or to the only one if it is no list."""
+        is_list = isinstance(self._shown.get(name), list)
+        self._remote.set(**{name: values if is_list else values[0]})
 
 
 _PARAGRAPH = '<div style="margin:0.4em 0.8em;font-size:0.875em;overflow-wrap:anywhere">{}</div>'

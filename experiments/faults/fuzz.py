@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ from rclpy.subscription import RCLError
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.files import make_folder
 from contact_id_controller.parameter_spec import ParameterSpec
+from contact_id_controller.ros.packed import with_stamp
 from contact_id_controller.settings.controller import TABLE
 from contact_id_controller.settings.nodes import TABLES
 from experiments.faults.fuzz_other_nodes import other_node_rows
@@ -397,7 +397,7 @@ class Inputs:
             stamp_ns = now_ns(door.other_node) + random.choice((0, 0, 20_000_000))
             good = door.good
             if door.stamped:
-                good = good[:4] + struct.pack("<iI", *divmod(stamp_ns, 10**9)) + good[12:]
+                good = with_stamp(good, stamp_ns)
             return name, spoiled(good, random)
         return name, serialised(door.kind, random, self._words)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import socket
-import struct
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -27,7 +26,7 @@ from contact_id_controller.check.standing_checks import standing_state
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.direct_loop import take_waiting
-from contact_id_controller.ros.packed import stamp_ns
+from contact_id_controller.ros.packed import stamp_ns, with_stamp
 from contact_id_controller.runs.processes import node_command
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
@@ -80,7 +79,7 @@ def other_node_rows(robot: str) -> dict[str, OtherNode]:
     posture = file.section("simulated_robot")["initial_joint_positions"]
     given = file.section("controller")
     model, state, efforts = _standing(given, posture)
-    joints, base = _joint_state(model, state, efforts), _odometry(state)
+    joints, base = joint_state_of(model, state, efforts), odometry_of(state)
     # A real one is never twice the same: one that is, while joints move, is frozen.
     imu = Imu(), Imu()
     for sample, noise in zip(imu, (-1e-3, 1e-3), strict=True):
@@ -121,7 +120,10 @@ def other_node_rows(robot: str) -> dict[str, OtherNode]:
         ),
         "kinodynamic_planner": OtherNode(
             {**whole_body, **wall},
-            {"odometry": (_odometry(standing),), "joint_states": (_joint_state(solo, standing),)},
+            {
+                "odometry": (odometry_of(standing),),
+                "joint_states": (joint_state_of(solo, standing),),
+            },
             {"goal_pose": goal},
             asks=("plan", "execute"),
             result="joint_trajectory",
@@ -143,18 +145,23 @@ def _standing(values: Mapping[str, Any], posture: Any) -> tuple[RobotModel, Robo
     return model, state, controller.step(state).torques.copy()
 
 
-def _joint_state(
-    model: RobotModel, state: RobotState, efforts: np.ndarray | None = None
+def joint_state_of(
+    model: RobotModel,
+    state: RobotState,
+    efforts: np.ndarray | None = None,
+    speed_rad_s: float = 0.0,
 ) -> JointState:
+    """The message of a state, with a speed of all joints."""
     return JointState(
         name=list(model.joint_names),
         position=model.joints_of(state.q).tolist(),
-        velocity=[0.0] * model.na,
+        velocity=[speed_rad_s] * model.na,
         effort=[] if efforts is None else efforts.tolist(),
     )
 
 
-def _odometry(state: RobotState) -> Odometry:
+def odometry_of(state: RobotState) -> Odometry:
+    """The message of a state's base, at rest."""
     message = Odometry()
     place, turn = message.pose.pose.position, message.pose.pose.orientation
     place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w = state.q[:7].tolist()
@@ -261,10 +268,9 @@ class OtherNodes:
             if now_s >= self._next_s[name]:
                 self._next_s[name] = now_s + row.period_s
                 self._time_ns[name] += round(row.period_s * 1e9)
-                stamp = struct.pack("<iI", *divmod(self._time_ns[name], 10**9))
                 for publisher, messages in self._streams[name]:
                     messages.append(data := messages.pop(0))
-                    publisher.publish(data[:4] + stamp + data[12:])
+                    publisher.publish(with_stamp(data, self._time_ns[name]))
         for name, topic, kind, subscription in self._results:
             for data in take_waiting(subscription):
                 message = deserialize_message(data, kind)

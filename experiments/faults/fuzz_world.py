@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import struct
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.files import check_free, make_folder
 from contact_id_controller.ros import scheduling
+from contact_id_controller.ros.packed import with_stamp
 from contact_id_controller.runs.processes import (
     NodeGroup,
     free_domain,
@@ -38,7 +38,7 @@ from contact_id_controller.runs.processes import (
 from contact_id_controller.runs.ros_system import RosSystem
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 from contact_id_controller.settings.parameter_file import write_parameters
-from experiments.faults.fuzz_other_nodes import OtherNode, OtherNodes
+from experiments.faults.fuzz_other_nodes import OtherNode, OtherNodes, joint_state_of, odometry_of
 from experiments.faults.mutations import packed
 from experiments.faults.nodes import (
     CONTROLLER,
@@ -201,12 +201,8 @@ class FuzzWorld:
         """(topic, message) of each that is taken as it is, but for its stamp."""
         model, state = self._model, self._state
         position, none = model.joints_of(state.q).tolist(), [0.0] * len(self._joints)
-        moving = [self._speed_rad_s] * len(self._joints)
-        yield "/joint_states", JointState(name=self._joints, position=position, velocity=moving)
-        base = Odometry()
-        place, turn = base.pose.pose.position, base.pose.pose.orientation
-        place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w = state.q[:7].tolist()
-        yield "/odometry", base
+        yield "/joint_states", joint_state_of(model, state, speed_rad_s=self._speed_rad_s)
+        yield "/odometry", odometry_of(state)
         plan = JointTrajectory(joint_names=self._joints)
         for k in (1, 2):
             point = JointTrajectoryPoint(positions=position, velocities=none)
@@ -220,13 +216,9 @@ class FuzzWorld:
         now_s = time.monotonic()
         if states and now_s >= self._next_state_s:
             self._next_state_s = now_s + STATE_PERIOD_S
-            stamp = struct.pack("<iI", *divmod(time.time_ns(), 10**9))
-            for publisher, topic in (
-                (self._odometry, "/odometry"),
-                (self._states, "/joint_states"),
-            ):
-                good = self._good[topic]
-                publisher.publish(good[:4] + stamp + good[12:])
+            now_ns = time.time_ns()
+            self._odometry.publish(with_stamp(self._good["/odometry"], now_ns))
+            self._states.publish(with_stamp(self._good["/joint_states"], now_ns))
         self.other_nodes.turn(now_s)
         self._take()
         if now_s >= self._next_serve_s:

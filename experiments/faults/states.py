@@ -8,6 +8,7 @@ import math
 import time
 
 import numpy as np
+import pinocchio as pin
 from std_srvs.srv import Trigger
 
 from contact_id_controller.ros.packed import nanoseconds
@@ -282,21 +283,13 @@ def jump_1_m(world: FaultWorld) -> Observed:
 
 
 def jump_1_rad(world: FaultWorld) -> Observed:
-    turn = math.sin(0.5 * JUMP_RAD), math.cos(0.5 * JUMP_RAD)
+    turn = pin.Quaternion(pin.utils.rotate("z", JUMP_RAD))
 
     def change(pose):
-        s, c = turn
-        turned = pose.orientation
-        x, y, z, w = turned.x, turned.y, turned.z, turned.w
-        turned.x, turned.y, turned.z, turned.w = (
-            c * x - s * y,
-            c * y + s * x,
-            c * z + s * w,
-            c * w - s * z,
-        )
-        p = pose.position
-        cos, sin = math.cos(JUMP_RAD), math.sin(JUMP_RAD)
-        p.x, p.y = cos * p.x - sin * p.y, sin * p.x + cos * p.y
+        o, p = pose.orientation, pose.position
+        turned = turn * pin.Quaternion(o.w, o.x, o.y, o.z)
+        o.x, o.y, o.z, o.w = turned.coeffs().tolist()
+        p.x, p.y, p.z = (turn.matrix() @ [p.x, p.y, p.z]).tolist()
 
     return _jump(world, change)
 
