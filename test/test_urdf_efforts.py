@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from robots import QUADRUPED
 from test_command_watchdog import COMMAND, NAMES, TIMEOUT_S, VELOCITY, make
-from waiting import until
 
 from contact_id_controller.exceptions import (
     ConfigurationError,
@@ -57,8 +56,11 @@ def test_a_process_of_its_own_answers(tmp_path):
 
     def answer(urdf, joints):
         asked = StatedLimits(str(urdf), joints)
-        assert until(lambda: asked.answer() is not None)
-        return asked.answer()
+        end_s = time.monotonic() + PATIENCE_S
+        while (found := asked.answer()) is None:
+            assert time.monotonic() < end_s
+            time.sleep(0.05)
+        return found
 
     file = tmp_path / "robot.urdf"
     file.write_text(description({"hip": 4.0, "knee": None}))
