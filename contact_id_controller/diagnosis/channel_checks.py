@@ -9,7 +9,7 @@ import numpy as np
 
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.even_samples import SMOOTH_S, interpolated, odd_width, smooth
-from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.finding import Finding, Picture, fine, unknown, wrong
 from contact_id_controller.logs.log import Array
 
 ALIKE = 0.9
@@ -121,9 +121,8 @@ def channel_order(case: Case) -> Finding:
     moving = int(np.sum(np.ptp(y, axis=0) > 0.0))
     if 2 * int(crossed.sum()) <= moving:
         return fine(name, "positions are not the rates of the velocities")
-    return Finding(
+    return wrong(
         name,
-        WRONG,
         f"position and velocity are exchanged: the position is the rate of the velocity in {int(crossed.sum())} joints, certain",
         "exchange 'position' and 'velocity' in 'channels' of --map",
         gain=6.0,
@@ -133,9 +132,8 @@ def channel_order(case: Case) -> Finding:
 
 def _degrees(name: str, channels: tuple[str, ...], why: str, sure: str = "certain") -> Finding:
     """Finding that channels are in degrees; why, sure: the evidence, and how certain it is, as words."""
-    return Finding(
+    return wrong(
         name,
-        WRONG,
         f"{' and '.join(channels)} in degrees ({why}), {sure}",
         f"set the unit of {' and '.join(channels)} to deg in --map",
         {"units": {channel: "deg" if channel == "position" else "deg/s" for channel in channels}},
@@ -168,9 +166,8 @@ def _swapped(case: Case, name: str, i: int, j: int, crossed: float) -> Finding:
         which = "position" if cost is not None and cost < case.cost else "velocity"
     where = "one of both channels" if " or " in which else f"'{which}'"
     text = f"{a} and {b} are exchanged in {which}: the rate of one is the other's velocity (correlation {crossed:.2f}), certain"
-    return Finding(
+    return wrong(
         name,
-        WRONG,
         text,
         f"exchange the columns of {a} and {b} in {where} in --map",
         gain=5.0 * crossed,
@@ -204,9 +201,8 @@ def velocity_scale(case: Case) -> Finding:
             {"correct": {"position": {joint: {"times": factor}}}},
             {"correct": {"velocity": {joint: {"times": 1.0 / factor}}}},
         )
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"velocity of {joint} is {factor:.3f} times the rate of its position, the others' {median:.2f} (correlation {correlation[k]:.3f}), certain",
             f"gear ratio of {joint}: {_advice(fragment)}",
             fragment,
@@ -229,9 +225,8 @@ def _turned(case: Case, name: str, k: int, c: Array, x: Array, y: Array) -> Find
         {"correct": {"position": {joint: {"times": -1.0}}}},
         {"correct": {"velocity": {joint: {"times": -1.0}}}},
     )
-    return Finding(
+    return wrong(
         name,
-        WRONG,
         f"velocity of {joint} has the opposite sign of the rate of its position (correlation {c[k]:.2f}), certain",
         f"invert the sign: {_advice(fragment)}",
         fragment,
@@ -271,9 +266,8 @@ def gravity_unit(case: Case) -> Finding:
     ratio = size / GRAVITY
     for unit, factor in (("g", 1.0 / 9.80665), ("mg", 1e3 / 9.80665)):
         if factor / NEAR < ratio < factor * NEAR:
-            return Finding(
+            return wrong(
                 name,
-                WRONG,
                 f"at rest it reads {size:.4g}: {unit} instead of m/s², certain",
                 f"set the unit of imu.acceleration to {unit!r} in --map",
                 {"units": {"imu.acceleration": 1.0 / factor}},
@@ -283,9 +277,7 @@ def gravity_unit(case: Case) -> Finding:
         text = f"at rest it reads {size:.4g} m/s² instead of {GRAVITY}, certain"
         if size < 0.3 * GRAVITY:
             text += ": gravity seems to be removed"
-        return Finding(
-            name, WRONG, text, "scale it, or log the specific force with gravity", gain=2.0
-        )
+        return wrong(name, text, "scale it, or log the specific force with gravity", gain=2.0)
     return fine(name, f"median {size:.2f} m/s²")
 
 
@@ -328,9 +320,8 @@ def _alike(first: Array, second: Array) -> Array:
 
 def _milliamperes(name: str, why: str) -> Finding:
     """Finding on currents in mA, and why."""
-    return Finding(
+    return wrong(
         name,
-        WRONG,
         f"currents in mA ({why}), certain",
         "set the unit of current to mA in --map",
         {"units": {"current": "mA"}},
@@ -383,9 +374,8 @@ def effort_unit(case: Case) -> Finding:
         for joint, is_significant in zip(case.log.joints, significant)
         if is_significant
     )
-    return Finding(
+    return wrong(
         name,
-        WRONG,
         f"efforts are {median:.3g} times the model's torques (median of the joints): currents or another unit, certain",
         f"multiply them by N·m per unit: {listed}",
         {"correct": {"effort": factors}},

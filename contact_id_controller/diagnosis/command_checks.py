@@ -10,7 +10,7 @@ from scipy.signal import correlate
 
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.even_samples import interpolated
-from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.finding import Finding, Picture, fine, unknown, wrong
 from contact_id_controller.diagnosis.hypotheses import search
 from contact_id_controller.identification.smoothing import STILL
 from contact_id_controller.logs.log import Array
@@ -87,9 +87,8 @@ def loop_delay(case: Case) -> Finding:
             f"a log in which {FEWEST} joints or more move",
         )
     if late_all:
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"{what}s are measured {1e3 * late:.1f} ms after their commands (correlation {correlation:.2f}), likely",
             "look for a queue between controller and drives, or a filter of the measurement",
             gain=float(late / DELAY_S),
@@ -157,9 +156,8 @@ def drive_scale(case: Case) -> Finding:
         case.log.joints[following[k]],
     )
     if excess[k] > np.log(1.0 + SCALE) + uncertainty[k]:
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"{what}s of {joint} are {ratio:.2f} of the commanded ones, likely",
             f"divide the {what}s of {joint} by {ratio:.2f}, or correct the constant of its drive",
             {"correct": {what: {joint: {"times": round(1.0 / ratio, 4)}}}},
@@ -169,9 +167,8 @@ def drive_scale(case: Case) -> Finding:
         certain = uncertainty < EVEN * abs(math.log(median))
         common = np.abs(log_ratios[1]) < uncertainty + EVEN * abs(math.log(median))
         if np.count_nonzero(certain) >= FEWEST and common.all():
-            return Finding(
+            return wrong(
                 name,
-                WRONG,
                 f"{what}s of all {len(following)} joints that follow are {median:.2f} of the commanded ones, likely",
                 f"divide the {what}s by {median:.2f}, or correct the constant that all drives share",
                 {
@@ -248,9 +245,8 @@ def tracking(case: Case) -> Finding:
     lines = {"error": error[:, k]}
     picture = Picture(f"Tracking error of {joint}", "time, s", samples.time[good], "rad", lines)
     if share[k] > LARGE:
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             text + "; likely",
             "remove this cause first",
             gain=float(share[k]),

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.ndimage import binary_erosion
 
 from contact_id_controller.diagnosis.case import Case
-from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.finding import Finding, Picture, fine, unknown, wrong
 
 UNIT = 3.0
 """Factor from which forces are in another unit: beyond the error of any robot's mass."""
@@ -53,9 +53,8 @@ def weight(case: Case) -> Finding:
             f"forces in N; if nothing else carries the robot, multiply them by {1.0 / max(ratio, 1e-9):.4g}",
         )
     if abs(ratio - 1.0) > WEIGHT:
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"the feet carry {carried:.2f} kg, the URDF weighs {mass:.2f} kg ({ratio:.3f}); likely",
             f"multiply the masses of the URDF by {ratio:.3f}, or the forces by {1.0 / ratio:.3f}",
             gain=abs(ratio - 1.0) / WEIGHT,
@@ -87,9 +86,8 @@ def sensors(case: Case) -> Finding:
     top = np.percentile(samples.loads, 95.0, axis=0)
     if np.any(top <= 0.0):
         foot = samples.feet[int(np.argmin(top))]
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"the sensor of {foot} reads nothing, certain",
             "look at its cable",
             gain=1.0,
@@ -101,9 +99,8 @@ def sensors(case: Case) -> Finding:
         return unknown(name, "no foot leaves the ground", "steps")
     newtons = case.of is not None and in_newtons(carried_kg(case) / case.of.robot.mass)
     if share[worst] > EMPTY and newtons:
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"{samples.feet[worst]} reads {low[worst]:.3g} in the air, {100 * share[worst]:.0f} % of its load on the ground; likely",
             "zero the sensors while the robot hangs",
             gain=0.5,
@@ -140,9 +137,8 @@ def thresholds(case: Case) -> Finding:
     )
     if on > LATE * top or on < noise:
         why = "contact is found late" if on > LATE * top else "noise counts as contact"
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"contact_force_on_n is {on:.3g} N, {100 * on / top:.0f} % of the {top:.3g} N that a foot carries: {why}; likely",
             f"set contact_force_on_n to {good:.2g}",
             gain=0.5,

@@ -52,6 +52,19 @@ class Finding:
         )
 
 
+def wrong(
+    check: str,
+    text: str,
+    change: str,
+    fragment: Mapping[str, Any] | None = None,
+    gain: float = 0.0,
+    picture: Picture | None = None,
+    ends: bool = False,
+) -> Finding:
+    """A finding of a fault."""
+    return Finding(check, WRONG, text, change, fragment or {}, gain, picture, ends)
+
+
 def fine(check: str, text: str, picture: Picture | None = None) -> Finding:
     """A finding without objection."""
     return Finding(check, FINE, text, picture=picture)

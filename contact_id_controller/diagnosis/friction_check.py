@@ -7,7 +7,7 @@ import numpy as np
 from contact_id_controller.diagnosis.arm_judge import rubbed
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.channel_checks import LOADED
-from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.finding import Finding, Picture, fine, unknown, wrong
 
 FACTOR = 1.5
 """Factor between friction of a warm and a cold gear."""
@@ -62,9 +62,8 @@ def friction(case: Case) -> Finding:
     # Joints that do not agree show a wrong model rather than friction.
     spread = float(np.median(np.abs(logs - np.median(logs))))
     if abs(float(np.log(ratio))) > np.log(FACTOR) + spread:
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"{ratio:.2f} times what the description states (median of {int(both.sum())} joints), likely",
             f"multiply friction and damping by {ratio:.2f}; at the joints' usual speeds friction is, N·m: {values}",
             gain=abs(float(np.log(ratio))),

@@ -10,7 +10,7 @@ import numpy as np
 from contact_id_controller.diagnosis import arm_faults, leg_faults
 from contact_id_controller.diagnosis.arm_judge import explained
 from contact_id_controller.diagnosis.case import Case
-from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.finding import Finding, Picture, fine, unknown, wrong
 from contact_id_controller.diagnosis.hypotheses import NOTICED, Hypothesis, best_of
 
 MOST_FAULTS = 3
@@ -65,9 +65,8 @@ def faults(case: Case) -> tuple[list[Finding], Case]:
         hypothesis, gain = best
         rank = min([gain, *(each.gain for each in found)])
         found.append(
-            Finding(
+            wrong(
                 hypothesis.check,
-                WRONG,
                 f"{hypothesis.text}; residuals fall to {100 * math.exp(-gain / _parts(case)):.0f} %, "
                 f"{'certain' if gain > 1.0 else 'likely'}",
                 hypothesis.change,
@@ -79,8 +78,8 @@ def faults(case: Case) -> tuple[list[Finding], Case]:
         if not hypothesis.fragment:
             break
         case = case.with_correction(hypothesis.fragment)
-    wrong = {each.check for each in found}
-    rest = [check for check in dict.fromkeys((*ARM, *LEGS)) if check not in wrong]
+    faulty = {each.check for each in found}
+    rest = [check for check in dict.fromkeys((*ARM, *LEGS)) if check not in faulty]
     if not found and case.motion is not None and case.cost is not None:
         if not case.believable(case.cost):
             part = 100.0 * max(0.0, explained(case.motion, case.cost))

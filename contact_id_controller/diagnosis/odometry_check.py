@@ -10,7 +10,7 @@ from scipy.integrate import trapezoid
 from scipy.spatial.transform import Rotation
 
 from contact_id_controller.diagnosis.case import Case
-from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.finding import Finding, Picture, fine, unknown, wrong
 from contact_id_controller.diagnosis.odometry_run import (
     Run,
     Samples,
@@ -80,9 +80,8 @@ def odometry(case: Case) -> Finding:
         times = "once," if len(found.lost) == 1 else f"{len(found.lost)} times, first"
         faults.insert(0, f"lost {times} at {when:.2f} s ({why})")
     if faults:
-        return Finding(
+        return wrong(
             NAME,
-            WRONG,
             f"{'; '.join(faults)}; {'; '.join(facts)}; certain",
             "correct the other faults first; then check the IMU's frame in the URDF, the feet's names, and stamps",
             gain=float(len(faults)),

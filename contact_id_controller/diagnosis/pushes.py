@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
 from contact_id_controller.diagnosis.case import Case
-from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.finding import Finding, Picture, fine, unknown, wrong
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.identification.identify import Identified, identify, samples_of
 from contact_id_controller.identification.model_fit import Rows
@@ -303,9 +303,8 @@ def contact(case: Case) -> Finding:
             picture,
         )
     times = "once" if len(found) == 1 else f"{len(found)} times"
-    return Finding(
+    return wrong(
         name,
-        WRONG,
         f"touched {times}: " + "; ".join(_line(each, names) for each in found),
         "exclude these times when fitting a model to this log",
         gain=float(np.log(np.abs(share).max())),

@@ -6,7 +6,14 @@ import numpy as np
 
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.even_samples import BURST, GAP_PERIODS
-from contact_id_controller.diagnosis.finding import FINE, WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.finding import (
+    FINE,
+    Finding,
+    Picture,
+    fine,
+    unknown,
+    wrong,
+)
 from contact_id_controller.logs.log import SLOWEST_S, Array
 
 GAP_S = 0.05
@@ -30,9 +37,8 @@ def gaps(case: Case) -> Finding:
     name, time, period = "stamps", case.log.time, case.log.period
     steps = np.diff(time)
     if period > SLOWEST_S:
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"a row every {period:.4g} s: stamps are in ms, us or ns, or the rate is too low for the checks, certain",
             "set the unit of time to ms, us or ns in --map",
             ends=True,
@@ -42,9 +48,8 @@ def gaps(case: Case) -> Finding:
     )
     back = np.flatnonzero(steps < 0.0)
     if back.size:
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"{back.size} stamps go back, first at row {back[0] + 1} by {-steps[back[0]]:.4g} s, certain",
             "record the stamps of the sensors, from one clock that is not set while it runs",
             picture=picture,
@@ -53,9 +58,8 @@ def gaps(case: Case) -> Finding:
     holes = np.flatnonzero((steps > GAP_PERIODS * period) & (steps > GAP_S))
     if holes.size:
         worst = holes[np.argmax(steps[holes])]
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"{holes.size} gaps, the longest of {steps[worst]:.3g} s at {time[worst]:.2f} s, certain",
             "find what blocked the recorder or the driver then; nothing is computed across it",
             picture=picture,
@@ -78,17 +82,15 @@ def missing(case: Case) -> Finding:
     lost = float(np.sum(np.round(single / period) - 1.0)) / len(case.log.time)
     lost = max(0.0, lost - short)  # a late message leaves a hole and follows it by a short step
     if lost > MISSING:
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"{100 * lost:.1f} % of the messages are missing, one by one, certain",
             "raise the queue of the subscriber or of the recorder, or the bus's share of this message",
         )
     moving, again = _repeated(case.log.position)
     if moving and again > REPEATED:
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"{100 * again:.0f} % of the rows repeat the positions of the row before while joints move, certain",
             "log at the rate at which the sensors are read, or drop the rows that repeat",
         )
@@ -121,9 +123,8 @@ def clocks(case: Case) -> Finding:
                 "stamps of the clock by which the recorder counts",
             )
         if abs(slope) > DRIFT:
-            return Finding(
+            return wrong(
                 name,
-                WRONG,
                 f"the stamps drift by {1e3 * slope:.2g} ms/s against the recorder's clock, certain",
                 "synchronise the clocks (PTP, chrony), or stamp on arrival",
             )

@@ -7,7 +7,7 @@ from scipy.signal import welch
 
 from contact_id_controller.diagnosis.case import Case
 from contact_id_controller.diagnosis.even_samples import interpolated
-from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.finding import Finding, Picture, fine, unknown, wrong
 from contact_id_controller.logs.log import Array
 
 LEAST_HZ = 5.0
@@ -63,9 +63,8 @@ def trembling(case: Case) -> Finding:
     more = f", {others} other joints with it" if others else ""
     shown = samples.time - samples.time[0] < SHOWN_S
     moved = position[shown, k]
-    return Finding(
+    return wrong(
         name,
-        WRONG,
         f"{log.joints[k]} trembles at {at:.1f} Hz by ±{np.sqrt(2.0) * velocity / (2.0 * np.pi * at):.2g} rad, "
         f"{100 * share:.0f} % of its velocity{more}, likely",
         "lower the gains of this joint, that of the velocity first, or shorten the delay and the filters of its loop; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.diagnosis.case import Case
-from contact_id_controller.diagnosis.finding import WRONG, Finding, Picture, fine, unknown
+from contact_id_controller.diagnosis.finding import Finding, Picture, fine, unknown, wrong
 from contact_id_controller.logs.log import Array
 
 HELD = 0.005
@@ -50,9 +50,8 @@ def saturation(case: Case) -> Finding:
                     worst = share, f"{kind} of {own}", float(limit), column
     share, what, limit, column = worst
     if share > HELD:
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"{what} stays at {limit:.4g} for {100 * share:.1f} % of the time, certain",
             "demand less (slower motion, lower gains), or raise the limit of the drive or the range of the sensor",
             picture=Picture(
@@ -91,9 +90,8 @@ def quantisation(case: Case) -> Finding:
     coarse = [each for each in found if each[0] > COARSE_RAD]
     if coarse:
         step, joint = max(coarse)
-        return Finding(
+        return wrong(
             name,
-            WRONG,
             f"{len(coarse)} of {len(log.joints)} joints are in coarse steps, {joint} of {step:.3g} rad, certain",
             "log more digits, or encoders before the gears: differences of these positions are noise",
         )
