@@ -186,9 +186,9 @@ def velocity_scale(case: Case) -> Finding:
     correlated = np.abs(correlation) > ALIKE
     if not correlated.any():
         return unknown(name, "joints hardly move", "a motion of several degrees of each joint")
-    wrong = np.flatnonzero(correlated & (correlation < 0.0))
-    if wrong.size:
-        return _turned(case, name, int(wrong[np.argmin(correlation[wrong])]), correlation, x, y)
+    against = np.flatnonzero(correlated & (correlation < 0.0))
+    if against.size:
+        return _turned(case, name, int(against[np.argmin(correlation[against])]), correlation, x, y)
     median = float(np.median(ratios[correlated]))
     # The unexplained part of a velocity may change its ratio by as much.
     uncertainty = np.sqrt(1.0 / np.clip(correlation, ALIKE, 1.0) ** 2 - 1.0)
