@@ -62,6 +62,7 @@ def test_good_files_pass(file, capsys):
     assert cli.run(["check", "--config", str(file)]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert "0 errors" in printed[-1]
+    assert not any("posture: " in line and "differs" in line for line in printed)
     for subject in ("forces", "step time", "inertia", "support", "torques"):
         assert any(f" {subject}: " in line for line in printed), subject
 
