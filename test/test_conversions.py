@@ -1,6 +1,5 @@
 """ROS messages to arrays and plans, markers, and the record: each conversion by itself."""
 
-import array
 import contextlib
 import math
 import resource
@@ -460,15 +459,6 @@ def test_without_room_for_two_rows_nothing_is_left(tmp_path):
 def test_record_into_a_missing_folder_is_refused(tmp_path):
     with pytest.raises(RecordError, match="no such folder"):
         Recorder(tmp_path / "nowhere" / "x.npz", [], [])
-
-
-def test_command_is_written_into_the_message_without_a_copy():
-    # The node relies on this: NumPy writes through to the array of the message.
-    from std_msgs.msg import Float64MultiArray
-
-    message = Float64MultiArray(data=array.array("d", bytes(24)))
-    np.frombuffer(message.data)[:] = [1.0, 2.0, 3.0]
-    assert list(message.data) == [1.0, 2.0, 3.0]
 
 
 # Bytes instead of messages

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from geometry_msgs.msg import PoseStamped, Twist
+from lifecycle_msgs.msg import TransitionEvent
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Float64MultiArray, String
@@ -21,7 +22,7 @@ from experiments.faults.mutations import filled, packed, spoiled
 
 PACKAGE = Path(__file__).resolve().parent.parent / "contact_id_controller"
 KINDS = (PoseStamped, Twist, JointState, Joy, Float64MultiArray, String, JointTrajectory)
-KINDS += (MultiDOFJointTrajectory, MarkerArray)
+KINDS += (MultiDOFJointTrajectory, MarkerArray, TransitionEvent)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -57,8 +57,9 @@ from contact_id_controller.ros.heartbeat_topics import HeartbeatInput, Heartbeat
 from contact_id_controller.ros.keeper import Worker, keep
 from contact_id_controller.ros.packed import (
     JOINT_STATE,
+    MOST_CHARACTERS,
     PackedReader,
-    read_goal_state,
+    read_message,
     read_true,
 )
 from contact_id_controller.ros.process import Interrupt, run_node
@@ -479,7 +480,8 @@ class CommandWatchdogNode(Node):
         )
 
     def _on_transition(self, message: bytes) -> None:
-        self.watchdog.controller_changed(read_goal_state(message) == State.PRIMARY_STATE_ACTIVE)
+        goal = read_message(TransitionEvent, message, MOST_CHARACTERS).goal_state
+        self.watchdog.controller_changed(goal.id == State.PRIMARY_STATE_ACTIVE)
 
     def _ask_for_activation(self) -> None:
         """Request the controller's lifecycle state after a trip: its transitions may have been before discovery.

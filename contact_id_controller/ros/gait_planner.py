@@ -31,7 +31,7 @@ from contact_id_controller.ros import plan_bytes, scheduling
 from contact_id_controller.ros.conversions import CONFIRMATIONS, PositionsByName
 from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.executor import GuardedExecutor
-from contact_id_controller.ros.packed import read_message, read_text
+from contact_id_controller.ros.packed import MOST_CHARACTERS, read_message
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.plan_messages import PlanSender
 from contact_id_controller.ros.process import Interrupt, run_by_itself
@@ -292,7 +292,7 @@ class GaitPlannerNode(Node):
 
     def _on_gait(self, message: bytes) -> None:
         try:
-            self.planner.set_gait(read_text(message))
+            self.planner.set_gait(read_message(String, message, MOST_CHARACTERS).data)
         except (ConfigurationError, StateError) as error:
             self._warn(str(error))
 

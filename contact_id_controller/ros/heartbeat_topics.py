@@ -9,7 +9,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
 from contact_id_controller.ros.direct_loop import take_newest
-from contact_id_controller.ros.packed import read_text
+from contact_id_controller.ros.packed import MOST_CHARACTERS, read_message
 from contact_id_controller.safety.heartbeat import Heart, Pulse
 from contact_id_controller.safety.incidents import Incidents
 
@@ -63,4 +63,7 @@ class HeartbeatInput:
         self._node.destroy_subscription(self._subscription)
 
     def _on_beat(self, message: bytes) -> None:
-        self._incidents.guarded("heartbeat", lambda: self.pulse.take(read_text(message)))
+        self._incidents.guarded("heartbeat", self._take, message)
+
+    def _take(self, message: bytes) -> None:
+        self.pulse.take(read_message(String, message, MOST_CHARACTERS).data)

@@ -149,9 +149,6 @@ class Cursor:
             raise StateError(f"a message names {count}, must name at most {MOST_NAMES}")
         return count
 
-    def octet(self) -> int:
-        return self._data[self._go(1)]
-
     def text(self) -> None:
         """Skip a string; StateError unless it ends with its only zero byte."""
         size = self.count()
@@ -289,20 +286,6 @@ def _fields(kind: type) -> tuple[_Field, ...]:
     return tuple(fields)
 
 
-def read_text(data: bytes) -> str:
-    """The text of a serialised std_msgs/String.
-
-    Raises:
-        StateError: these bytes are no such message, or too many.
-    """
-    refuse_size(data, MOST_CHARACTERS)
-    cursor = Cursor(data, _HEAD)
-    cursor.text()
-    text = data[_AFTER_STAMP - _COUNT.size : cursor.at]
-    cursor.end()
-    return text.rstrip(b"\0").decode(errors="replace")
-
-
 def read_true(data: bytes) -> bool:
     """The value of a serialised std_msgs/Bool.
 
@@ -312,24 +295,6 @@ def read_true(data: bytes) -> bool:
     if len(data) <= _HEAD or len(data) > _HEAD + _PADDING or data[_HEAD] > 1:
         raise StateError("a message is no std_msgs/Bool")
     return data[_HEAD] == 1
-
-
-def read_goal_state(data: bytes) -> int:
-    """Number of the goal state of a serialised lifecycle_msgs/TransitionEvent.
-
-    Raises:
-        StateError: these bytes are no such message, or too many.
-    """
-    refuse_size(data, MOST_CHARACTERS)
-    cursor = Cursor(data, _AFTER_STAMP)  # whose eight bytes are those of its time
-    cursor.octet()
-    cursor.text()  # transition
-    cursor.octet()
-    cursor.text()  # state before
-    goal = cursor.octet()
-    cursor.text()
-    cursor.end()
-    return goal
 
 
 def _joint_state_fields(cursor: Cursor) -> list[tuple[int, int]]:
