@@ -41,9 +41,9 @@ from contact_id_controller.ros.conversions import (
 )
 from contact_id_controller.ros.markers import contact_markers
 from contact_id_controller.ros.packed import (
-    IMU,
     WRENCH,
     PackedMessage,
+    imu,
     markers,
     nanoseconds,
     stamp_ns,
@@ -672,17 +672,17 @@ def test_positions_are_found_by_name_in_bytes():
 def test_bytes_of_sensors_are_read_as_the_message_is(reading):
     """An IMU and a wrench, also by their layout at the second and third time, and what is none."""
     rng = np.random.default_rng(reading)
-    imu_reader, wrench_reader = SampleReader(IMU), SampleReader(WRENCH)
+    imu_reader, wrench_reader = SampleReader(imu()), SampleReader(WRENCH)
     for k in range(reading):
         numbers = rng.normal(size=6)
-        imu, wrench = Imu(), WrenchStamped()
-        imu.orientation_covariance[0], imu.linear_acceleration_covariance[8] = -1.0, float(k)
-        parts = imu.angular_velocity, imu.linear_acceleration, wrench.wrench.force
+        felt, wrench = Imu(), WrenchStamped()
+        felt.orientation_covariance[0], felt.linear_acceleration_covariance[8] = -1.0, float(k)
+        parts = felt.angular_velocity, felt.linear_acceleration, wrench.wrench.force
         for part, row in zip(
             (*parts, wrench.wrench.torque), np.tile(numbers.reshape(2, 3), (2, 1))
         ):
             part.x, part.y, part.z = row.tolist()
-        for message, reader in ((imu, imu_reader), (wrench, wrench_reader)):
+        for message, reader in ((felt, imu_reader), (wrench, wrench_reader)):
             message.header.frame_id = "sensor"
             message.header.stamp.sec, message.header.stamp.nanosec = -2 + k, 5
             time_ns, values = reader.read(serialize_message(message))

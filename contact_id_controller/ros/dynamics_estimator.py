@@ -40,7 +40,7 @@ from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import DirectLoop, take_waiting
 from contact_id_controller.ros.estimate_publisher import EstimatePublisher
 from contact_id_controller.ros.executor import GuardedExecutor
-from contact_id_controller.ros.packed import IMU
+from contact_id_controller.ros.packed import imu
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.ros.samples import SampleReader
@@ -136,7 +136,7 @@ class DynamicsEstimatorNode(LifecycleNode):
 
     def _make_topics(self) -> None:
         """Make subscriptions and publishers; in lockstep joint states wait for the sensors of their time."""
-        self._imu_reader = SampleReader(IMU)
+        self._imu_reader = SampleReader(imu())
         kind = (
             ReliabilityPolicy.RELIABLE if self.settings.reliable else ReliabilityPolicy.BEST_EFFORT
         )
@@ -297,9 +297,9 @@ class DynamicsEstimatorNode(LifecycleNode):
         # By less it is one wrong stamp, or messages out of order.
         if self._last_ns is not None and stamp_ns < self._last_ns - 1e9 * FARTHEST_S:
             self.get_logger().warning("time went back: the estimate restarts")
-            imu = [entry for entry in self._imu if entry[0] <= stamp_ns]
+            kept = [entry for entry in self._imu if entry[0] <= stamp_ns]
             self._begin()
-            self._imu.extend(imu)
+            self._imu.extend(kept)
         self._last_ns = stamp_ns
         if self.stamps["joint_states"].moved:
             self.pipeline.follow_clock()
@@ -330,8 +330,8 @@ class DynamicsEstimatorNode(LifecycleNode):
 
     def _lacks(self, stamp_ns: int) -> bool:
         """Whether IMU or other sensors have not yet published this stamp."""
-        imu = self._imu_given_up or (self._imu and self._imu[-1][0] >= stamp_ns)
-        return not imu or self._mounted.waits_for(stamp_ns)
+        there = self._imu_given_up or (self._imu and self._imu[-1][0] >= stamp_ns)
+        return not there or self._mounted.waits_for(stamp_ns)
 
     def _sample_of(self, stamp_ns: int) -> tuple[Any, Any, Any]:
         """Angular velocity, acceleration and stamp, s, of the newest IMU sample not after this stamp; None: too old."""

@@ -15,27 +15,9 @@ from contact_id_controller.exceptions import choices
 from contact_id_controller.planning.kinodynamic import ContactPlanError, Foothold, Sole
 from contact_id_controller.planning.kinodynamic.footstep_file import standing_on
 from contact_id_controller.planning.kinodynamic.motion_planner import Goal, Steps
-from contact_id_controller.ros.packed import Cursor, Packable
-from contact_id_controller.ros.plan_bytes import BASE_FIELDS
 
 UNIT_TOLERANCE = 1e-2
 """Largest deviation of the norm of a quaternion from 1."""
-
-
-def _step_fields(cursor: Cursor) -> list[tuple[int, int]]:
-    """Step over serialised footsteps; StateError where their sizes do not fit."""
-    cursor.text()
-    for _ in range(cursor.names()):
-        cursor.text()
-    for _ in range(cursor.names()):
-        for width in BASE_FIELDS:
-            cursor.doubles(width * cursor.count())
-        cursor.raw(4, 8)
-    return []
-
-
-STEPS = Packable(MultiDOFJointTrajectory, _step_fields, (), lambda message: ())
-"""Footsteps as bytes: their sizes are checked before they are deserialised."""
 
 
 def steps_of(

@@ -39,8 +39,8 @@ from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, read_set
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_waiting
 from contact_id_controller.ros.executor import GuardedExecutor
-from contact_id_controller.ros.footstep_messages import STEPS, goal_of, steps_of
-from contact_id_controller.ros.packed import PackedReader, read_message, stamp_ns
+from contact_id_controller.ros.footstep_messages import goal_of, steps_of
+from contact_id_controller.ros.packed import read_message, stamp_ns
 from contact_id_controller.ros.plan_markers import com_path, foothold_markers, force_markers
 from contact_id_controller.ros.plan_messages import PlanSender
 from contact_id_controller.ros.process import Interrupt, run_by_itself
@@ -99,7 +99,6 @@ class KinodynamicPlannerNode(Node):
         self._odometry = subscribe(Odometry, "odometry", self._keep_odometry, newest, raw=True)
         self._states = subscribe(JointState, "joint_states", self._on_state, newest, raw=True)
         subscribe(MultiDOFJointTrajectory, "footsteps", self._on_footsteps, plan, raw=True)
-        self._steps = PackedReader(STEPS)
         subscribe(PoseStamped, "goal_pose", self._on_goal, plan, raw=True)
         self._plans = PlanSender(self)
         self._footholds = publish(MarkerArray, "~/footholds", LATCHED)
@@ -207,8 +206,10 @@ class KinodynamicPlannerNode(Node):
     # What to do
 
     def _on_footsteps(self, message: bytes) -> None:
-        friction = self.settings.friction_coefficient
-        self._take(lambda: steps_of(self._steps.message(message), self.planner.soles, friction))
+        soles, friction = self.planner.soles, self.settings.friction_coefficient
+        self._take(
+            lambda: steps_of(read_message(MultiDOFJointTrajectory, message), soles, friction)
+        )
 
     def _on_goal(self, message: bytes) -> None:
         self._take(lambda: goal_of(read_message(PoseStamped, message)))

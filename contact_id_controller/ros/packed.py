@@ -310,11 +310,6 @@ def _odometry_fields(cursor: Cursor) -> list[tuple[int, int]]:
     return [cursor.doubles(count) for count in ODOMETRY_COUNTS]
 
 
-def _imu_fields(cursor: Cursor) -> list[tuple[int, int]]:
-    cursor.text()
-    return [cursor.doubles(count) for count in (4, 9, 3, 9, 3, 9)]
-
-
 def _wrench_fields(cursor: Cursor) -> list[tuple[int, int]]:
     cursor.text()
     return [cursor.doubles(6)]
@@ -326,14 +321,12 @@ class Packable(NamedTuple):
     kind: class of the message.
     fields: steps over the bytes after the stamp, returns (offset, count) of each array of doubles.
     wanted: indices of the arrays to return; None: all.  values: the same arrays of the deserialised message.
-    most_bytes: larger messages are refused.
     """
 
     kind: Any
     fields: Callable[[Cursor], list[tuple[int, int]]]
     wanted: tuple[int, ...] | None
     values: Callable[[Any], tuple[Any, ...]]
-    most_bytes: int = MOST_BYTES
 
 
 def _pose_and_twist(message: Any) -> tuple[Any, ...]:
@@ -348,11 +341,6 @@ def _wrench(message: Any) -> tuple[Any, ...]:
     return ((f.x, f.y, f.z, m.x, m.y, m.z),)
 
 
-def _turn_and_felt(message: Any) -> tuple[Any, ...]:
-    turn, felt = message.angular_velocity, message.linear_acceleration
-    return (turn.x, turn.y, turn.z), (felt.x, felt.y, felt.z)
-
-
 JOINT_STATE = Packable(
     JointState,
     _joint_state_fields,
@@ -361,7 +349,6 @@ JOINT_STATE = Packable(
 )
 ODOMETRY = Packable(Odometry, _odometry_fields, (0, 2, 3), _pose_and_twist)
 WRENCH = Packable(WrenchStamped, _wrench_fields, (0,), _wrench)
-IMU = Packable(Imu, _imu_fields, (2, 4), _turn_and_felt)
 
 
 def stamped(kind: type, numbers: Sequence[str]) -> Packable:
@@ -407,6 +394,12 @@ def stamped(kind: type, numbers: Sequence[str]) -> Packable:
     get = [_getter(name) for name in numbers]
     wanted = tuple(doubles.index(name) for name in numbers)
     return Packable(kind, fields, wanted, lambda message: tuple((each(message),) for each in get))
+
+
+def imu() -> Packable:
+    """How to read angular velocity, then acceleration, of a sensor_msgs/Imu."""
+    parts = "angular_velocity", "linear_acceleration"
+    return stamped(Imu, [f"{part}.{axis}" for part in parts for axis in "xyz"])
 
 
 def _element(name: str) -> tuple[str, int | None]:
@@ -529,7 +522,7 @@ class PackedReader:
             StateError: these bytes are no such message.
         """
         self.layout = None
-        refuse_size(data, self.kind.most_bytes)
+        refuse_size(data)
         cursor = Cursor(data)
         places = self.kind.fields(cursor)
         cursor.end()
