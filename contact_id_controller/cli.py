@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import shlex
 import sys
 import textwrap
 import traceback
@@ -68,7 +69,7 @@ def run_program(
         program: its name on the command line.  description: one line for its help.
         commands: name -> help.
         room: package whose module of that name has ``add_arguments(parser)`` and
-            ``run(arguments) -> exit code``.
+            ``run(arguments) -> exit code``; its ``arguments.typed`` is the whole command line.
         arguments: the command line without the program's name.
     """
     style = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": CODES}
@@ -86,6 +87,7 @@ def run_program(
             modules[name] = importlib.import_module(f"{room}.{name}")
             modules[name].add_arguments(subparser)
     parsed = parser.parse_args(arguments)
+    parsed.typed = shlex.join([program, *arguments])
     called = f"{program} {parsed.command}"
     try:
         return modules[parsed.command].run(parsed)

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from contact_id_controller.commands.shared_options import add_changes
+from contact_id_controller.commands.shared_options import add_changes, add_robot
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 
 
@@ -20,15 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="motions: .npz, .parquet, rosbag2 folder, .mcap or .db3",
     )
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "--robot",
-        metavar="R",
-        help="name of a file in config/ or config/bipeds/, such as quadruped or g1",
-    )
-    which.add_argument(
-        "--config", type=Path, metavar="FILE", help="parameter file of your own robot"
-    )
+    add_robot(parser, "config/ or config/bipeds/, such as quadruped or g1")
     parser.add_argument(
         "--output",
         type=Path,

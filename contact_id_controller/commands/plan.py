@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 from typing import Any
 
-from contact_id_controller.commands.shared_options import add_changes
+from contact_id_controller.commands.shared_options import add_changes, add_robot
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.exit_codes import DONE, FELL
 
@@ -22,16 +21,7 @@ FOR_EXECUTION = (("mujoco", "simulation"),)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "--robot", metavar="R", help="name of a file in config/plans/: talos, g1 or solo12"
-    )
-    which.add_argument(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help=f"parameter file of your own robot, with a section {SECTION}",
-    )
+    add_robot(parser, "config/plans/: talos, g1 or solo12", f", with a section {SECTION}")
     parser.add_argument(
         "--stones",
         type=Path,
@@ -118,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         folder,
         feet=settings.feet,
         title=f"{config.stem}: {len(plan.contact_plan.phases) // 2} steps",
-        command=command_of(arguments),
+        command=arguments.typed,
         times=time_against_intervals(plan),
         execution=figures,
         pictures=pictures,
@@ -199,19 +189,3 @@ def time_against_intervals(plan: Any) -> list[tuple[int, float]]:
         solve_momentum(finer)
         times.append((knots, time.perf_counter() - began))
     return times
-
-
-def command_of(arguments: argparse.Namespace) -> str:
-    """The command line that made the page."""
-    words = ["contact_id", "plan"]
-    for name, value in (
-        ("--robot", arguments.robot),
-        ("--config", arguments.config),
-        ("--stones", arguments.stones),
-    ):
-        words += [name, str(value)] if value is not None else []
-    words += ["--goal", *(f"{each:g}" for each in arguments.goal)] if arguments.goal else []
-    words += ["--execute"] if arguments.execute else []
-    for change in arguments.changes:
-        words += ["--set", change]
-    return shlex.join([*words, "--output", str(arguments.output)])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 
-from contact_id_controller.commands.shared_options import add_changes
+from contact_id_controller.commands.shared_options import add_changes, add_robot
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.exit_codes import DONE, FELL
 
@@ -15,11 +14,7 @@ EXTRAS = (("mujoco", "simulation"), ("matplotlib", "simulation"), ("jinja2", "si
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--robot", metavar="R", help="name of a file in config/, arms and plans too")
-    which.add_argument(
-        "--config", type=Path, metavar="FILE", help="your own robot's parameter file"
-    )
+    add_robot(parser, "config/, arms and plans too")
     parser.add_argument(
         "--only",
         nargs="+",
@@ -84,24 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
         seeds=arguments.seeds,
         jobs=arguments.jobs,
         bisected=arguments.bisect,
-        command=command_of(arguments),
+        command=arguments.typed,
         report=lambda line: print(line, flush=True),
     )
     print(f"Written: {arguments.output / PAGE}, {arguments.output / TABLES}")
     return FELL if fell else DONE
-
-
-def command_of(arguments: argparse.Namespace) -> str:
-    """The command line that repeats these runs."""
-    words = ["contact_id", "robustness"]
-    words += (
-        ["--robot", arguments.robot] if arguments.robot else ["--config", str(arguments.config)]
-    )
-    words += ["--only", *arguments.only] if arguments.only else []
-    words += ["--seconds", f"{arguments.seconds:g}"] if arguments.seconds else []
-    words += ["--seeds", str(arguments.seeds)] if arguments.seeds != 1 else []
-    words += ["--bisect"] if arguments.bisect else []
-    words += ["--sensors", arguments.sensors] if arguments.sensors else []
-    for change in arguments.changes:
-        words += ["--set", change]
-    return shlex.join(words)

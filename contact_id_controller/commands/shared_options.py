@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+
+
+def add_robot(parser: argparse.ArgumentParser, names: str, also: str = "") -> None:
+    """Add `--robot NAME` and `--config FILE`, of which one must be given.
+
+    names: where the robot's names come from.  also: what a file of one's own must have, both for the help.
+    """
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--robot", metavar="R", help=f"name of a file in {names}")
+    which.add_argument(
+        "--config", type=Path, metavar="FILE", help=f"parameter file of your own robot{also}"
+    )
 
 
 def add_changes(parser: argparse.ArgumentParser, meaning: str) -> None:
