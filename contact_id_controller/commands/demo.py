@@ -12,16 +12,8 @@ from contact_id_controller.commands.shared_options import add_changes
 from contact_id_controller.exit_codes import DONE, FELL
 from contact_id_controller.runs.processes import HIGHEST_DOMAIN
 
-EXTRAS = (
-    ("rclpy", "ros"),
-    ("lifecycle_msgs", "ros"),
-    ("mujoco", "simulation"),
-    ("matplotlib", "simulation"),
-    ("PIL", "simulation"),
-    ("rich", "simulation"),
-    ("jinja2", "simulation"),
-)
-"""Modules that a run needs, and the extra that installs each."""
+MODULES = ("rclpy", "lifecycle_msgs", "mujoco", "matplotlib", "PIL", "rich", "jinja2")
+"""That a run needs."""
 
 TELEOP_S = 600.0
 
@@ -162,9 +154,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Do the runs, write their reports; in a sweep a fall is not a failure."""
     from contact_id_controller.runs.preparation import check_extras
 
-    recorded = (("rosbags", "replay"),) if arguments.bag else ()
-    viewed = (("viser", "view"),) if arguments.view or arguments.teleop else ()
-    check_extras([*EXTRAS, *recorded, *viewed], "a run needs")
+    recorded = ("rosbags",) if arguments.bag else ()
+    viewed = ("viser",) if arguments.view or arguments.teleop else ()
+    check_extras("a run needs", *MODULES, *recorded, *viewed)
     from contact_id_controller.report.demo import play_all
     from contact_id_controller.report.tables import print_figures
 

@@ -14,10 +14,6 @@ SECTION = "kinodynamic_planner"
 LEAD_S = 0.5
 """Time for which the robot stands before an executed plan starts."""
 
-EXTRAS = (("matplotlib", "simulation"), ("jinja2", "simulation"), ("PIL", "simulation"))
-FOR_EXECUTION = (("mujoco", "simulation"),)
-"""Modules that are needed, and the extra that installs each."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
@@ -63,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Plan, print each pass, write the page; one line and exit code 2 if it is infeasible."""
     from contact_id_controller.runs.preparation import check_extras
 
-    check_extras(EXTRAS + (FOR_EXECUTION if arguments.execute else ()), "a plan's page needs")
+    executed = ("mujoco",) if arguments.execute else ()
+    check_extras("a plan's page needs", "matplotlib", "jinja2", "PIL", *executed)
     from contact_id_controller.files import make_folder
     from contact_id_controller.kernels.compile_progress import Compiling, to_stderr
     from contact_id_controller.planning.kinodynamic import plan_motion

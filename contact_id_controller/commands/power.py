@@ -7,8 +7,6 @@ from pathlib import Path
 
 from contact_id_controller.exit_codes import DONE
 
-EXTRAS = (("mujoco", "simulation"), ("matplotlib", "simulation"))
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
@@ -22,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Do all runs and print their table."""
     from contact_id_controller.runs.preparation import check_extras
 
-    check_extras(EXTRAS, "the comparison needs")
+    check_extras("the comparison needs", "mujoco", "matplotlib")
     from contact_id_controller.report import power
 
     print(power.table(power.compare(arguments.duration, arguments.output)))

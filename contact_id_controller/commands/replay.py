@@ -8,9 +8,6 @@ from pathlib import Path
 from contact_id_controller.commands.shared_options import add_changes
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 
-EXTRAS = (("rclpy", "ros"), ("rosbags", "replay"), ("rich", "simulation"))
-"""Modules that a replay needs, and the extra that installs each."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
@@ -45,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Replay with the settings of the run, and with changed ones; exit code 3 if the first differs from the bag."""
     from contact_id_controller.runs.preparation import check_extras
 
-    check_extras(EXTRAS, "a replay needs")
+    check_extras("a replay needs", "rclpy", "rosbags", "rich")
     from contact_id_controller.view.replay_table import print_replays
     from contact_id_controller.view.replayed import replay_all, write_all
 

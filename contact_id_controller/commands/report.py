@@ -8,16 +8,8 @@ from pathlib import Path
 
 from contact_id_controller.exit_codes import DONE, FELL
 
-EXTRAS = (
-    ("rclpy", "ros"),
-    ("rosbags", "replay"),
-    ("mujoco", "simulation"),
-    ("matplotlib", "simulation"),
-    ("PIL", "simulation"),
-    ("rich", "simulation"),
-    ("jinja2", "simulation"),
-)
-"""Modules that a report needs, and the extra that installs each."""
+MODULES = ("rclpy", "rosbags", "mujoco", "matplotlib", "PIL", "rich", "jinja2")
+"""That a report needs."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the report of a run, and print its figures; exit code FELL if the robot fell."""
     from contact_id_controller.runs.preparation import check_extras
 
-    check_extras(EXTRAS, "a report needs")
+    check_extras("a report needs", *MODULES)
     from contact_id_controller.files import make_folder
     from contact_id_controller.report.report import PAGE, write_report
     from contact_id_controller.report.tables import print_figures

@@ -9,8 +9,6 @@ from contact_id_controller.commands.shared_options import add_changes, add_robot
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.exit_codes import DONE, FELL
 
-EXTRAS = (("mujoco", "simulation"), ("matplotlib", "simulation"), ("jinja2", "simulation"))
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
@@ -54,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Do the runs and write table and page; exit code 1 if the robot falls without any error."""
     from contact_id_controller.runs.preparation import check_extras
 
-    check_extras(EXTRAS, "the runs need")
+    check_extras("the runs need", "mujoco", "matplotlib", "jinja2")
     from contact_id_controller.report.robustness import PAGE, TABLES, judge
     from contact_id_controller.runs.perturbed_runs import Case, config_of
     from contact_id_controller.simulation.sensor_noise import preset

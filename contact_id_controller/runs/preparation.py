@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import importlib.util
 import signal
-from collections.abc import Sequence
 
 from contact_id_controller.exceptions import MissingExtraError
 
+EXTRAS = {
+    **dict.fromkeys(("rclpy", "lifecycle_msgs"), "ros"),
+    **dict.fromkeys(("mujoco", "matplotlib", "PIL", "rich", "jinja2"), "simulation"),
+    "rosbags": "replay",
+    "viser": "view",
+    "quadprog": "quadprog",
+}
+"""Modules that not every installation has, and the extra that brings each."""
 
-def check_extras(modules: Sequence[tuple[str, str]], who: str) -> None:
-    """Refuse to start without the required modules.
 
-    Args:
-        modules: each with the extra of the installation that has it.
-        who: subject and verb of the message, such as "a run needs".
+def check_extras(who: str, *modules: str) -> None:
+    """Refuse to start without the required modules, of `EXTRAS`.
+
+    who: subject and verb of the message, such as "a run needs".
 
     Raises:
         MissingExtraError: names the extras to install.
     """
-    missing = {extra for module, extra in modules if importlib.util.find_spec(module) is None}
+    missing = {EXTRAS[module] for module in modules if importlib.util.find_spec(module) is None}
     if missing:
         extras = ",".join(sorted(missing))
         raise MissingExtraError(

@@ -113,7 +113,7 @@ def measure(contacts, placo_python: str | None = None, names: Sequence[str] = ()
             raise ConfigurationError(f"--models names {name!r}, must be of {choices(known)}")
     names = names or known
     if QUADPROG in names:
-        check_extras((("quadprog", "quadprog"),), f"{QUADPROG!r} needs")
+        check_extras(f"{QUADPROG!r} needs", "quadprog")
     if min(contacts) < 1:
         raise ConfigurationError(f"--contacts must be positive, got {list(contacts)}")
     robot = RobotModel.from_urdf(SOLO12)

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 
-EXTRAS = (("rclpy", "ros"), ("lifecycle_msgs", "ros"), ("mujoco", "simulation"), ("viser", "view"))
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
@@ -76,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the campaign, print the table as it grows, and what was not as stated; or fuzz."""
     from contact_id_controller.runs.preparation import check_extras
 
-    check_extras(EXTRAS, "the campaign needs")
+    check_extras("the campaign needs", "rclpy", "lifecycle_msgs", "mujoco", "viser")
     if arguments.fuzz:
         return _fuzz(arguments)
     from contact_id_controller.ros.process import Interrupt

@@ -15,14 +15,6 @@ from experiments.papers.store import RunDescription, RunResult, RunStore
 if TYPE_CHECKING:
     from experiments.papers.registry import Experiment
 
-EXTRAS = (
-    ("mujoco", "simulation"),
-    ("matplotlib", "simulation"),
-    ("PIL", "simulation"),
-    ("quadprog", "quadprog"),
-)
-"""Modules that the experiments need, and the extra that brings them."""
-
 
 class Reproduction(NamedTuple):
     """What came of the runs: the results of all, and where the report is."""
@@ -59,7 +51,7 @@ def reproduce(
         MissingExtraError: names the extras to install.
         RecordError: the folder cannot be written to.
     """
-    check_extras(EXTRAS, "the experiments need")
+    check_extras("the experiments need", "mujoco", "matplotlib", "PIL", "quadprog")
     from experiments.papers.page import write_report
 
     experiments = choose(names)
