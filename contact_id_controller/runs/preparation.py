@@ -13,6 +13,7 @@ EXTRAS = {
     "rosbags": "replay",
     "viser": "view",
     "quadprog": "quadprog",
+    "distributed": "cluster",
 }
 """Modules that not every installation has, and the extra that brings each."""
 

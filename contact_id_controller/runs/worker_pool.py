@@ -14,8 +14,9 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection, util
 from typing import TypeVar
 
-from contact_id_controller.exceptions import MissingExtraError, RunError
+from contact_id_controller.exceptions import RunError
 from contact_id_controller.runs.fingerprint import code_fingerprint
+from contact_id_controller.runs.preparation import check_extras
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 CONNECT_S, CLOSE_S = 30.0, 5.0
@@ -157,12 +158,9 @@ def cluster_executor(
         MissingExtraError: Dask is not installed.
         RunError: no scheduler at this address, or another version of the package there.
     """
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise MissingExtraError(
-            "--cluster needs the extra cluster: pip install 'contact_id_controller[cluster]'"
-        ) from error
+    check_extras("--cluster needs", "distributed")
+    from distributed import Client
+
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
