@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from other_processes import alive
+from paths import ROOT
 from waiting import until
 
 from contact_id_controller import cli
@@ -353,8 +354,7 @@ def test_nodes_die_with_a_killed_parent(tmp_path):
                  "import os, time; print(os.getpid(), flush=True); time.sleep(60)"]
         with NodeGroup({{"child": child}}, Path({str(tmp_path)!r}), {{}}):
             time.sleep(60)""")
-    root = Path(processes.__file__).resolve().parents[2]
-    process = subprocess.Popen(parent, env={**os.environ, "PYTHONPATH": str(root)})
+    process = subprocess.Popen(parent, env={**os.environ, "PYTHONPATH": str(ROOT)})
     log = tmp_path / "child.log"
     while not (log.exists() and log.read_text().strip()):
         assert process.poll() is None
@@ -515,33 +515,21 @@ def test_without_a_terminal_no_wait_is_long_without_a_line(monkeypatch):
 # From end to end, over real ROS 2 topics
 
 
+def _demo(options, folder):
+    """The command in a process of its own, as a user has it; its output comes by a pipe."""
+    words = f"{sys.executable} -m contact_id_controller demo --robot quadruped {options} --output {folder}"
+    return subprocess.Popen(
+        words.split(), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory):
-    """Folder of a short walk made by the command, in a process of its own as a user has it."""
+    """Folder of a short walk made by the command."""
     folder = tmp_path_factory.mktemp("walk") / "report"
-    root = Path(processes.__file__).resolve().parents[2]
-    result = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "contact_id_controller",
-            "demo",
-            "--robot",
-            "quadruped",
-            "--duration",
-            "3",
-            "--mu",
-            "0.6",
-            "--output",
-            str(folder),
-        ],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "normal_force_relative_error" in result.stdout
+    process = _demo("--duration 3 --mu 0.6", folder)
+    output = process.communicate(timeout=600)[0]
+    assert process.returncode == 0 and "normal_force_relative_error" in output, output
     return folder
 
 
@@ -574,25 +562,7 @@ def test_walk_leaves_a_whole_report(walked):
 
 
 def test_interrupted_run_leaves_no_process_behind(tmp_path):
-    root = Path(processes.__file__).resolve().parents[2]
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "contact_id_controller",
-            "demo",
-            "--robot",
-            "quadruped",
-            "--duration",
-            "60",
-            "--output",
-            str(tmp_path),
-        ],
-        cwd=root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    process = _demo("--duration 60", tmp_path)
     output = ""
     while "walking" not in output:
         line = process.stdout.readline()

@@ -30,6 +30,22 @@ class _Stand:
     def __init__(self, *arguments, **keywords):
         self.arguments, self.keywords = arguments, keywords
 
+    def perform(self, context):
+        """The value of a LaunchConfiguration."""
+        return context[self.arguments[0]]
+
+
+STANDS = {
+    "launch": "LaunchDescription",
+    "launch.actions": "DeclareLaunchArgument LogInfo OpaqueFunction RegisterEventHandler Shutdown",
+    "launch.event_handlers": "OnProcessExit OnProcessIO",
+    "launch.substitutions": "LaunchConfiguration",
+    "launch_ros": "",
+    "launch_ros.actions": "Node LifecycleNode",
+    "ament_index_python": "",
+}
+"""Modules of ROS, and the classes in each."""
+
 
 @pytest.fixture
 def launch_file(monkeypatch):
@@ -40,48 +56,8 @@ def launch_file(monkeypatch):
         vars(made).update(content, __spec__=ModuleSpec(name, None))
         monkeypatch.setitem(sys.modules, name, made)
 
-    class LaunchConfiguration(_Stand):
-        def perform(self, context):
-            return context[self.arguments[0]]
-
-    classes = {
-        name: type(name, (_Stand,), {})
-        for name in (
-            "LaunchDescription",
-            "DeclareLaunchArgument",
-            "OpaqueFunction",
-            "RegisterEventHandler",
-            "OnProcessExit",
-            "OnProcessIO",
-            "LogInfo",
-            "Shutdown",
-            "Node",
-            "LifecycleNode",
-        )
-    }
-    module("launch", LaunchDescription=classes["LaunchDescription"])
-    module(
-        "launch.actions",
-        **{
-            name: classes[name]
-            for name in (
-                "DeclareLaunchArgument",
-                "LogInfo",
-                "OpaqueFunction",
-                "RegisterEventHandler",
-                "Shutdown",
-            )
-        },
-    )
-    module(
-        "launch.event_handlers",
-        OnProcessExit=classes["OnProcessExit"],
-        OnProcessIO=classes["OnProcessIO"],
-    )
-    module("launch.substitutions", LaunchConfiguration=LaunchConfiguration)
-    module("launch_ros")
-    module("launch_ros.actions", Node=classes["Node"], LifecycleNode=classes["LifecycleNode"])
-    module("ament_index_python")
+    for name, classes in STANDS.items():
+        module(name, **{each: type(each, (_Stand,), {}) for each in classes.split()})
     module(
         "ament_index_python.packages",
         get_package_share_directory=lambda name: str(ROOT),
