@@ -11,7 +11,7 @@ from contact_id_controller.control.disturbance import FADES_S, SETTLED_S
 from contact_id_controller.runs import one_process
 from contact_id_controller.runs.perturbed_runs import Case, run
 from contact_id_controller.safety.guard import Guard
-from contact_id_controller.safety.states import JointReading
+from contact_id_controller.safety.states import JointReading, is_within
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.simulation.perturbations import Changes, perturbation
 from contact_id_controller.state import RobotState
@@ -111,7 +111,7 @@ def test_what_is_fed_forward_is_limited():
     run = walk("solo12", ("payload", 0.5), limit=0.1)
     advance(run, 0.5)
     disturbance, weight = run.controller.disturbance, run.robot.weight
-    assert disturbance.force @ disturbance.force <= disturbance.squares[0]
+    assert is_within(disturbance.wrench, disturbance.squares)
     assert np.linalg.norm(disturbance.wrench[:3]) == pytest.approx(0.1 * weight, rel=0.02)
     assert disturbance.bounds[0] == pytest.approx(0.1 * weight)
     off = walk("solo12", limit=0.0)
@@ -201,6 +201,15 @@ def test_numbers_that_are_not_finite_are_not_learnt():
     after, now = accelerated(controller, q, 1, start=now)
     assert np.isfinite(after).all() and after[2] < known[2]
     assert accelerated(controller, q, 20, start=now)[0][2] > after[2]
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_force_and_moment_have_a_limit_each_and_unknown_ones_are_beyond(place):
+    squares = np.array([4.0, 9.0])
+    for size, fits in ((1.9, True), (2.1, place > 2), (3.1, False), (np.nan, False)):
+        wrench = np.zeros(6)
+        wrench[place] = size
+        assert is_within(wrench, squares) == fits
 
 
 def test_the_guard_checks_its_limits():

@@ -330,8 +330,7 @@ class Disturbance:
 
     Attributes:
         wrench: (6,) fed forward: force, N, and moment about the base's origin, N·m, in the base's frame; a view.
-            force, moment (3,): its parts.
-        bounds: (2,) largest force, N, and moment, N·m.  squares: of the values beyond which it is rejected.
+        bounds: (2,) largest force, N, and moment, N·m.  squares: (2,) of the values beyond which it is rejected.
     """
 
     def __init__(self, robot: RobotModel, period: Period) -> None:
@@ -341,9 +340,8 @@ class Disturbance:
         self._least_kg = LEAST_PAYLOAD * robot.mass
         self._period, self.bounds = period, period.settings.bounds
         self.wrench = period.external[:BASE]
-        self.force, self.moment = self.wrench[:3], self.wrench[3:]
         # Shortened and averaged, it may be a rounding beyond.
-        self.squares = tuple(np.square(1.001 * self.bounds).tolist())
+        self.squares = np.square(1.001 * self.bounds)
 
     @property
     def payload(self) -> Payload:

@@ -189,6 +189,15 @@ def feet_on_plane(places, joints, offsets, radii, normal, height, points, gaps, 
             normals[i, d] = normal[d]
 
 
+@bare_kernel
+def _pick(rows, points, gaps, some_points, some_gaps):
+    """Copy ``rows`` (m,) of points (n, 3) and gaps (n,) into those of m contacts."""
+    for i in range(rows.shape[0]):
+        some_gaps[i] = gaps[rows[i]]
+        for d in range(3):
+            some_points[i, d] = points[rows[i], d]
+
+
 class FootContacts:
     """The possible contacts of spherical feet with flat ground (``FeetOnGround``).
 
@@ -280,10 +289,11 @@ class FootContacts:
         if known is None:
             known = self._subsets[key] = self._all.subset(mask), np.flatnonzero(mask)
         base, rows = known
-        points = self.points.take(rows, 0)
+        points, gaps = np.empty((len(rows), 3)), np.empty(len(rows))
+        _pick(rows, self.points, self.gaps, points, gaps)
         return base.at(
             points,
-            self.gaps.take(rows),
+            gaps,
             None if self.level else self.normals.take(rows, 0),
             None if load_share is None else load_share.take(rows),
             None if self._friction is None else self._friction(points),

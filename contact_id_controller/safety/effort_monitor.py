@@ -6,6 +6,8 @@ states and our commands continue, but other efforts act. When ours act again, fu
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel
@@ -58,7 +60,8 @@ class EffortMonitor:
         self, joints: int, window_s: float, period_s: float, limits: np.ndarray | None = None
     ) -> None:
         self.watched = window_s, period_s
-        self._keep = np.exp(-period_s / window_s) if window_s > 0.0 else 0.0
+        # A float of Python: a step with scalars of numpy takes several times as long.
+        self._keep = math.exp(-period_s / window_s) if window_s > 0.0 else 0.0
         self.watches = window_s > 0.0
         self._learnt = max(1, round(LEARNT_S / period_s))
         self._window = max(1, round(window_s / period_s))

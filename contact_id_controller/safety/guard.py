@@ -45,6 +45,7 @@ from contact_id_controller.safety.states import (
     Refusal,
     StateChecks,
     all_finite,
+    is_within,
 )
 from contact_id_controller.safety.torque_output import TorqueOutput
 from contact_id_controller.settings.shared_rows import AS_FAST_AS_IT_CAN
@@ -538,10 +539,7 @@ class Guard:
         if state.before is not None:
             self.guarded("blend", self._continue, state.before, found)
         disturbance = controller.disturbance
-        if disturbance is not None and not (
-            disturbance.force.dot(disturbance.force) <= disturbance.squares[0]
-            and disturbance.moment.dot(disturbance.moment) <= disturbance.squares[1]
-        ):
+        if disturbance is not None and not is_within(disturbance.wrench, disturbance.squares):
             self.refuse(Refusal("disturbance_beyond_limit", f"observed {disturbance.wrench}"))
             disturbance.forget()
         result = (self.local.ahead or controller).step(found)
