@@ -644,7 +644,7 @@ def test_a_packed_message_is_the_message_with_these_numbers():
     position[:], velocity[:] = [1.0, 2.0, 3.0], [-1.0, math.nan, 0.0]
     message.set_stamp(12_000_000_034)
     sent = []
-    message.publish(SimpleNamespace(publish=sent.append))
+    message.publish(SimpleNamespace(handle=SimpleNamespace(publish_raw=sent.append)))
     found = deserialize_message(sent[0], JointState)
     assert list(found.name) == NAMES and found.position.tolist() == [1.0, 2.0, 3.0]
     np.testing.assert_array_equal(found.velocity, [-1.0, math.nan, 0.0])

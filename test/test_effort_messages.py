@@ -27,9 +27,13 @@ PARTS = ("positions", "velocities", "accelerations", "efforts")
 
 
 class Wire:
-    """Takes the bytes that would be published."""
+    """Takes the bytes that would be published, as publisher and as its handle."""
 
-    def publish(self, data):
+    @property
+    def handle(self):
+        return self
+
+    def publish_raw(self, data):
         self.data = bytes(data)
 
     @property
@@ -270,7 +274,7 @@ def test_a_start_that_no_stamp_says_is_said_as_the_farthest():
     message = EffortMessage(JOINTS, 2)
     message.fill(trajectory)
     sent = []
-    message.publish(SimpleNamespace(publish=sent.append))
+    message.publish(SimpleNamespace(handle=SimpleNamespace(publish_raw=sent.append)))
     assert deserialize_message(sent[0], JointTrajectory).header.stamp.sec == 2**31 - 1
 
 

@@ -27,7 +27,7 @@ from contact_id_controller.ros.command_messages import messages_of
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.diagnostics import diagnostic_array
-from contact_id_controller.ros.direct_loop import KEPT_IN_LOCKSTEP, take_waiting
+from contact_id_controller.ros.direct_loop import KEPT_IN_LOCKSTEP, take_newest, take_waiting
 from contact_id_controller.ros.heartbeat_topics import HeartbeatInput
 from contact_id_controller.ros.journal import Journal
 from contact_id_controller.ros.markers import ARROW_M_PER_WEIGHT, contact_markers
@@ -332,8 +332,11 @@ class ControlTopics:
         Returns the state that belongs to it: a newer one, if one has arrived.
         """
         loop, checks = self._loop, self._loop.guard.checks
-        for odometry in take_waiting(self._odometry):
-            loop.take_odometry(odometry)
+        if loop.guard.lockstep:
+            for odometry in take_waiting(self._odometry):
+                loop.take_odometry(odometry)
+        elif (newest := take_newest(self._odometry)) is not None:
+            loop.take_odometry(newest)
         if loop.guard.lockstep or checks.base_ns is None or checks.base_ns <= stamp_ns(message):
             return message
         for newer in take_waiting(self._states):
