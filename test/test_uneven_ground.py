@@ -214,6 +214,31 @@ def test_a_foot_that_meets_the_ground_early_stands_where_it_is():
         assert steps.places()[foot, 2] == pytest.approx(heights[foot], abs=1e-9)
 
 
+def test_a_foot_that_lands_off_the_plan_is_planned_where_it_is_at_once():
+    """Its swing ends before the plan begins."""
+    walk = KinematicWalk(QUADRUPED, ground="felt", plan_period_s=0.02)
+    walk.planner.set_velocity((0.2, 0.0))
+    walk.walk(0.8)
+    steps, planner, late = walk.planner._footsteps, walk.planner, []
+    while not late:
+        walk.advance()
+        now_s = walk.time_s - planner._epoch_s
+        late = [
+            foot
+            for foot in range(4)
+            if not steps.standing(now_s)[foot] and steps.standing(now_s + planner.lead_s)[foot]
+        ]
+    q, leg = walk.q.copy(), planner._legs.columns[late[0]]
+    q[7 + leg] += 0.05
+    there, touch = walk.feet(q)[late[0]], np.ones(4, dtype=bool)
+    assert np.linalg.norm(there - walk.feet(walk.q)[late[0]]) > 3e-3
+    plan = planner.plan(walk.time_s, q, walk.v, touch)
+    begin_s = plan.joints.start_s
+    for t in (begin_s, begin_s + 0.03):
+        feet = walk.feet(planned_state(walk.model, plan.joints, plan.base, t)[0])
+        assert feet[late[0]] == pytest.approx(there, abs=5e-4)
+
+
 def sinking(walk, contact):
     """How far each foot (L,) goes down in 60 ms of the next plan, made with what touches (L,)."""
     plan = walk.planner.plan(walk.time_s, walk.q, walk.v, contact)

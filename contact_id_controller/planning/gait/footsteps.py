@@ -19,7 +19,7 @@ from contact_id_controller.planning.gait.foot_path import (
 )
 from contact_id_controller.planning.gait.gait_clock import GaitClock
 from contact_id_controller.planning.gait.gaits import gait_of
-from contact_id_controller.planning.gait.ground import Ground
+from contact_id_controller.planning.gait.ground import AS_BELIEVED_M, Ground
 from contact_id_controller.planning.gait.joint_motion import ROLL_IN_S
 from contact_id_controller.planning.gait.measurement import Measured
 from contact_id_controller.settings.gait import GaitSettings
@@ -56,6 +56,8 @@ DIFFERENCE_S = 1e-3
 
 ELSEWHERE = 0.5
 """Share of `tracking_time_constant_s` that is left where level ground is not as believed: base and feet err more."""
+
+_AT_REST = np.zeros(3)
 
 LAST_CYCLES = 4
 """Cycles without a command after which the gait stops in any case."""
@@ -237,8 +239,9 @@ class Footsteps:
     ) -> None:
         """Replace the paths by those from `start_s` to `end_s` that continue the last plan's.
 
-        A foot that touches down early begins its stance, one in stance fades to its measured place, and a swing is
-        aimed at its new foothold until ``AIM_UNTIL`` of its duration.
+        A foot that touches down early begins its stance where it is; so does one whose touchdown is first known while
+        it is to stand, if it is more than a millimetre off and legs reach it. Later in its stance it fades to its measured
+        place. A swing is aimed at its new foothold until ``AIM_UNTIL`` of its duration.
 
         Args:
             now_s: time of the state.  base: planned motion of the base.
@@ -251,11 +254,12 @@ class Footsteps:
         for foot, path in enumerate(self.paths):
             active = path.active(start_s + self._switch_s)
             touches = None if measured.contact is None else bool(measured.contact[foot])
-            if isinstance(active, Swing) and touches and self._descends(active, now_s):
-                rate, place = active.at(np.array([start_s]))[1][0], measured.centers[foot]
+            there, before = measured.centers[foot], path.active(now_s)
+            landed = bool(touches) and isinstance(before, Swing) and self._descends(before, now_s)
+            if isinstance(active, Swing) and landed:
                 self._met_s[foot] = start_s
                 segments: list[Stance | Swing] = [
-                    self._settle(foot, start_s, planned[foot], place, rate, start_s, touches=True)
+                    self._settle(foot, start_s, there, there, _AT_REST, start_s, touches=True)
                 ]
             elif isinstance(active, Swing):
                 if start_s < active.begin_s + AIM_UNTIL * (active.end_s - active.begin_s):
@@ -266,25 +270,21 @@ class Footsteps:
             else:
                 rate = active.at(np.array([start_s]))[1][0]
                 # An error of a foot that was in the air then does not concern its foothold.
-                stood = path.active(now_s) is active
-                place = planned[foot]
+                stood = before is active
+                place = center = planned[foot]
                 if stood:
-                    place = place + (measured.centers[foot] - planned_now[foot])
-                if stood and touches:
+                    place = place + (there - planned_now[foot])
+                meets = landed or (stood and bool(touches))
+                if meets and self._met_s[foot] != active.landed_s:
                     self._met_s[foot] = active.landed_s
+                    off = float(np.linalg.norm(there - planned_now[foot])) > AS_BELIEVED_M
+                    off = off and self._ground.follows
+                    if off and self._in_reach(foot, active.landed_s, base, there):
+                        place, center, rate = there, there, _AT_REST
                 # One that has met the ground may carry nothing for a while, and stands there still.
                 hangs = stood and touches is False and self._met_s[foot] != active.landed_s
                 segments = [
-                    self._settle(
-                        foot,
-                        start_s,
-                        planned[foot],
-                        place,
-                        rate,
-                        active.landed_s,
-                        hangs,
-                        stood and touches is True,
-                    )
+                    self._settle(foot, start_s, center, place, rate, active.landed_s, hangs, meets)
                 ]
             self._add_swings(foot, segments, end_s, base, shift)
             paths.append(FootPath(segments))
@@ -333,6 +333,12 @@ class Footsteps:
         position, yaw = base.pose(land_s + 0.5 * self.stance_s)
         place = position + self._home[foot] * cmath.exp(1j * yaw) + shift
         return self._ground.foothold(foot, place)
+
+    def _in_reach(self, foot: int, landed_s: float, base: BaseMotion, place: np.ndarray) -> bool:
+        """Whether a foot that stands at a place (3,), m, since ``landed_s`` is within reach until its stance ends."""
+        position, yaw = base.pose(landed_s + self.stance_s)
+        away = (complex(place[0], place[1]) - position) * cmath.exp(-1j * yaw) - self._home[foot]
+        return abs(away) == 0.0 or abs(away) < self._limits.half_stride(away / abs(away))
 
     def _swing_height(self, start: np.ndarray, target: np.ndarray) -> float:
         """Height, m, of a swing above the straight line, raised by obstacles up to ``max_step_height_m``."""
