@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import yaml
 from paths import CONFIG
 from test_walking_planner import PERIOD_S, Puppet, Walk, talos
 
@@ -12,9 +13,11 @@ from contact_id_controller.geometry import HeightField
 from contact_id_controller.geometry.ground_file import ground_of
 from contact_id_controller.planning.walking.areas import EDGE_M, Areas
 from contact_id_controller.planning.walking.planner import WalkingPlanner
+from contact_id_controller.runs.estimated_state import controller_changes, estimator_changes
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     controller_settings,
+    estimated_state,
     mujoco_robot,
     section,
 )
@@ -267,3 +270,25 @@ def test_g1_goes_down_a_step_of_ten_centimetres_in_mujoco(tmp_path):
     assert body.places[:, 0].min() > 0.3 + 0.085
     assert body.com[2] == pytest.approx(body.height_m, abs=0.02)
     assert straightest > 0.2
+
+
+def test_up_a_slope_an_estimate_does_not_hold_the_height_level(tmp_path):
+    """TALOS: with the ground of the estimator's own settings the height would be 2 cm off, and feet land in the air."""
+    pytest.importorskip("mujoco", reason="needs the simulated robot")
+    x, ground = np.linspace(-1.0, 2.0, 31), tmp_path / "slope.yaml"
+    heights = math.tan(math.radians(8.0)) * np.maximum(x - 0.2, 0.0)
+    rows = {"x_m": x.tolist(), "y_m": [-1.0, 1.0], "heights_m": [[h, h] for h in heights.tolist()]}
+    ground.write_text(yaml.safe_dump(rows))
+    file = str(CONFIG / "bipeds" / "talos.yaml")
+    changes = controller_changes(section(file, "controller"), "good")
+    settings = controller_settings(file, ground_file=str(ground), **changes)
+    world = mujoco_robot(settings, 0.6, imu_frame="")
+    told = estimated_state(file, world, "good", **estimator_changes(settings))
+    planner = {"ground_file": str(ground), "ground": "map"}
+    run = InProcessRun(file, settings, world, estimator=told, planner=planner)
+    run.planner.set_velocity((0.25, 0.0))
+    worst = 0.0
+    for _ in range(3000):
+        period = run.advance()
+        worst = max(worst, abs(run.believed.q[2] - period.after.q[2]))
+    assert run.planner.body.places[:, 2].min() > 0.03 and worst < 0.003, worst

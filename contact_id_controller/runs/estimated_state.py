@@ -36,11 +36,14 @@ def estimator_changes(settings: ControllerSettings) -> dict[str, Any]:
     """Estimator parameters that change with a controller's settings: name -> value.
 
     Models that take measured forces feed them back in every period: the low-pass is off, as its delay costs more
-    than noise.
+    than noise. The ground of a file need not be level.
     """
-    if not row_of(settings.friction, settings.solver).takes("forces"):
-        return {}
-    return {"cutoff_hz": math.inf}
+    changes: dict[str, Any] = {}
+    if row_of(settings.friction, settings.solver).takes("forces"):
+        changes["cutoff_hz"] = math.inf
+    if settings.ground_file:
+        changes["ground_height_noise_m"] = 0.0
+    return changes
 
 
 class EstimatedState:
