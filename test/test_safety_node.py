@@ -47,6 +47,17 @@ def call(bench, kind, name, **request):
     return future.result()
 
 
+def watchdog_of(bench):
+    """The publisher of its heartbeat; and what waits for a condition while it beats in a state."""
+    beats, heart = bench.peer.create_publisher(String, "command_watchdog/heartbeat", 1), Heart()
+
+    def beating(state, condition):
+        words = String(data=heart.words(state))
+        return bench.until(lambda: beats.publish(words) or condition())
+
+    return beats, beating
+
+
 def diagnostics(bench):
     bench.diagnostics.clear()
     assert bench.until(lambda: bench.diagnostics)
@@ -123,8 +134,7 @@ def test_it_is_activated_only_with_a_planner_where_one_is_required(bench_of):
 
 def test_it_commands_only_while_a_watchdog_that_is_required_beats(bench_of):
     bench = bench_of(watchdog_required=True, state_timeout_s=10.0)
-    beats = bench.peer.create_publisher(String, "command_watchdog/heartbeat", 1)
-    heart = Heart()
+    beats, beating = watchdog_of(bench)
     bench.node.trigger_configure()
     times_s = itertools.count(1e-5, 1e-5)
     assert bench.until(
@@ -132,14 +142,6 @@ def test_it_commands_only_while_a_watchdog_that_is_required_beats(bench_of):
     )
     bench.node.trigger_activate()
     assert not bench.node.active
-
-    def beating(state, condition):
-        def look():
-            beats.publish(String(data=heart.words(state)))
-            return condition()
-
-        return bench.until(look)
-
     assert beating("forwarding", lambda: not bench.node.not_ready)
     bench.node.trigger_activate()
     assert bench.node.active
@@ -301,20 +303,12 @@ def test_the_torque_of_an_emergency_stop_goes_before_its_file(bench_of, monkeypa
 def test_the_emergency_stop_of_the_watchdog_stops_it_also_where_none_is_required(bench_of):
     bench = bench_of()
     bench.start()
-    beats = bench.peer.create_publisher(String, "command_watchdog/heartbeat", 1)
-    heart, machine = Heart(), bench.node.loop.safety
-
-    def beating(condition):
-        def look():
-            beats.publish(String(data=heart.words("emergency stop")))
-            return condition()
-
-        return bench.until(look)
-
-    assert beating(lambda: machine.state is SafetyState.STOPPED)
+    (_, beating), machine = watchdog_of(bench), bench.node.loop.safety
+    assert beating("emergency stop", lambda: machine.state is SafetyState.STOPPED)
     bench.node.trigger_deactivate()
     bench.send(2.0)
-    assert beating(lambda: "emergency stop of the command watchdog" in bench.node.not_ready)
+    told = "emergency stop of the command watchdog"
+    assert beating("emergency stop", lambda: told in bench.node.not_ready)
     bench.node.trigger_activate()
     assert not bench.node.active
 

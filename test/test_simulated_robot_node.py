@@ -85,6 +85,13 @@ class Responder:
             assert time.monotonic() < end, "nothing came of it in a minute"
             self.executor.spin_once(timeout_sec=0.05)
 
+    def until_end_of(self, robot, exit_code=0):
+        """Answer until the process has ended, and return its output."""
+        self.spin_while(robot.is_running)
+        code, output = robot.finish()
+        assert code == exit_code, output
+        return output
+
 
 def run_columns(run):
     """Indices into a recorded q of the joints in command order (Pinocchio sorts legs by name)."""
@@ -109,10 +116,8 @@ def standing(context, tmp_path_factory):
     folder = tmp_path_factory.mktemp("standing")
     robot = NodeProcess(NAME, folder, parameters(record_path=str(folder / "run.npz")))
     responder = Responder(context)
-    responder.spin_while(robot.is_running)
-    code, output = robot.finish()
+    output = responder.until_end_of(robot)
     responder.close()
-    assert code == 0, output
     return np.load(folder / "run.npz"), responder, output
 
 
@@ -173,9 +178,7 @@ def test_a_controller_that_reads_a_plan_meanwhile_answers_no_state_twice(listen,
         return [*responder.pd(message)[:11], 1e-9 * stamps[-1]]  # tells which state it answers
 
     responder.answer = answer
-    responder.spin_while(robot.is_running)
-    code, output = robot.finish()
-    assert code == 0, output
+    responder.until_end_of(robot)
     said = np.load(record)["torques"][:, 11]
     np.testing.assert_allclose(said[1:], 1e-3 * np.arange(1, 50), atol=1e-9)
 
@@ -198,8 +201,7 @@ def test_sensors_speak_and_the_truth_has_names_of_its_own(listen, start, tmp_pat
         (WrenchStamped, "wrench/RF_FOOT", wrenches),
     ):
         responder.node.create_subscription(kind, topic, heard.append, RELIABLE)
-    responder.spin_while(robot.is_running)
-    assert robot.finish()[0] == 0
+    responder.until_end_of(robot)
     run = np.load(tmp_path / "run.npz")
     assert responder.odometry == [] and responder.reactions == []
     # Of 300; a listener that falls behind on a busy machine loses some.
@@ -234,8 +236,7 @@ def test_sensors_speak_and_the_truth_has_names_of_its_own(listen, start, tmp_pat
 def test_a_second_lockstep_run_is_the_same_run(standing, listen, start, tmp_path):
     robot = start(record_path=str(tmp_path / "again.npz"), duration_s=0.2)
     responder = listen()
-    responder.spin_while(robot.is_running)
-    assert robot.finish()[0] == 0
+    responder.until_end_of(robot)
     again = np.load(tmp_path / "again.npz")
     for column in ("q", "v", "torques", "contact_forces"):
         np.testing.assert_array_equal(again[column], standing[0][column][:200])
@@ -285,8 +286,7 @@ def test_the_robot_is_held_until_the_first_command(listen, start):
         np.testing.assert_array_equal(state.position, STANDING)
     assert robot.is_running()
     responder.answer = responder.pd
-    responder.spin_while(robot.is_running)
-    assert robot.finish()[0] == 0
+    responder.until_end_of(robot)
 
 
 def test_bad_commands_become_zero_are_counted_and_do_not_end_the_node(listen, start, tmp_path):
@@ -300,9 +300,7 @@ def test_bad_commands_become_zero_are_counted_and_do_not_end_the_node(listen, st
         return bad.get(row, responder.pd(message))
 
     responder.answer = answer
-    responder.spin_while(robot.is_running)
-    code, output = robot.finish()
-    assert code == 0 and "3 commands refused" in output
+    assert "3 commands refused" in responder.until_end_of(robot)
     run = np.load(record)
     assert run["refused_commands"] == 3
     assert not run["torques"][[10, 20, 30]].any()
@@ -314,9 +312,7 @@ def test_without_torque_the_robot_falls_and_the_node_ends_and_says_so(listen, st
     robot = start(record_path=str(record), duration_s=5.0)
     responder = listen()
     responder.answer = lambda message: [0.0] * 12
-    responder.spin_while(robot.is_running)
-    code, output = robot.finish()
-    assert code == 0 and "the robot fell at" in output
+    assert "the robot fell at" in responder.until_end_of(robot)
     run = np.load(record)
     assert run["fell"] and 0.05 < run["fell_time_s"] < 1.0
     assert run["ended_by"] == "fall"
@@ -329,9 +325,8 @@ def test_lockstep_ends_with_an_error_when_the_commands_stop(listen, start, tmp_p
     responder.answer = lambda message: (
         responder.pd(message) if stamp_ns(message.header.stamp) < 100_000_000 else None
     )
-    responder.spin_while(robot.is_running)
-    code, output = robot.finish()
-    assert code == 1 and "no command for 10." in output and "at 0.100 s" in output
+    output = responder.until_end_of(robot, exit_code=1)
+    assert "no command for 10." in output and "at 0.100 s" in output
     assert len(np.load(record)["time_s"]) == 100
 
 
@@ -380,9 +375,7 @@ def test_real_time_keeps_the_last_command_and_ends_by_itself(listen, start, tmp_
         return None
 
     responder.answer = answer
-    responder.spin_while(robot.is_running)
-    code, output = robot.finish()
-    assert code == 0, output
+    output = responder.until_end_of(robot)
     run = np.load(record)
     assert len(run["time_s"]) == 500
     np.testing.assert_array_equal(run["torques"], 0.25)
@@ -415,9 +408,7 @@ def test_at_a_fifth_of_real_time_a_reset_puts_the_robot_back(listen, start):
     first = responder.states[again]  # best effort: the very first ones may be lost
     assert np.allclose(first.position, STANDING, atol=1e-2), f"at {stamps[again]} ns"
     responder.answer = responder.pd
-    responder.spin_while(robot.is_running)
-    code, output = robot.finish()
-    assert code == 0 and "ended by duration after 0.300 s" in output, output
+    assert "ended by duration after 0.300 s" in responder.until_end_of(robot)
     # What the process sent last may still be on its way when the process has ended.
     responder.spin_while(lambda: stamp_ns(responder.states[-1].header.stamp) < 290_000_000)
     assert np.allclose(responder.states[-1].position, STANDING, atol=0.1)
@@ -426,8 +417,7 @@ def test_at_a_fifth_of_real_time_a_reset_puts_the_robot_back(listen, start):
 def test_a_fixed_base_publishes_no_odometry(listen, start):
     robot = start(floating_base=False, contact_frames=["LF_FOOT"], duration_s=0.05)
     responder = listen()
-    responder.spin_while(robot.is_running)
-    assert robot.finish()[0] == 0
+    responder.until_end_of(robot)
     assert len(responder.states) >= 50 and not responder.odometry
 
 
@@ -439,10 +429,7 @@ def test_an_interrupted_robot_still_writes_its_record(listen, start, tmp_path):
         lambda: not responder.states or stamp_ns(responder.states[-1].header.stamp) < 50_000_000
     )
     robot.send_signal(signal.SIGINT)
-    responder.spin_while(robot.is_running)
-    code, output = robot.finish()
-    assert code == 0, output
-    assert "Traceback" not in output
+    assert "Traceback" not in responder.until_end_of(robot)
     run = np.load(record)
     assert len(run["time_s"]) >= 50 and run["ended_by"] == "shutdown"
 
