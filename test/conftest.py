@@ -75,6 +75,30 @@ def closing():
         yield keep
 
 
+@pytest.fixture(scope="module")
+def context():
+    """A context of ROS, for nodes in this process."""
+    rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    yield context
+    context.try_shutdown()
+
+
+@pytest.fixture
+def node_within(context, closing):
+    """Makes nodes of a class in this process, with parameters by their names, and destroys them."""
+
+    def make(kind, **values):
+        from rclpy.parameter import Parameter
+
+        overrides = [Parameter(name, value=value) for name, value in values.items()]
+        node = kind(context=context, parameter_overrides=overrides)
+        return closing(node, node.destroy_node)
+
+    return make
+
+
 @pytest.fixture
 def bench_of(closing):
     """Makes benches of a controller node and its peer (ros_bench.py)."""

@@ -24,7 +24,6 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from group_effort_controller import GroupEffortController
 from rclpy.executors import ExternalShutdownException
-from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message, serialize_message
 from ros2_control_hosts import kill_all_of
 from ros_peer import RosPeer
@@ -586,17 +585,12 @@ def test_the_stand_in_enforces_the_limits_of_the_urdf():
 
 
 @pytest.fixture
-def node_of(closing):
+def node_of(node_within):
     """Makes nodes of the watchdog in this process."""
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    closing(context, context.try_shutdown)
 
     def make(reserve=False, **changes):
         values = {"joints": JOINTS, "effort_limits_nm": LIMITS, **changes}
-        overrides = [Parameter(name, value=value) for name, value in values.items()]
-        node = CommandWatchdogNode(reserve=reserve, context=context, parameter_overrides=overrides)
-        return closing(node, node.destroy_node)
+        return node_within(partial(CommandWatchdogNode, reserve=reserve), **values)
 
     return make
 

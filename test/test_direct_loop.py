@@ -217,10 +217,9 @@ def test_while_states_come_a_turn_does_one_long_thing_after_each(monkeypatch):
     assert done == ["chores", "diagnostics", "whole turn", "between"], "nothing comes"
 
 
-def test_what_is_polled_waits_for_who_polls_it():
-    context = rclpy.Context()
-    rclpy.init(context=context)
+def test_what_is_polled_waits_for_who_polls_it(context, closing):
     node = rclpy.create_node("polling", context=context)
+    closing(node, node.destroy_node)
     handed_on = []
     node.create_subscription(String, "served", lambda _: handed_on.append("served"), 1)
     polled = node.create_subscription(
@@ -228,22 +227,18 @@ def test_what_is_polled_waits_for_who_polls_it():
     )
     publishers = [node.create_publisher(String, topic, 1) for topic in ("served", "polled")]
     executor = GuardedExecutor(node, context=context)
+    closing(executor, executor.shutdown)
     waited = node.create_subscription(String, "waited", lambda _: None, 1)
     loop = DirectLoop(executor, lambda: [waited], turn_interval_s=0.0)
-    try:
-        end_s = time.monotonic() + 120.0
-        while not handed_on and time.monotonic() < end_s:
-            for publisher in reversed(publishers):
-                publisher.publish(String(data="x"))
-            loop.spin_once(0.01)
-        for _ in range(5):
-            loop.spin_once(0.01)
-        assert set(handed_on) == {"served"}
-        assert take_newest(polled).data == "x"
-    finally:
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.shutdown(context=context)
+    end_s = time.monotonic() + 120.0
+    while not handed_on and time.monotonic() < end_s:
+        for publisher in reversed(publishers):
+            publisher.publish(String(data="x"))
+        loop.spin_once(0.01)
+    for _ in range(5):
+        loop.spin_once(0.01)
+    assert set(handed_on) == {"served"}
+    assert take_newest(polled).data == "x"
 
 
 class Flooded(contextlib.nullcontext):

@@ -7,8 +7,6 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-import rclpy
-from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message, serialize_message
 from ros_bench import JOINTS as LEGS
 from ros_bench import STANDING, VELOCITY, Bench
@@ -177,49 +175,31 @@ def test_the_simulated_robot_needs_gains():
         )
 
 
-def node_options(context, **values):
-    overrides = [Parameter(name, value=value) for name, value in values.items()]
-    return {"context": context, "parameter_overrides": overrides}
-
-
-@pytest.fixture
-def context():
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    yield context
-    rclpy.try_shutdown(context=context)
-
-
-def test_the_simulated_robot_follows_by_itself(context):
+def test_the_simulated_robot_follows_by_itself(node_within):
     """One trajectory, and nobody after it: the joints rest where it ends."""
-    node = SimulatedRobot(
-        **node_options(
-            context,
-            urdf="package://contact_id_controller/urdf/quadruped.urdf",
-            joints=LEGS,
-            contact_frames=["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"],
-            contact_radii_m=[0.01],
-            initial_joint_positions=STANDING.tolist(),
-            command_interface="joint_trajectory",
-            local_position_gain=[40.0],
-            local_velocity_gain=[0.5],
-        )
+    node = node_within(
+        SimulatedRobot,
+        urdf="package://contact_id_controller/urdf/quadruped.urdf",
+        joints=LEGS,
+        contact_frames=["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"],
+        contact_radii_m=[0.01],
+        initial_joint_positions=STANDING.tolist(),
+        command_interface="joint_trajectory",
+        local_position_gain=[40.0],
+        local_velocity_gain=[0.5],
     )
-    try:
-        trajectory = random_trajectory(2, 12)
-        trajectory.rest(0.0, STANDING, np.zeros(12))
-        node._on_command(sent(trajectory, LEGS).data)
-        for _ in range(300):
-            node._step()
-        state = node._state
-        assert state.time_s == pytest.approx(0.3)
-        assert np.abs(state.q[7:] - STANDING).max() < 0.05  # it would have fallen over
-        assert state.q[2] > 0.14
-        before = node._local.trajectory
-        node._on_command(spoiled(nan_effort))
-        assert node._local.trajectory is before and node.simulated.refused_commands == 1
-    finally:
-        node.destroy_node()
+    trajectory = random_trajectory(2, 12)
+    trajectory.rest(0.0, STANDING, np.zeros(12))
+    node._on_command(sent(trajectory, LEGS).data)
+    for _ in range(300):
+        node._step()
+    state = node._state
+    assert state.time_s == pytest.approx(0.3)
+    assert np.abs(state.q[7:] - STANDING).max() < 0.05  # it would have fallen over
+    assert state.q[2] > 0.14
+    before = node._local.trajectory
+    node._on_command(spoiled(nan_effort))
+    assert node._local.trajectory is before and node.simulated.refused_commands == 1
 
 
 # The watchdog
@@ -228,43 +208,38 @@ NOW = {"source_timestamp": 0}
 """Of a message of which nobody says when it was sent."""
 
 
-def test_the_watchdog_forwards_clips_and_says_a_posture_at_rest(context):
-    node = CommandWatchdogNode(
-        **node_options(
-            context,
-            joints=JOINTS,
-            effort_limits_nm=[0.5],
-            damping_nm_s_rad=[0.1],
-            command_interface="joint_trajectory",
-            damp_before_first_command=False,
-        )
+def test_the_watchdog_forwards_clips_and_says_a_posture_at_rest(node_within):
+    node = node_within(
+        CommandWatchdogNode,
+        joints=JOINTS,
+        effort_limits_nm=[0.5],
+        damping_nm_s_rad=[0.1],
+        command_interface="joint_trajectory",
+        damp_before_first_command=False,
     )
     wire = node._commands = Wire()
     reader = EffortReader(JOINTS)
-    try:
-        trajectory = random_trajectory()
-        node._on_command(sent(trajectory).data, NOW)
-        forwarded = reader.read(wire.data)
-        np.testing.assert_array_equal(forwarded.positions, trajectory.positions)
-        np.testing.assert_array_equal(forwarded.efforts, np.clip(trajectory.efforts, -0.5, 0.5))
-        assert node.watchdog.clipped == 1
-        node.watchdog.velocities.take(["knee"], [1.0], 0.0, [0.25])
-        for _ in range(3):
-            node._on_command(spoiled(nan_effort), NOW)
-        assert node.watchdog.state.value == "tripped"
-        rest = reader.read(wire.data)
-        assert rest.start_s == 0.0
-        # Where it was measured, else where it was to be.
-        place = [trajectory.positions[0, 0], 0.25, trajectory.positions[0, 2]]
-        np.testing.assert_array_equal(rest.positions, [place, place])
-        np.testing.assert_array_equal(rest.velocities, 0.0)
-        wire.data = b""
-        node._on_command(sent(trajectory).data, NOW)
-        assert not wire.data and node.watchdog.refused["tripped"] == 1
-        node.release()
-        np.testing.assert_array_equal(reader.read(wire.data).efforts, 0.0)
-    finally:
-        node.destroy_node()
+    trajectory = random_trajectory()
+    node._on_command(sent(trajectory).data, NOW)
+    forwarded = reader.read(wire.data)
+    np.testing.assert_array_equal(forwarded.positions, trajectory.positions)
+    np.testing.assert_array_equal(forwarded.efforts, np.clip(trajectory.efforts, -0.5, 0.5))
+    assert node.watchdog.clipped == 1
+    node.watchdog.velocities.take(["knee"], [1.0], 0.0, [0.25])
+    for _ in range(3):
+        node._on_command(spoiled(nan_effort), NOW)
+    assert node.watchdog.state.value == "tripped"
+    rest = reader.read(wire.data)
+    assert rest.start_s == 0.0
+    # Where it was measured, else where it was to be.
+    place = [trajectory.positions[0, 0], 0.25, trajectory.positions[0, 2]]
+    np.testing.assert_array_equal(rest.positions, [place, place])
+    np.testing.assert_array_equal(rest.velocities, 0.0)
+    wire.data = b""
+    node._on_command(sent(trajectory).data, NOW)
+    assert not wire.data and node.watchdog.refused["tripped"] == 1
+    node.release()
+    np.testing.assert_array_equal(reader.read(wire.data).efforts, 0.0)
 
 
 def test_a_start_that_no_stamp_says_is_said_as_the_farthest():

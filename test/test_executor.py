@@ -23,17 +23,14 @@ TRUNCATED = serialize_message(JointState(name=["a" * 40, "b"], position=[1.0, 2.
 
 
 @pytest.fixture
-def nodes():
+def nodes(context):
     """A node that listens, one that sends, and what spins the first."""
-    context = rclpy.Context()
-    rclpy.init(context=context)
     listener, sender = Node("listener", context=context), Node("sender", context=context)
     executor = GuardedExecutor(listener, context=context)
     yield listener, sender, executor
     executor.shutdown()
     listener.destroy_node()
     sender.destroy_node()
-    rclpy.shutdown(context=context)
 
 
 def until(turn, condition):

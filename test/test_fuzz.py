@@ -22,7 +22,6 @@ from geometry_msgs.msg import PoseStamped, Transform, Twist
 from lifecycle_msgs.msg import TransitionEvent
 from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import SetParameters
-from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.subscription import RCLError
@@ -168,19 +167,6 @@ def heard(node):
     return found
 
 
-def with_options(context, values):
-    overrides = [Parameter(name, value=value) for name, value in values.items()]
-    return {"context": context, "parameter_overrides": overrides}
-
-
-@pytest.fixture
-def context():
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    yield context
-    rclpy.shutdown(context=context)
-
-
 class Wire:
     """Sends bytes to a subscription through the middleware, which hands them on or refuses them."""
 
@@ -220,10 +206,8 @@ class Wire:
 
 
 @pytest.fixture
-def wire(context):
-    wire = Wire(context)
-    yield wire
-    wire.close()
+def wire(context, closing):
+    return closing(Wire(context))
 
 
 # The controller
@@ -412,7 +396,7 @@ class Judge:
 
 
 @pytest.mark.parametrize("interface", ["effort", "joint_trajectory"])
-def test_the_watchdog(context, wire, interface, tmp_path, record_property):
+def test_the_watchdog(node_within, wire, interface, tmp_path, record_property):
     from contact_id_controller.plans.effort_trajectory import EffortTrajectory
     from contact_id_controller.ros.command_watchdog import CommandWatchdogNode
     from contact_id_controller.ros.effort_messages import EffortMessage
@@ -426,57 +410,54 @@ def test_the_watchdog(context, wire, interface, tmp_path, record_property):
         "command_interface": interface,
         "state_folder": str(tmp_path),
     }
-    node = CommandWatchdogNode(**with_options(context, values))
+    node = node_within(CommandWatchdogNode, **values)
     attack = Attack("command_watchdog", 0.5)
     random = attack.random
-    try:
-        node._commands = judge = Judge(joints, limits, interface)
-        doors = {topic_of(each): each for each in node.direct_subscriptions}
-        row = endpoints.NODES["command_watchdog"].subscribes
-        assert set(doors) <= {name.rpartition("/")[2] for name in row}
-        commands = next(name for name in doors if name.endswith("commands_in"))
-        if interface == "effort":
-            message = filled(doors[commands].msg_type, Random(1))
-            message.layout.dim, message.data = [], [1.0, -2.0]
-        else:
-            kept = []
-            message = EffortMessage(joints, 2)
-            trajectory = EffortTrajectory(2, 2)
-            trajectory.rest(0.0, np.zeros(2), np.ones(2))
-            message.fill(trajectory)
-            message.publish(type("Kept", (), {"publish": staticmethod(kept.append)}))
-            (message,) = kept
-        good = message if isinstance(message, bytes) else serialize_message(message)
-        forwarded = 0
-        for number in attack.rounds():
-            topic = commands if random.random() < 0.6 else random.choice(sorted(doors))
-            door = doors[topic]
-            spoil = topic == commands and random.random() < 0.7
-            data = spoiled(good, random) if spoil else serialised(door.msg_type, random, joints)
-            attack.give(topic, data, lambda data: wire.send(door, data))
-            node.tick()
-            if number % 5 == 4:
-                if node.watchdog.state is WatchdogState.EMERGENCY_STOP:
-                    assert node.watchdog.release_emergency_stop() == ""
-                wire.send(doors[commands], good)
-                forwarded += node.watchdog.state is WatchdogState.FORWARDING
-                node.watchdog.controller_changed(True)
-        assert judge.sent > attack.count / 10 and forwarded > attack.count / 20
-    finally:
-        node.destroy_node()
+    node._commands = judge = Judge(joints, limits, interface)
+    doors = {topic_of(each): each for each in node.direct_subscriptions}
+    row = endpoints.NODES["command_watchdog"].subscribes
+    assert set(doors) <= {name.rpartition("/")[2] for name in row}
+    commands = next(name for name in doors if name.endswith("commands_in"))
+    if interface == "effort":
+        message = filled(doors[commands].msg_type, Random(1))
+        message.layout.dim, message.data = [], [1.0, -2.0]
+    else:
+        kept = []
+        message = EffortMessage(joints, 2)
+        trajectory = EffortTrajectory(2, 2)
+        trajectory.rest(0.0, np.zeros(2), np.ones(2))
+        message.fill(trajectory)
+        message.publish(type("Kept", (), {"publish": staticmethod(kept.append)}))
+        (message,) = kept
+    good = message if isinstance(message, bytes) else serialize_message(message)
+    forwarded = 0
+    for number in attack.rounds():
+        topic = commands if random.random() < 0.6 else random.choice(sorted(doors))
+        door = doors[topic]
+        spoil = topic == commands and random.random() < 0.7
+        data = spoiled(good, random) if spoil else serialised(door.msg_type, random, joints)
+        attack.give(topic, data, lambda data: wire.send(door, data))
+        node.tick()
+        if number % 5 == 4:
+            if node.watchdog.state is WatchdogState.EMERGENCY_STOP:
+                assert node.watchdog.release_emergency_stop() == ""
+            wire.send(doors[commands], good)
+            forwarded += node.watchdog.state is WatchdogState.FORWARDING
+            node.watchdog.controller_changed(True)
+    assert judge.sent > attack.count / 10 and forwarded > attack.count / 20
     attack.told(record_property)
 
 
 # The planners
 
 
-def test_the_gait_planner(context, wire, record_property):
+def test_the_gait_planner(node_within, record_property):
     from test_gait_planner_node import QUADRUPED
     from test_gait_planner_node import parameters as given
 
     from contact_id_controller.ros.gait_planner import GaitPlannerNode
 
-    node = GaitPlannerNode(**with_options(context, given()))
+    node = node_within(GaitPlannerNode, **given())
     attack = Attack("gait_planner")
     random, doors, good = attack.random, heard(node), GOOD
     row = endpoints.NODES["gait_planner"].subscribes
@@ -487,31 +468,28 @@ def test_the_gait_planner(context, wire, record_property):
     node._plans._publishers = (kept,) * len(node._plans._publishers)
     words = [*WORDS, *QUADRUPED.feet, "walk", "pace", "stand", "{gait: trot}"]
     time_ns, planned = START_NS, 0
-    try:
-        for number in attack.rounds():
-            topic = random.choice(sorted(doors))
-            door = doors[topic]
-            assert door.raw
-            if topic in good and random.random() < 0.8:
-                data = stamped(good[topic], time_ns + random.choice((0, 0, 1, 10**9)))
-                data = spoiled(data, random)
-            else:
-                data = serialised(door.msg_type, random, words)
-            attack.give(topic, data, door.callback)
-            if number % AT_ONCE:
-                continue
-            time_ns += 20_000_000
-            for topic in ("contact_states", "odometry", "joint_states"):
-                doors[topic].callback(stamped(good[topic], time_ns))
-            planned += bool(plans)
-            kinds = plan_bytes.JOINT_FIELDS, plan_bytes.BASE_FIELDS, plan_bytes.JOINT_FIELDS
-            for sent, fields in zip(plans, kinds):
-                points = plan_bytes.read_points(sent, fields)
-                assert all(np.isfinite(field).all() for field in points.fields)
-            plans.clear()
-        assert planned > 10
-    finally:
-        node.destroy_node()
+    for number in attack.rounds():
+        topic = random.choice(sorted(doors))
+        door = doors[topic]
+        assert door.raw
+        if topic in good and random.random() < 0.8:
+            data = stamped(good[topic], time_ns + random.choice((0, 0, 1, 10**9)))
+            data = spoiled(data, random)
+        else:
+            data = serialised(door.msg_type, random, words)
+        attack.give(topic, data, door.callback)
+        if number % AT_ONCE:
+            continue
+        time_ns += 20_000_000
+        for topic in ("contact_states", "odometry", "joint_states"):
+            doors[topic].callback(stamped(good[topic], time_ns))
+        planned += bool(plans)
+        kinds = plan_bytes.JOINT_FIELDS, plan_bytes.BASE_FIELDS, plan_bytes.JOINT_FIELDS
+        for sent, fields in zip(plans, kinds):
+            points = plan_bytes.read_points(sent, fields)
+            assert all(np.isfinite(field).all() for field in points.fields)
+        plans.clear()
+    assert planned > 10
     attack.told(record_property)
 
 
@@ -562,13 +540,13 @@ def test_the_kinodynamic_planners_messages(record_property):
 
 
 @pytest.mark.parametrize("wrong_ns", [0, START_NS + 5 * 10**8, START_NS + 10**10, 10**18])
-def test_one_stamp_of_another_time_begins_no_plan_anew(context, monkeypatch, wrong_ns):
+def test_one_stamp_of_another_time_begins_no_plan_anew(node_within, monkeypatch, wrong_ns):
     """A robot that walks would be planned for as one that stands; a jump is one when the next state says so, too."""
     from test_gait_planner_node import parameters as given
 
     from contact_id_controller.ros.gait_planner import GaitPlannerNode
 
-    node = GaitPlannerNode(**with_options(context, given()))
+    node = node_within(GaitPlannerNode, **given())
     wall_s = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: wall_s[0])
     doors, begun, plans = heard(node), [], []
@@ -581,19 +559,16 @@ def test_one_stamp_of_another_time_begins_no_plan_anew(context, monkeypatch, wro
         for topic in ("contact_states", "odometry", "joint_states"):
             doors[topic].callback(stamped(GOOD[topic], time_ns))
 
-    try:
-        state(START_NS - PERIOD_NS)  # planning begins when the next one agrees
-        for k in range(5):
-            wall_s[0] += 0.06
-            state(START_NS + 60_000_000 * k)
-            state(wrong_ns + 60_000_000 * k if k == 3 else START_NS + 60_000_000 * k)
-        assert not begun and len(plans) == 5
-        back_ns = START_NS - 5 * 10**9
-        for k in range(3):
-            state(back_ns + PERIOD_NS * k)
-        assert len(begun) == 1 and plans[-1] < 1e-9 * START_NS
-    finally:
-        node.destroy_node()
+    state(START_NS - PERIOD_NS)  # planning begins when the next one agrees
+    for k in range(5):
+        wall_s[0] += 0.06
+        state(START_NS + 60_000_000 * k)
+        state(wrong_ns + 60_000_000 * k if k == 3 else START_NS + 60_000_000 * k)
+    assert not begun and len(plans) == 5
+    back_ns = START_NS - 5 * 10**9
+    for k in range(3):
+        state(back_ns + PERIOD_NS * k)
+    assert len(begun) == 1 and plans[-1] < 1e-9 * START_NS
 
 
 def test_one_stamp_of_another_time_takes_no_shown_plan_away():
@@ -664,7 +639,7 @@ def test_who_was_busy_for_seconds_believes_the_first_state_after_them(monkeypatc
 # Estimator and simulated robot
 
 
-def test_the_estimator(context, wire, record_property):
+def test_the_estimator(context, closing, wire, record_property):
     from robots import SOLO_FEET
     from sensor_msgs.msg import Imu
     from test_dynamics_estimator_node import parameters as values
@@ -675,44 +650,42 @@ def test_the_estimator(context, wire, record_property):
         mounted_sensors=["force_torque FL_FOOT", "foot_pressure FR_FOOT"], mode="real_time"
     )
     node = DynamicsEstimatorNode(context=context, parameter_overrides=given)
+    closing(node, node.destroy_node)
     attack = Attack("dynamics_estimator")
     random = attack.random
-    try:
-        assert node.trigger_configure().name == node.trigger_activate().name == "SUCCESS"
-        doors = heard(node)
-        row = endpoints.NODES["dynamics_estimator"].subscribes
-        assert len(doors) == len(row)
-        names = node.pipeline.estimator.joint_names
-        still = joint_state(0.0, names=names, position=np.zeros(12), velocity=np.zeros(12))
-        imu = Imu()
-        imu.linear_acceleration.z = 9.81
-        good = {"joint_states": serialize_message(still), "imu": serialize_message(imu)}
-        words, time_ns = [*names, *SOLO_FEET], START_NS
-        for number in attack.rounds():
-            if number % AT_ONCE == 0:
-                time_ns += PERIOD_NS
-                for topic in ("imu", "joint_states"):
-                    doors[topic].callback(stamped(good[topic], time_ns))
-            topic = random.choice(sorted(doors))
-            door = doors[topic]
-            if topic in good and random.random() < 0.8:
-                data = spoiled(stamped(good[topic], time_ns + random.choice((0, 1))), random)
-            else:
-                data = serialised(door.msg_type, random, words)
-            if door.raw:
-                attack.give(topic, data, door.callback)
-            elif random.random() < 0.9:
-                attack.give(topic, filled(door.msg_type, random, words), door.callback)
-            else:
-                attack.give(topic, data, lambda data: wire.send(door, data))
-        assert node.steps > 0.3 * number / AT_ONCE
-    finally:
-        node.destroy_node()
+    assert node.trigger_configure().name == node.trigger_activate().name == "SUCCESS"
+    doors = heard(node)
+    row = endpoints.NODES["dynamics_estimator"].subscribes
+    assert len(doors) == len(row)
+    names = node.pipeline.estimator.joint_names
+    still = joint_state(0.0, names=names, position=np.zeros(12), velocity=np.zeros(12))
+    imu = Imu()
+    imu.linear_acceleration.z = 9.81
+    good = {"joint_states": serialize_message(still), "imu": serialize_message(imu)}
+    words, time_ns = [*names, *SOLO_FEET], START_NS
+    for number in attack.rounds():
+        if number % AT_ONCE == 0:
+            time_ns += PERIOD_NS
+            for topic in ("imu", "joint_states"):
+                doors[topic].callback(stamped(good[topic], time_ns))
+        topic = random.choice(sorted(doors))
+        door = doors[topic]
+        if topic in good and random.random() < 0.8:
+            data = spoiled(stamped(good[topic], time_ns + random.choice((0, 1))), random)
+        else:
+            data = serialised(door.msg_type, random, words)
+        if door.raw:
+            attack.give(topic, data, door.callback)
+        elif random.random() < 0.9:
+            attack.give(topic, filled(door.msg_type, random, words), door.callback)
+        else:
+            attack.give(topic, data, lambda data: wire.send(door, data))
+    assert node.steps > 0.3 * number / AT_ONCE
     attack.told(record_property)
 
 
 @pytest.mark.parametrize("interface", ["effort", "joint_trajectory"])
-def test_the_simulated_robot(context, wire, interface, record_property):
+def test_the_simulated_robot(node_within, interface, record_property):
     from test_simulated_robot_node import parameters as given
 
     from contact_id_controller.ros.simulated_robot import SimulatedRobot
@@ -723,36 +696,33 @@ def test_the_simulated_robot(context, wire, interface, record_property):
         "local_position_gain": [5.0],
         "local_velocity_gain": [0.1],
     }
-    node = SimulatedRobot(**with_options(context, given(**changes)))
+    node = node_within(SimulatedRobot, **given(**changes))
     attack = Attack("simulated_robot", 0.5)
     random, doors = attack.random, heard(node)
     row = {name.rpartition("/")[2] for name in endpoints.NODES["simulated_robot"].subscribes}
     assert set(doors) <= {*row, "task_goals"} and len(doors) == 3
-    try:
-        for _ in attack.rounds():
-            door = doors[random.choice(sorted(doors))]
-            message = filled(door.msg_type, random, JOINTS)
-            if hasattr(message, "data") and random.random() < 0.5:
-                message.data = [random.gauss(0.0, 0.5) for _ in JOINTS]
-            assert door.raw
-            data = serialize_message(message)
-            if random.random() < 0.33:
-                data = spoiled(data, random)
-            attack.give(topic_of(door), data, door.callback)
-            # With torques beyond all motors a simulation diverges, which ends it in one line.
-            if interface == "effort" and not np.abs(node._command).max(initial=0.0) <= GENTLE_NM:
-                node._command = np.zeros(len(JOINTS))
-            node._step()
-            assert np.isfinite(node._state.q).all() and np.isfinite(node._state.v).all()
-    finally:
-        node.destroy_node()
+    for _ in attack.rounds():
+        door = doors[random.choice(sorted(doors))]
+        message = filled(door.msg_type, random, JOINTS)
+        if hasattr(message, "data") and random.random() < 0.5:
+            message.data = [random.gauss(0.0, 0.5) for _ in JOINTS]
+        assert door.raw
+        data = serialize_message(message)
+        if random.random() < 0.33:
+            data = spoiled(data, random)
+        attack.give(topic_of(door), data, door.callback)
+        # With torques beyond all motors a simulation diverges, which ends it in one line.
+        if interface == "effort" and not np.abs(node._command).max(initial=0.0) <= GENTLE_NM:
+            node._command = np.zeros(len(JOINTS))
+        node._step()
+        assert np.isfinite(node._state.q).all() and np.isfinite(node._state.v).all()
     attack.told(record_property)
 
 
 # What is looked at
 
 
-def test_the_viewer(context, wire, record_property):
+def test_the_viewer(context, closing, wire, record_property):
     """Scene and panel are drawn of whatever came, as if somebody looked."""
     from paths import ROOT
 
@@ -761,50 +731,46 @@ def test_the_viewer(context, wire, record_property):
 
     section = ParameterFile(ROOT / "config/quadruped.yaml").section("controller")
     node = rclpy.create_node("viewer", context=context)
-    viewer = Viewer(
-        node, ControllerSettings.from_mapping(section), "controller", "127.0.0.1", free_port()
-    )
+    closing(node, node.destroy_node)
+    settings = ControllerSettings.from_mapping(section)
+    viewer = closing(Viewer(node, settings, "controller", "127.0.0.1", free_port()))
     viewer.is_looked_at = lambda: True
     attack = Attack("viewer")
     random = attack.random
-    try:
-        viewer.panel.measure.value = True
+    viewer.panel.measure.value = True
+    viewer.turn()
+    doors = {each.topic_name.strip("/"): each for each in node.subscriptions}
+    row = {name.strip("/") for name in endpoints.NODES["viewer"].subscribes}
+    assert {re.sub("^ground_reaction/.*", "ground_reaction/*", name) for name in doors} >= (
+        row - {"joy"}
+    )
+    still = joint_state(0.0, position=np.zeros(12), velocity=np.zeros(12), names=JOINTS)
+    good = {
+        "joint_states": serialize_message(still),
+        "odometry": GOOD["odometry"],
+        "base_trajectory": GOOD["base_trajectory"],
+    }
+    time_ns = START_NS
+
+    def look(what):
+        door, data = what
+        if data is not None:
+            wire.publish(doors[door], data)
+        viewer._due = dict.fromkeys(viewer._due, 0.0)
         viewer.turn()
-        doors = {each.topic_name.strip("/"): each for each in node.subscriptions}
-        row = {name.strip("/") for name in endpoints.NODES["viewer"].subscribes}
-        assert {re.sub("^ground_reaction/.*", "ground_reaction/*", name) for name in doors} >= (
-            row - {"joy"}
-        )
-        still = joint_state(0.0, position=np.zeros(12), velocity=np.zeros(12), names=JOINTS)
-        good = {
-            "joint_states": serialize_message(still),
-            "odometry": GOOD["odometry"],
-            "base_trajectory": GOOD["base_trajectory"],
-        }
-        time_ns = START_NS
 
-        def look(what):
-            door, data = what
-            if data is not None:
-                wire.publish(doors[door], data)
-            viewer._due = dict.fromkeys(viewer._due, 0.0)
-            viewer.turn()
-
-        for _ in attack.rounds():
-            topic = random.choice(sorted(doors))
-            if topic in good and random.random() < 0.8:
-                data = spoiled(stamped(good[topic], time_ns), random)
-            else:
-                data = serialised(doors[topic].msg_type, random, [*JOINTS, "controller"])
-            attack.give(topic, (topic, data), look)
-        time_ns += 10**9
-        wire.publish(doors["joint_states"], stamped(good["joint_states"], time_ns))
-        look(("joint_states", None))
-        assert viewer.listener.time_s == pytest.approx(1e-9 * time_ns)
-        assert np.isfinite(viewer.listener.q).all() and np.isfinite(viewer.listener.torques).all()
-    finally:
-        viewer.close()
-        node.destroy_node()
+    for _ in attack.rounds():
+        topic = random.choice(sorted(doors))
+        if topic in good and random.random() < 0.8:
+            data = spoiled(stamped(good[topic], time_ns), random)
+        else:
+            data = serialised(doors[topic].msg_type, random, [*JOINTS, "controller"])
+        attack.give(topic, (topic, data), look)
+    time_ns += 10**9
+    wire.publish(doors["joint_states"], stamped(good["joint_states"], time_ns))
+    look(("joint_states", None))
+    assert viewer.listener.time_s == pytest.approx(1e-9 * time_ns)
+    assert np.isfinite(viewer.listener.q).all() and np.isfinite(viewer.listener.torques).all()
     attack.told(record_property)
 
 
@@ -851,10 +817,8 @@ class Beside:
 
 
 @pytest.fixture
-def beside(context, tmp_path):
-    beside = Beside(context, tmp_path)
-    yield beside
-    beside.close()
+def beside(context, closing, tmp_path):
+    return closing(Beside(context, tmp_path))
 
 
 def test_a_node_works_again_by_a_result_of_now(beside):

@@ -90,31 +90,28 @@ def test_template_works_once_the_marked_lines_are_filled_in(tmp_path):
     assert [str(f) for f in check_config(file) if f.level == ERROR] == []
 
 
-def test_ros_reads_the_filled_template(tmp_path, tables):
-    rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+def test_ros_reads_the_filled_template(tmp_path, tables, context):
+    import rclpy
+
     from contact_id_controller.ros.declared_parameters import ParameterTable
 
-    file, context = filled(tmp_path), rclpy.Context()
-    rclpy.init(context=context)
-    try:
-        for node, table in tables.items():
-            made = rclpy.create_node(
-                node,
-                context=context,
-                automatically_declare_parameters_from_overrides=True,
-                cli_args=["--ros-args", "--params-file", str(file)],
-            )
-            values = ParameterTable(made, table).values()
-            made.destroy_node()
-            wrong = {spec.name for spec in table if values[spec.name] != spec.default}
-            assert "joints" in wrong
-            assert all(
-                spec.name in reference.OWN or reference.is_required(spec)
-                for spec in table
-                if spec.name in wrong
-            )
-    finally:
-        context.try_shutdown()
+    file = filled(tmp_path)
+    for node, table in tables.items():
+        made = rclpy.create_node(
+            node,
+            context=context,
+            automatically_declare_parameters_from_overrides=True,
+            cli_args=["--ros-args", "--params-file", str(file)],
+        )
+        values = ParameterTable(made, table).values()
+        made.destroy_node()
+        wrong = {spec.name for spec in table if values[spec.name] != spec.default}
+        assert "joints" in wrong
+        assert all(
+            spec.name in reference.OWN or reference.is_required(spec)
+            for spec in table
+            if spec.name in wrong
+        )
 
 
 def test_a_new_row_is_noticed(tables):

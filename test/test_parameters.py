@@ -1,5 +1,6 @@
 """The table of parameters, the settings made from it, and its ROS side."""
 
+import functools
 import math
 
 import numpy as np
@@ -201,38 +202,22 @@ def test_missing_file_is_refused_by_name(tmp_path):
 # ROS
 
 
-@pytest.fixture(scope="module")
-def ros_context():
-    rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    yield context
-    rclpy.shutdown(context=context)
-
-
 @pytest.fixture
-def table_of_node(ros_context):
+def table_of_node(node_within):
     """Makes a node with the controller's parameters and returns it with its ParameterTable."""
     from rclpy.node import Node
-    from rclpy.parameter import Parameter
 
     from contact_id_controller.ros.declared_parameters import ParameterTable
 
-    nodes = []
+    kind = functools.partial(
+        Node, "parameters", automatically_declare_parameters_from_overrides=True
+    )
 
     def make(overrides, **options):
-        node = Node(
-            "parameters",
-            context=ros_context,
-            automatically_declare_parameters_from_overrides=True,
-            parameter_overrides=[Parameter(k, value=v) for k, v in overrides.items()],
-        )
-        nodes.append(node)
+        node = node_within(kind, **overrides)
         return node, ParameterTable(node, TABLE, **options)
 
-    yield make
-    for node in nodes:
-        node.destroy_node()
+    return make
 
 
 def set_one(node, name, value):

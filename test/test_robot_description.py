@@ -192,23 +192,13 @@ def test_the_in_process_door_refuses_it(heavy):
         InProcessController(ControllerSettings.from_mapping(heavy))
 
 
-def test_the_node_refuses_to_configure(heavy, capfd):
-    pytest.importorskip("rclpy", reason="the node's door needs ROS 2")
-    import rclpy
+def test_the_node_refuses_to_configure(heavy, node_within, capfd):
     from rclpy.lifecycle import TransitionCallbackReturn
-    from rclpy.parameter import Parameter
 
     from contact_id_controller.ros.controller import ControllerNode
 
-    context = rclpy.Context()
-    context.init()
-    overrides = [Parameter(name, value=value) for name, value in heavy.items()]
-    node = ControllerNode("refusing", parameter_overrides=overrides, context=context)
-    try:
-        assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
-    finally:
-        node.destroy_node()
-        context.try_shutdown()
+    node = node_within(ControllerNode, **heavy)
+    assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
     said = [line for line in capfd.readouterr().err.splitlines() if "not configured" in line]
     assert len(said) == 1 and "mass value is 'heavy'" in said[0]
 

@@ -103,14 +103,6 @@ def stamp_ns(stamp):
 
 
 @pytest.fixture(scope="module")
-def context():
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    yield context
-    rclpy.shutdown(context=context)
-
-
-@pytest.fixture(scope="module")
 def standing(context, tmp_path_factory):
     """A run in lockstep in which the robot stands for half a second, seen from both sides."""
     folder = tmp_path_factory.mktemp("standing")
@@ -453,10 +445,9 @@ def test_an_interrupted_robot_still_writes_its_record(listen, start, tmp_path):
         (dict(frcition_coefficient=0.6), "did you mean 'friction_coefficient'"),
     ],
 )
-def test_bad_parameters_are_refused_by_name(context, changes, message):
-    overrides = [Parameter(name, value=value) for name, value in parameters(**changes).items()]
+def test_bad_parameters_are_refused_by_name(node_within, changes, message):
     with pytest.raises(ContactIdError, match=message):
-        SimulatedRobot(context=context, parameter_overrides=overrides)
+        node_within(SimulatedRobot, **parameters(**changes))
 
 
 def test_a_bad_parameter_ends_the_process_with_one_line(start):
@@ -466,13 +457,9 @@ def test_a_bad_parameter_ends_the_process_with_one_line(start):
     assert "'nowhere.urdf' not found" in lines[0]
 
 
-def test_parameters_are_described_and_cannot_change(context):
-    overrides = [Parameter(name, value=value) for name, value in parameters().items()]
-    node = SimulatedRobot(context=context, parameter_overrides=overrides)
-    try:
-        for spec in table_of(SimulatedRobotSettings):
-            assert node.describe_parameter(spec.name).description.startswith(spec.description)
-        result = node.set_parameters([Parameter("friction_coefficient", value=0.1)])[0]
-        assert not result.successful
-    finally:
-        node.destroy_node()
+def test_parameters_are_described_and_cannot_change(node_within):
+    node = node_within(SimulatedRobot, **parameters())
+    for spec in table_of(SimulatedRobotSettings):
+        assert node.describe_parameter(spec.name).description.startswith(spec.description)
+    result = node.set_parameters([Parameter("friction_coefficient", value=0.1)])[0]
+    assert not result.successful
