@@ -50,35 +50,27 @@ def test_gains_end_somewhere():
             row.check([1e30] if row.kind == "numbers" else 1e30)
 
 
-def test_no_peer_lifts_the_ceiling_while_it_runs():
-    rclpy = pytest.importorskip("rclpy", reason="a node needs ROS 2")
+def test_no_peer_lifts_the_ceiling_while_it_runs(node_within):
     from rclpy.parameter import Parameter
 
     from contact_id_controller.ros.controller import ControllerNode
 
-    context = rclpy.Context()
-    context.init()
-    overrides = [Parameter(name, value=value) for name, value in VALUES.items()]
-    node = ControllerNode("lifted", parameter_overrides=overrides, context=context)
-    try:
+    node = node_within(ControllerNode, **VALUES)
 
-        def asked(name, value):
-            return node.set_parameters([Parameter(name, value=value)])[0]
+    def asked(name, value):
+        return node.set_parameters([Parameter(name, value=value)])[0]
 
-        for moment in ("before configure", "configured"):
-            answer = asked("effort_above_description", True)
-            assert not answer.successful and "at the start" in answer.reason, moment
-            if moment == "before configure":
-                asked("effort_limits_nm", [math.inf])
-                assert node.trigger_configure().name == "FAILURE"
-                assert asked("effort_limits_nm", [LIMIT_NM]).successful
-                assert node.trigger_configure().name == "SUCCESS"
-        for value in ([math.inf], [49.5]):
-            answer = asked("effort_limits_nm", value)
-            assert not answer.successful and "the URDF states 20" in answer.reason
-        assert asked("effort_limits_nm", [10.0]).successful
-        node._apply_changes()
-        assert (node.loop.controller.effort_limits == 10.0).all()
-    finally:
-        node.destroy_node()
-        context.try_shutdown()
+    for moment in ("before configure", "configured"):
+        answer = asked("effort_above_description", True)
+        assert not answer.successful and "at the start" in answer.reason, moment
+        if moment == "before configure":
+            asked("effort_limits_nm", [math.inf])
+            assert node.trigger_configure().name == "FAILURE"
+            assert asked("effort_limits_nm", [LIMIT_NM]).successful
+            assert node.trigger_configure().name == "SUCCESS"
+    for value in ([math.inf], [49.5]):
+        answer = asked("effort_limits_nm", value)
+        assert not answer.successful and "the URDF states 20" in answer.reason
+    assert asked("effort_limits_nm", [10.0]).successful
+    node._apply_changes()
+    assert (node.loop.controller.effort_limits == 10.0).all()

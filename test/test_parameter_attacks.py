@@ -34,18 +34,9 @@ VALUES = {
 
 
 @pytest.fixture
-def node_of(closing):
+def node_of(node_within):
     """Makes controller nodes with overrides."""
-    context = rclpy.Context()
-    context.init()
-    closing(context, context.try_shutdown)
-
-    def make(**changes):
-        overrides = [Parameter(name, value=value) for name, value in {**VALUES, **changes}.items()]
-        node = ControllerNode("attacked", parameter_overrides=overrides, context=context)
-        return closing(node, node.destroy_node)
-
-    return make
+    return lambda **changes: node_within(ControllerNode, **{**VALUES, **changes})
 
 
 def ask(node, name, atomically=False, **value):

@@ -89,15 +89,9 @@ def test_without_tf2_msgs_the_description_alone_is_published():
     assert said.data == QUADRUPED_URDF.read_text(encoding="utf-8")
 
 
-def test_who_comes_later_gets_the_description_of_the_simulated_robot():
-    viewer, heard = RosPeer("rviz"), []
-    values = parameters(publish_robot=True)
-    overrides = [rclpy.Parameter(name, value=value) for name, value in values.items()]
-    robot = SimulatedRobot(context=viewer.context, parameter_overrides=overrides)
+def test_who_comes_later_gets_the_description_of_the_simulated_robot(closing, node_within):
+    node_within(SimulatedRobot, **parameters(publish_robot=True))
+    viewer, heard = closing(RosPeer("rviz")), []
     qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     viewer.node.create_subscription(String, "/robot_description", heard.append, qos)
-    try:
-        assert viewer.until(lambda: heard) and "<robot" in heard[0].data
-    finally:
-        robot.destroy_node()
-        viewer.close()
+    assert viewer.until(lambda: heard) and "<robot" in heard[0].data
