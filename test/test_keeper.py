@@ -62,6 +62,13 @@ def said(process):
     return role, int(pid), proven == "1"
 
 
+def ended(process):
+    """Ask it to end, which it does with its worker's exit code; what it has said."""
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_S) == 7
+    return process.stderr.read() if process.stderr else ""
+
+
 def gone(pid):
     return until(lambda: not alive(pid))
 
@@ -79,18 +86,20 @@ def test_the_reserve_goes_on_and_another_one_takes_its_place(start):
         active = reserve
     role, reserve, _ = said(process)
     assert role == "reserve" and alive(active) and alive(reserve)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 7, "the exit code of the worker that was asked to end"
-    assert gone(active) and gone(reserve)
-    assert process.stderr.read().count("the reserve takes over") == 3
+    lines = ended(process)
+    assert gone(active) and gone(reserve) and lines.count("the reserve takes over") == 3
 
 
-def test_a_reserve_that_is_killed_is_replaced_while_the_active_one_works(start):
-    process = start()
+@pytest.mark.parametrize(("silent_s", "number"), [(0.0, signal.SIGKILL), (0.06, signal.SIGSTOP)])
+def test_a_reserve_that_is_killed_or_hangs_is_replaced_while_the_active_one_works(
+    start, silent_s, number
+):
+    process = start(silent_s=silent_s)
     (_, active, _), (_, reserve, _) = said(process), said(process)
-    os.kill(reserve, signal.SIGKILL)
+    time.sleep(0.2)
+    os.kill(reserve, number)
     role, other, _ = said(process)
-    assert role == "reserve" and other != reserve and alive(active)
+    assert role == "reserve" and gone(reserve) and alive(active) and alive(other)
 
 
 def test_reserves_that_die_at_their_start_are_tried_again_later(start):
@@ -192,9 +201,7 @@ def test_a_worker_that_breaks_while_it_works_is_followed_by_the_reserve(start):
     _, active, _ = said(process)
     _, reserve, _ = said(process)
     assert said(process) == ("called", reserve, True) and gone(active)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 7
-    assert "ended with code 1, the reserve takes over" in process.stderr.read()
+    assert "ended with code 1, the reserve takes over" in ended(process)
 
 
 def test_a_worker_that_hangs_is_killed_and_followed(start):
@@ -206,9 +213,7 @@ def test_a_worker_that_hangs_is_killed_and_followed(start):
     assert said(process) == ("called", reserve, True) and gone(active)
     role, other, _ = said(process)
     assert role == "reserve" and alive(reserve) and alive(other)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 7
-    lines = process.stderr.read()
+    lines = ended(process)
     assert f"process {active} has been silent" in lines and lines.count("silent") == 1
 
 
@@ -216,18 +221,7 @@ def test_a_worker_that_turns_round_and_round_is_killed_and_followed(start):
     process = start(silent_s=0.06, spins="role == 'active'")
     (_, active, _), (_, reserve, _) = said(process), said(process)
     assert said(process) == ("called", reserve, True) and gone(active)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 7
-    assert f"process {active} has been silent" in process.stderr.read()
-
-
-def test_a_reserve_that_hangs_is_replaced_while_the_active_one_works(start):
-    process = start(silent_s=0.06)
-    (_, active, _), (_, reserve, _) = said(process), said(process)
-    time.sleep(0.2)
-    os.kill(reserve, signal.SIGSTOP)
-    role, other, _ = said(process)
-    assert role == "reserve" and gone(reserve) and alive(active) and alive(other)
+    assert f"process {active} has been silent" in ended(process)
 
 
 def test_a_reserve_that_hangs_when_it_is_called_is_followed(start):
@@ -254,8 +248,7 @@ def test_who_was_suspended_with_its_keeper_does_not_hang(start):
         time.sleep(0.01)
     time.sleep(0.5)
     assert alive(active) and alive(reserve)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 7 and "silent" not in process.stderr.read()
+    assert "silent" not in ended(process)
 
 
 def test_who_waits_for_a_core_does_not_hang(start):
@@ -278,8 +271,7 @@ def test_who_waits_for_a_core_does_not_hang(start):
     for pid in (active, reserve):  # they end in time wherever somebody else computes
         os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
         os.sched_setaffinity(pid, os.sched_getaffinity(0))
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 7 and "silent" not in process.stderr.read()
+    assert "silent" not in ended(process)
 
 
 @pytest.mark.parametrize("place", ["full", "closed"])
@@ -300,8 +292,7 @@ def test_a_keeper_whose_lines_nobody_takes_goes_on(start, place):
         assert said(process) == ("called", reserve, True)
         active = reserve
     assert said(process)[0] == "reserve"
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 7
+    ended(process)
 
 
 FAILS = """
@@ -324,9 +315,7 @@ def test_a_fork_that_fails_is_tried_again(start, first):
     assert said(process) == ("called", reserve, True)
     role, other, _ = said(process)
     assert role == "reserve" and alive(reserve) and alive(other)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 7
-    assert process.stderr.read().count("cannot start another process") == 1
+    assert ended(process).count("cannot start another process") == 1
 
 
 def test_without_a_reserve_a_fork_that_fails_is_tried_again(start):
@@ -339,5 +328,4 @@ def test_without_a_reserve_a_fork_that_fails_is_tried_again(start):
     os.kill(active, signal.SIGKILL)
     role, other, _ = said(process)
     assert role == "active" and alive(other)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 7
+    ended(process)
