@@ -100,6 +100,19 @@ def node_within(context, closing):
 
 
 @pytest.fixture
+def refusal(capsys):
+    """Runs a command line of contact_id that must be refused, and gives the one line that it says."""
+    from contact_id_controller import cli
+
+    def line(*words):
+        assert cli.run(words) == cli.REFUSED
+        (said,) = capsys.readouterr().err.splitlines()
+        return said
+
+    return line
+
+
+@pytest.fixture
 def bench_of(closing):
     """Makes benches of a controller node and its peer (ros_bench.py)."""
     from ros_bench import Bench

@@ -28,7 +28,7 @@ from waiting import until
 
 from contact_id_controller import ContactSet, build_problem, cli, solve
 from contact_id_controller.exceptions import ContactIdError, MissingExtraError, RecordError
-from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL, REFUSED
+from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 from contact_id_controller.labels.campaign import FAILED, Workers, label_files
 from contact_id_controller.labels.chunks import MANIFEST, LabelFolder, chunks
 from contact_id_controller.labels.labeller import LABELS, LAW, RECORDED, STATUSES, Labeller
@@ -713,15 +713,13 @@ def test_damage_behind_the_first_rows_is_told(motion, settings, tmp_path):
     (["sway.npz", "sub/sway.npz"], "would be labelled into the same folder 'sway.npz'"),
     (["sway.npz", "--output", "sway.csv"], "is a file, must be a folder"),
 ])  # fmt: skip
-def test_the_command_refuses_in_one_line(file, tmp_path, monkeypatch, capsys, words, message):
+def test_the_command_refuses_in_one_line(file, tmp_path, monkeypatch, refusal, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
     shutil.copy(file, tmp_path / "sub")
     (tmp_path / "sway.csv").write_text("1,2")
     robot = [] if "--robot" in words else ["--robot", "solo12"]
-    assert cli.run(["label", *words, *robot]) == REFUSED
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1 and message in lines[0]
+    assert message in refusal("label", *words, *robot)
 
 
 def test_labels_made_otherwise_are_not_mixed(file, motion, settings, tmp_path):

@@ -13,7 +13,7 @@ from contact_id_controller.check.config import check_config
 from contact_id_controller.check.findings import ERROR
 from contact_id_controller.cli import run
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError
-from contact_id_controller.exit_codes import DONE, REFUSED
+from contact_id_controller.exit_codes import DONE
 from contact_id_controller.new_robot.anatomy import anatomy
 from contact_id_controller.new_robot.first_parameters import propose
 from contact_id_controller.robot import RobotModel, resolve_urdf
@@ -158,11 +158,10 @@ def test_legs_of_two_joints_are_legs_and_it_says_what_they_lack(tmp_path, capsys
     ],
 )
 def test_nothing_is_written_that_check_refuses_and_one_line_says_what_is_missing(
-    tmp_path, capsys, urdf, missing
+    tmp_path, refusal, urdf, missing
 ):
     file = tmp_path / "robot.yaml"
-    assert run(["new", urdf, "--output", str(file)]) == REFUSED
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refusal("new", urdf, "--output", str(file))
     assert missing in line and line.endswith("run contact_id new again")
     assert not file.exists()
 
@@ -282,16 +281,14 @@ def test_the_base_may_be_chosen():
         propose(UR5, floating=True)
 
 
-def test_what_is_there_is_not_written_over(tmp_path, capsys):
+def test_what_is_there_is_not_written_over(tmp_path, refusal):
     file = tmp_path / "mine.yaml"
     file.write_text("mine")
-    assert run(["new", A1, "--output", str(file)]) == REFUSED
-    assert "exists; name another file with --output" in capsys.readouterr().err
+    assert "exists; name another file with --output" in refusal("new", A1, "--output", str(file))
     assert file.read_text() == "mine"
 
 
-def test_no_urdf_is_one_line(tmp_path, capsys):
-    assert run(["new", str(tmp_path / "none.urdf")]) == REFUSED
-    assert len(capsys.readouterr().err.splitlines()) == 1
+def test_no_urdf_is_one_line(tmp_path, refusal):
+    assert "none.urdf" in refusal("new", str(tmp_path / "none.urdf"))
     with pytest.raises(RobotDescriptionError, match="not found"):
         propose("none.urdf")

@@ -102,13 +102,11 @@ def test_what_is_not_possible_is_one_line(tmp_path, capsys, steps, options, mess
     assert not (tmp_path / "out" / "plan.npz").exists()
 
 
-def test_without_footsteps_the_option_is_named(tmp_path, capsys):
-    words = ["plan", "--config", str(SOLO12), "--output", str(tmp_path), "--set", "footsteps="]
-    assert cli.run([*words[:-1], 'footsteps=""']) == REFUSED
-    assert "give --stones FILE" in capsys.readouterr().err
+def test_without_footsteps_the_option_is_named(tmp_path, refusal):
+    words = ["--config", str(SOLO12), "--output", str(tmp_path), "--set", 'footsteps=""']
+    assert "give --stones FILE" in refusal("plan", *words)
 
 
-def test_a_wrong_robot_lists_those_that_there_are(tmp_path, capsys):
-    assert cli.run(["plan", "--robot", "atlas", "--output", str(tmp_path)]) == REFUSED
-    error = capsys.readouterr().err
+def test_a_wrong_robot_lists_those_that_there_are(tmp_path, refusal):
+    error = refusal("plan", "--robot", "atlas", "--output", str(tmp_path))
     assert "robot is 'atlas', must be one of 'g1', 'solo12', 'talos'" in error
