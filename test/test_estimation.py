@@ -718,6 +718,8 @@ def test_bad_measurements_are_refused(solo):
             estimator.estimate(q, v, None, bad)
     with pytest.raises(StateError):
         estimator.estimate(q[:-1], v, None, good)
+    with pytest.raises(StateError, match=r"up is \[0.0, 0.0, 9.81\], must have length 1"):
+        estimator.estimate(q, v, None, good, np.array([0.0, 0.0, 9.81]))
     assert np.isfinite(estimator.estimate(q, v, None, good).joint_efforts).all()
 
 

@@ -38,6 +38,7 @@ from contact_id_controller.robot import RobotModel
 UP = np.array([0.0, 0.0, 1.0])
 CHECKED = 1e-6  # least share of a measurement's variance in its residual for this to be judged
 CONDITION = 1e10  # of a limb's normal equations: beyond it the dense method takes over
+UNIT = 1e-2  # deviation of the norm of a direction from 1
 
 
 class Estimate:
@@ -206,7 +207,7 @@ class DynamicsEstimator:
             q (nq,), v (nv,): Pinocchio's; of a floating base nothing is used.
             angular_velocity: (3,) rad/s of the base in its axes (a gyroscope); None: from v.
             measurements: sensor's name -> values; or all in one vector by ``slices``.
-            up: (3,) upward direction in base axes, for feet with a radius and stationary frames;
+            up: (3,) unit vector upwards in base axes, for feet with a radius and stationary frames;
                 None: the base's z axis.
 
         Raises:
@@ -275,6 +276,8 @@ class DynamicsEstimator:
         else:
             places.w[ALL] = self._turning
         put("up", UP if up is None else up, places.up)
+        if up is not None and not abs(math.hypot(*places.up) - 1.0) <= UNIT:
+            raise StateError(f"up is {places.up.tolist()}, must have length 1")
 
     def _take(self, measurements: Mapping[str, np.ndarray] | np.ndarray | None) -> None:
         """Copy measurements, an array in the layout's order or a dictionary by sensor, into y (m,); None clears it."""
