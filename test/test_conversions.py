@@ -29,7 +29,7 @@ from visualization_msgs.msg import Marker
 
 from contact_id_controller.control.controller import StepResult
 from contact_id_controller.exceptions import RecordError, StateError, TrajectoryError
-from contact_id_controller.plans.trajectories import Reference
+from contact_id_controller.plans.trajectories import ContactSchedule, Reference
 from contact_id_controller.ros.conversions import (
     JointStateReader,
     OdometryReader,
@@ -240,6 +240,9 @@ def test_contact_schedule_is_true_where_the_foot_stands():
     assert plan.stance.tolist() == [[True, False, True], [True, True, True]]
     with pytest.raises(TrajectoryError, match="0 .swing. or 1"):
         contact_schedule(trajectory({"positions": [1.0, 0.2, 1.0]}))
+    for stance in ([[1.0, 0.5]], [[1.0, -1.0]], [[2.0, 0.0]], None):  # counted as contact
+        with pytest.raises(TrajectoryError, match="must be 0"):
+            ContactSchedule(["a", "b"], [0.0], stance)
     with pytest.raises(TrajectoryError):
         contact_schedule(trajectory())
 

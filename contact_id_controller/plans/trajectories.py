@@ -243,7 +243,7 @@ class ContactSchedule:
         stance: (p, f) bool.  start_s: as in `JointTrajectory`.
 
     Raises:
-        TrajectoryError: as `JointTrajectory`.
+        TrajectoryError: as `JointTrajectory`; or a number other than 0 and 1.
     """
 
     def __init__(
@@ -257,6 +257,8 @@ class ContactSchedule:
         self.times_s = checked_times(times_s)
         shape = (len(self.times_s), len(self.frames))
         rows = checked_array("contact rows", stance, shape)
+        if not np.isin(rows, (0.0, 1.0)).all():
+            raise TrajectoryError("contact rows must be 0 (swing) or 1 (stance)")
         self.stance = np.ascontiguousarray(rows, dtype=bool)
         self.start_s = checked_start(start_s)
         self._begins_s: list[float] = self.times_s.tolist()  # of rows, looked up each period

@@ -276,7 +276,7 @@ def contact_schedule(message: Any) -> ContactSchedule:
     """Planned contacts from trajectory_msgs/JointTrajectory or its bytes: positions 1 (stance) or 0 (swing).
 
     Raises:
-        TrajectoryError: see `ContactSchedule`; also a position that is neither 0 nor 1, or too many points.
+        TrajectoryError: see `ContactSchedule`; also too many points.
         StateError: bytes that are no such message.
     """
     if isinstance(message, bytes):
@@ -289,8 +289,6 @@ def contact_schedule(message: Any) -> ContactSchedule:
         frames, start_s = list(message.joint_names), stamp_ns(message) * NANO or None
         times = np.array([seconds(point.time_from_start) for point in points])
         stance = np.zeros((0, len(frames))) if rows is None else rows
-    if not ((stance == 0.0) | (stance == 1.0)).all():
-        raise TrajectoryError("positions of a contact schedule must be 0 (swing) or 1 (stance)")
     return ContactSchedule(frames, times, stance, start_s)
 
 
