@@ -9,6 +9,11 @@ SOLO12 = "example-robot-data://solo_description/robots/solo12.urdf"
 QUADRUPED = "package://contact_id_controller/urdf/quadruped.urdf"
 SOLO_FEET = ["FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"]
 QUADRUPED_FEET = ["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]
+LEGS = ("LF", "RF", "LH", "RH")
+JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
+STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
+"""Of the quadruped, in the order of its file."""
+
 SOLO_POSTURE = np.array([0, 0.8, -1.6] * 2 + [0, -0.8, 1.6] * 2)
 
 

@@ -11,6 +11,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from robots import JOINTS, QUADRUPED_FEET, STANDING
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import (
@@ -22,10 +23,7 @@ from waiting import PATIENCE_S, until
 
 from contact_id_controller.ros.controller import ControllerNode
 
-LEGS = ("LF", "RF", "LH", "RH")
-JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
-FEET = [f"{leg}_FOOT" for leg in LEGS]
-STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
+FEET = QUADRUPED_FEET
 HEIGHT_M = 0.162
 VELOCITY = 0.01 * np.arange(1, 13)
 SETTLING_TURNS = 20

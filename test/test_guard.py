@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from robots import QUADRUPED, QUADRUPED_FEET
+from robots import JOINTS, QUADRUPED, QUADRUPED_FEET, STANDING
 
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
@@ -31,9 +31,6 @@ from contact_id_controller.safety.states import JointReading
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.solution import Solution
 
-LEGS = ("LF", "RF", "LH", "RH")
-JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
-STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 VELOCITY = 0.01 * np.arange(1, 13)
 DAMPING = -0.5 * VELOCITY
 BASE = np.r_[0.0, 0.0, 0.162, 0.0, 0.0, 0.0, 1.0, np.zeros(6)]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 from paths import ROOT
-from robots import QUADRUPED, QUADRUPED_FEET
+from robots import JOINTS, QUADRUPED, QUADRUPED_FEET, STANDING
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import ConfigurationError
@@ -25,9 +25,6 @@ from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.state import RobotState
 
 EXAMPLE = ROOT / "config" / "ros2_control" / "solo12_in_process.yaml"
-LEGS = ("LF", "RF", "LH", "RH")
-JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
-STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 VELOCITY = 0.01 * np.arange(1, 13)
 DAMPING = -0.5 * VELOCITY
 VALUES = {

@@ -5,6 +5,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from paths import QUADRUPED_URDF as QUADRUPED
+from robots import JOINTS, LEGS, STANDING
 
 from contact_id_controller.exceptions import (
     ConfigurationError,
@@ -17,9 +18,6 @@ from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.simulation.mujoco_model import GroundSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
-LEGS = ("LF", "RF", "LH", "RH")
-JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
-STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 QUADRUPED_FEET = [SphereFoot(f"{leg}_FOOT", 0.01) for leg in LEGS]
 SOLO = "example-robot-data://solo_description/robots/solo12.urdf"
 SOLO_FEET = [SphereFoot(f"{leg}_FOOT", 0.016) for leg in ("FL", "FR", "HL", "HR")]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from node_process import PATIENCE_S, NodeProcess
 from paths import QUADRUPED_URDF
+from robots import JOINTS, LEGS, STANDING
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -26,9 +27,6 @@ from contact_id_controller.ros.simulated_robot import SimulatedRobot  # noqa: E4
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings  # noqa: E402
 from contact_id_controller.settings.specification import table_of  # noqa: E402
 
-LEGS = ("LF", "RF", "LH", "RH")
-JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
-STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 NAME = "simulated_robot"
 BEST_EFFORT = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)

@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 import yaml
 from paths import CONFIG
-from robots import QUADRUPED, QUADRUPED_FEET
+from robots import JOINTS, QUADRUPED, QUADRUPED_FEET, STANDING
 from scipy.interpolate import BPoly
 
 from contact_id_controller.check.held_feedback import largest_factor
@@ -27,9 +27,6 @@ from contact_id_controller.state import RobotState
 PANDA = "example-robot-data://panda_description/urdf/panda.urdf"
 ARM = [f"panda_joint{k}" for k in range(1, 8)]
 ARM_POSTURE = np.array([0.1, -0.4, 0.2, -2.0, 0.1, 1.8, 0.5])
-LEGS = ("LF", "RF", "LH", "RH")
-JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
-STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 AHEAD = {"command_interface": "joint_trajectory"}
 QUADRUPED_VALUES = {
     "urdf": QUADRUPED,
