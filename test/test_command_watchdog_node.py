@@ -662,11 +662,11 @@ def test_the_line_of_a_trip_says_what_became_of_the_controller(node_of, capfd):
 
 def test_an_error_of_its_own_leaves_zero(node_of, monkeypatch):
     node, sent = node_of(damping_nm_s_rad=[0.5], state_timeout_s=10.0), []
-    node._commands = SimpleNamespace(
-        publish=lambda message: sent.append(
-            list(deserialize_message(message, Float64MultiArray).data)
-        )
-    )
+
+    def publish_raw(message):
+        sent.append(list(deserialize_message(message, Float64MultiArray).data))
+
+    node._commands = SimpleNamespace(handle=SimpleNamespace(publish_raw=publish_raw))
     time.sleep(0.01)
     node.watchdog.velocities.take(JOINTS, VELOCITY, time.monotonic())
     node.tick()

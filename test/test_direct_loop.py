@@ -1,7 +1,6 @@
 """What the direct loop serves first: a plan of many messages must not hold a state back."""
 
 import contextlib
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +9,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 import rclpy
 from std_msgs.msg import String
+from waiting import until
 
 from contact_id_controller.ros import direct_loop
 from contact_id_controller.ros.control_topics import ControlTopics
@@ -230,11 +230,13 @@ def test_what_is_polled_waits_for_who_polls_it(context, closing):
     closing(executor, executor.shutdown)
     waited = node.create_subscription(String, "waited", lambda _: None, 1)
     loop = DirectLoop(executor, lambda: [waited], turn_interval_s=0.0)
-    end_s = time.monotonic() + 120.0
-    while not handed_on and time.monotonic() < end_s:
+
+    def turn():
         for publisher in reversed(publishers):
             publisher.publish(String(data="x"))
         loop.spin_once(0.01)
+
+    assert until(lambda: handed_on, turn=turn)
     for _ in range(5):
         loop.spin_once(0.01)
     assert set(handed_on) == {"served"}

@@ -4,6 +4,7 @@ import time
 from functools import partial
 
 import pytest
+from waiting import until
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -33,13 +34,6 @@ def nodes(context):
     sender.destroy_node()
 
 
-def until(turn, condition):
-    end_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end_s
-        turn()
-
-
 @pytest.mark.parametrize("direct", [False, True])
 def test_bytes_that_are_no_message_leave_the_node_as_it_was(nodes, direct):
     """In rclpy they end the loop, and the subscription, with all others of its group, hears no more."""
@@ -48,14 +42,14 @@ def test_bytes_that_are_no_message_leave_the_node_as_it_was(nodes, direct):
     subscription = listener.create_subscription(JointState, "states", heard.append, 10)
     loop = DirectLoop(executor, lambda: [subscription] if direct else [])
     publisher = sender.create_publisher(JointState, "states", 10)
-    until(lambda: loop.spin_once(0.01), publisher.get_subscription_count)
+    assert until(publisher.get_subscription_count, turn=lambda: loop.spin_once(0.01))
 
     def turn():
         publisher.publish(TRUNCATED)
         publisher.publish(JointState(name=["good"]))
         loop.spin_once(0.01)
 
-    until(turn, lambda: len(heard) >= 3)
+    assert until(lambda: len(heard) >= 3, turn=turn)
     assert all(list(message.name) == ["good"] for message in heard)
 
 
@@ -80,8 +74,8 @@ def test_an_error_of_a_callback_is_counted_and_the_node_goes_on(nodes, direct):
     )
     publisher = sender.create_publisher(String, "words", 10)
     client = sender.create_client(Trigger, "break")
-    until(lambda: loop.spin_once(0.01), publisher.get_subscription_count)
-    until(lambda: loop.spin_once(0.01), client.service_is_ready)
+    assert until(publisher.get_subscription_count, turn=lambda: loop.spin_once(0.01))
+    assert until(client.service_is_ready, turn=lambda: loop.spin_once(0.01))
     client.call_async(Trigger.Request())
 
     def turn():
@@ -89,7 +83,9 @@ def test_an_error_of_a_callback_is_counted_and_the_node_goes_on(nodes, direct):
         loop.spin_once(0.01)
 
     counts = executor.incidents.counts
-    until(turn, lambda: len(heard) >= 3 and any("RuntimeError" in reason for reason in counts))
+    assert until(
+        lambda: len(heard) >= 3 and any("RuntimeError" in reason for reason in counts), turn=turn
+    )
     assert sum(n for reason, n in counts.items() if "ValueError" in reason) >= 3
 
 
@@ -100,13 +96,13 @@ def test_what_the_executor_is_asked_for_is_told_from_what_others_serve(nodes):
     assert executor.asked_for([mine]) == ([], False)
     publishers = [sender.create_publisher(String, name, 1) for name in ("mine", "words")]
     for publisher in publishers:
-        until(lambda: time.sleep(0.01), publisher.get_subscription_count)
+        assert until(publisher.get_subscription_count)
     publishers[0].publish(String(data="word"))
-    until(lambda: time.sleep(0.01), lambda: executor.asked_for() == ([mine], False))
+    assert until(lambda: executor.asked_for() == ([mine], False))
     assert executor.asked_for([mine]) == ([], False)
     publishers[1].publish(String(data="word"))
-    until(lambda: time.sleep(0.01), lambda: executor.asked_for([mine]) == ([theirs], False))
-    until(lambda: executor.spin_once(0.0), lambda: executor.asked_for() == ([], False))
+    assert until(lambda: executor.asked_for([mine]) == ([theirs], False))
+    assert until(lambda: executor.asked_for() == ([], False), turn=lambda: executor.spin_once(0.0))
     listener.create_timer(0.0, lambda: None)
     assert executor.asked_for() == ([], True)
 
@@ -131,10 +127,10 @@ def test_requests_timers_and_other_topics_wait_for_no_end_of_the_states(nodes, m
         others.publish(String(data="word"))
         loop.spin_once(0.01)
 
-    until(turn, client.service_is_ready)
+    assert until(client.service_is_ready, turn=turn)
     loop.spin_once(0.0)
     client.call_async(Trigger.Request())
-    until(turn, lambda: 0 in calls and calls.count(1) > 2 and calls.count(2) > 2)
+    assert until(lambda: 0 in calls and calls.count(1) > 2 and calls.count(2) > 2, turn=turn)
 
 
 def test_all_that_waits_on_another_topic_is_handed_on_in_one_turn(nodes, monkeypatch):
@@ -145,11 +141,11 @@ def test_all_that_waits_on_another_topic_is_handed_on_in_one_turn(nodes, monkeyp
     theirs = listener.create_subscription(String, "words", heard.append, 10)
     loop = DirectLoop(executor, lambda: [mine], turn_s=PATIENCE_S)
     publisher = sender.create_publisher(String, "words", 10)
-    until(lambda: time.sleep(0.01), publisher.get_subscription_count)
+    assert until(publisher.get_subscription_count)
     loop.spin_once(0.0)
     for number in range(5):
         publisher.publish(String(data=str(number)))
-    until(lambda: time.sleep(0.01), lambda: executor.asked_for([mine]) == ([theirs], False))
+    assert until(lambda: executor.asked_for([mine]) == ([theirs], False))
     time.sleep(0.5)
     loop.spin_once(0.0)
     assert [message.data for message in heard] == list("01234")
@@ -169,10 +165,10 @@ def test_a_message_says_how_long_ago_it_was_sent(nodes):
         String, "words", lambda message, info: ages.append(age_s(info)), 1
     )
     publisher = sender.create_publisher(String, "words", 1)
-    until(lambda: time.sleep(0.01), publisher.get_subscription_count)
+    assert until(publisher.get_subscription_count)
     publisher.publish(String(data="word"))
     time.sleep(0.3)
-    until(lambda: time.sleep(0.01), lambda: hand_on_newest(subscription))
+    assert until(lambda: hand_on_newest(subscription))
     assert 0.3 <= ages[0] < PATIENCE_S
     assert age_s({"source_timestamp": 0}) == 0.0, "where nobody says"
 

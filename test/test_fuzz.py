@@ -10,6 +10,7 @@ import socket
 import struct
 import time
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -39,6 +40,7 @@ from sensor_msgs.msg import Joy
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 from visualization_msgs.msg import MarkerArray
+from waiting import until
 
 from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.plans.plan import Plan
@@ -180,10 +182,7 @@ class Wire:
         if topic not in self._publishers:
             qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
             self._publishers[topic] = self.node.create_publisher(subscription.msg_type, topic, qos)
-            end_s = time.monotonic() + 60.0
-            while not self._publishers[topic].get_subscription_count():
-                assert time.monotonic() < end_s
-                time.sleep(0.01)
+            assert until(self._publishers[topic].get_subscription_count)
         try:
             self._publishers[topic].publish(data)
         except RCLError:
@@ -192,14 +191,9 @@ class Wire:
 
     def send(self, subscription, data):
         """Whether they arrived."""
-        if not self.publish(subscription, data):
-            return False
-        end_s = time.monotonic() + MESSAGE_S
-        while not hand_on_newest(subscription):
-            if time.monotonic() > end_s:
-                return False
-            time.sleep(1e-4)
-        return True
+        return self.publish(subscription, data) and until(
+            lambda: hand_on_newest(subscription), MESSAGE_S, lambda: time.sleep(1e-4)
+        )
 
     def close(self):
         self.node.destroy_node()
@@ -377,7 +371,7 @@ def test_the_door_within_ros2_control(tmp_path, record_property):
 
 
 class Judge:
-    """In place of the watchdog's publisher: what goes to the robot."""
+    """In place of the watchdog's publisher, and of its handle: what goes to the robot."""
 
     def __init__(self, joints, limits, interface):
         from contact_id_controller.ros.effort_messages import EffortReader
@@ -385,7 +379,11 @@ class Judge:
         self._reader, self._limits, self.sent = EffortReader(joints), np.array(limits), 0
         self._bare = interface == "effort"
 
-    def publish(self, message):
+    @property
+    def handle(self):
+        return self
+
+    def publish_raw(self, message):
         if self._bare:
             efforts = np.array(deserialize_message(message, Float64MultiArray).data)
         else:
@@ -427,7 +425,7 @@ def test_the_watchdog(node_within, wire, interface, tmp_path, record_property):
         trajectory = EffortTrajectory(2, 2)
         trajectory.rest(0.0, np.zeros(2), np.ones(2))
         message.fill(trajectory)
-        message.publish(type("Kept", (), {"publish": staticmethod(kept.append)}))
+        message.publish(SimpleNamespace(handle=SimpleNamespace(publish_raw=kept.append)))
         (message,) = kept
     good = message if isinstance(message, bytes) else serialize_message(message)
     forwarded = 0
@@ -795,12 +793,12 @@ class Beside:
         self.until(lambda: self.other_nodes.listen(self.peer, class_of))
         self.until(self.results.get_subscription_count)
 
-    def until(self, condition, patience_s=60.0):
-        end_s = time.monotonic() + patience_s
-        while not condition():
-            assert time.monotonic() < end_s
-            self.other_nodes.turn(time.monotonic())
-            time.sleep(0.005)
+    def turn(self):
+        self.other_nodes.turn(time.monotonic())
+        time.sleep(0.005)
+
+    def until(self, condition):
+        assert until(condition, turn=self.turn)
 
     def publish(self, time_ns, x=0.0):
         message = odometry(1e-9 * time_ns)

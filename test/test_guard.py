@@ -7,12 +7,12 @@ state, torque and what they counted.
 
 import math
 import threading
-import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from robots import JOINTS, QUADRUPED, QUADRUPED_FEET, STANDING
+from waiting import until
 
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
@@ -1051,7 +1051,7 @@ def test_a_long_plan_is_read_beside_the_steps_and_then_followed(door):
     short = Plan(contacts=ContactSchedule(QUADRUPED_FEET, [0.0], np.ones((1, 4))))
     door.guard.read("contact_schedule", lambda: short)
     going_on.set()
-    wait_for(lambda: len(door.guard.plans.reader.done) == 2)
+    assert until(lambda: len(door.guard.plans.reader.done) == 2)
     door.stand(3)
     assert len(taken) == 1 and door.state == "following" and not door.refused
     assert door.guard.controller.plans_at(door.time_s + 1.0)[2] is not None, (
@@ -1174,7 +1174,7 @@ def test_a_thread_that_does_not_start_is_tried_again_for_the_next_plan(monkeypat
             reader.read("joint_trajectory", Plan, lambda: None)
     assert not reader.is_busy
     reader.read("joint_trajectory", Plan, lambda: None)
-    wait_for(lambda: reader.done)
+    assert until(lambda: reader.done)
 
 
 def test_in_a_flood_of_long_plans_their_reading_rests(monkeypatch):
@@ -1197,7 +1197,7 @@ def test_in_a_flood_of_long_plans_their_reading_rests(monkeypatch):
     clocks = dict.fromkeys(("monotonic", "thread_time"), lambda: now_s[0])
     monkeypatch.setattr(plan_reader, "time", SimpleNamespace(sleep=rest, **clocks))
     reader.read("joint_trajectory", lambda: plan(0), lambda: None)
-    wait_for(lambda: not reader._thread)
+    assert until(lambda: not reader._thread)
     assert read == [0, 2, 4, 6, 8]
     assert sum(rests_s) >= 0.999 * 4 * taking_s * (1.0 / plan_reader.SHARE - 1.0)
 
@@ -1213,7 +1213,7 @@ def test_a_long_plan_that_is_refused_changes_nothing(door):
         raise TrajectoryError("points of the plan have different lengths")
 
     door.guard.read("base_trajectory", unreadable, long=True)
-    wait_for(lambda: len(door.guard.plans.reader.done) == 2)
+    assert until(lambda: len(door.guard.plans.reader.done) == 2)
     door.stand(5)
     assert door.refused == {"joint_trajectory": 1, "base_trajectory": 1}
     assert door.state == "holding"
@@ -1225,7 +1225,7 @@ def test_a_plan_of_before_a_start_is_not_followed_after_it(door):
     door.stand()
     plan = long_plan(door)
     door.guard.read("joint_trajectory", lambda: plan, long=True)
-    wait_for(lambda: door.guard.plans.reader.done)
+    assert until(lambda: door.guard.plans.reader.done)
     door.emergency_stop(True)
     door.stand()
     door.emergency_stop(False)
@@ -1250,13 +1250,6 @@ def test_an_emergency_stop_outlives_the_process_until_it_is_released(door):
     assert again.resume()
     assert again.stand().any()
     assert DOORS[name]().state != "emergency_stop"
-
-
-def wait_for(condition, patience_s=30.0):
-    end_s = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.001)
 
 
 def test_an_in_process_clock_that_is_set_back_drops_plans_and_holds():
@@ -1322,7 +1315,7 @@ def test_of_the_plans_that_wait_to_be_read_the_newest_of_each_kind_is():
     for what, plan in (("joints", "old"), ("base", "base"), ("joints", "new")):
         reader.read(what, lambda plan=plan: plan, lambda: None)
     going_on.set()
-    wait_for(lambda: len(reader.done) == 3)
+    assert until(lambda: len(reader.done) == 3)
     assert [read.plan for read in reader.done] == ["first", "base", "new"]
 
 

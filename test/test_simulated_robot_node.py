@@ -8,6 +8,7 @@ import pytest
 from node_process import PATIENCE_S, NodeProcess
 from paths import QUADRUPED_URDF
 from robots import JOINTS, LEGS, STANDING
+from waiting import until
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -78,10 +79,9 @@ class Responder:
         self.node.destroy_node()
 
     def spin_while(self, condition):
-        end = time.monotonic() + PATIENCE_S
-        while condition():
-            assert time.monotonic() < end, "nothing came of it in a minute"
-            self.executor.spin_once(timeout_sec=0.05)
+        assert until(
+            lambda: not condition(), turn=lambda: self.executor.spin_once(timeout_sec=0.05)
+        )
 
     def until_end_of(self, robot, exit_code=0):
         """Answer until the process has ended, and return its output."""
