@@ -66,6 +66,7 @@ class ForwardProblem(Problem):
 
         Raises:
             ConfigurationError: a problem that has rows already; give all of them at once.
+            StateError: rows or target of another shape or not finite.
         """
         if isinstance(problem, ForwardProblem) and len(problem.target):
             raise ConfigurationError(
@@ -79,8 +80,15 @@ class ForwardProblem(Problem):
         for name, value in values.items():
             object.__setattr__(self, name, value)
         if rows is not None:
-            b = np.asarray(target, dtype=float)
-            W = solve_triangular(problem.L, np.asarray(rows, dtype=float).T, lower=True).T
+            K, b = np.asarray(rows, dtype=float), np.asarray(target, dtype=float)
+            if K.shape != (*b.shape, problem.robot.nv) or b.ndim != 1 or not b.size:
+                raise StateError(
+                    f"constraint rows have shape {K.shape} and their target {b.shape}, must have "
+                    f"(m, {problem.robot.nv}) and (m,), m above 0"
+                )
+            if not (np.isfinite(K).all() and np.isfinite(b).all()):
+                raise StateError("rows or target of the constraints are not finite")
+            W = solve_triangular(problem.L, K.T, lower=True).T
             left, size, right = np.linalg.svd(W, full_matrices=False)
             kept = size > RANK * size[0] if size[0] > 0.0 else np.zeros(len(size), dtype=bool)
             Q = right[kept]

@@ -293,6 +293,10 @@ def test_contradictory_constraints_are_met_as_well_as_can_be(block):
     np.testing.assert_allclose(solve(problem).velocity, 0.0, atol=1e-9)
     with pytest.raises(ConfigurationError, match="constraint rows already"):
         ForwardProblem(problem, np.eye(6)[:1], [0.0])
+    free = build_forward_problem(block, q, v, [], ContactSet.empty(), DT)
+    for rows, target in ((np.eye(6)[:2], [0.0]), (np.zeros((0, 6)), []), (np.eye(5), np.zeros(5))):
+        with pytest.raises(StateError, match=r"must have \(m, 6\) and \(m,\)"):
+            ForwardProblem(free, rows, target)
 
 
 def test_pinned_block_does_not_load_the_ground(block):
@@ -322,6 +326,8 @@ def test_pinned_block_does_not_load_the_ground(block):
         ({"period": -1.0}, ConfigurationError, "period"),
         ({"constraints": [Coupling(("NO_JOINT",))]}, UnknownJointError, "NO_JOINT"),
         ({"constraints": [Coupling(("FL_HAA",), (1.0, 2.0))]}, ConfigurationError, "ratio"),
+        ({"constraints": [Coupling(("FL_HAA",), offset=np.nan)]}, StateError, "not finite"),
+        ({"constraints": [Coupling(("FL_HAA",), (np.inf,))]}, StateError, "not finite"),
     ],
 )
 def test_bad_forward_problem_is_refused_by_name(solo, change, error, words):
