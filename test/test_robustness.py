@@ -258,6 +258,14 @@ def test_driven_bipeds_bear_ground_that_nobody_told_of(robot, name, size):
     assert outcome.failed_s is None and outcome.speed_m_s > 0.1, outcome
 
 
+def test_g1_steps_over_its_stones_on_the_estimate():
+    """Odometry begins where the plan does, and takes no stone for level ground: it fell at 1.0, then at 3.9 s."""
+    outcome = perturbed_runs.run(
+        Case(str(CONFIG / "plans" / "g1.yaml"), seconds=4.2, sensors="good")
+    )
+    assert outcome.failed_s is None and outcome.joint_error_rad < 5e-3, outcome
+
+
 def test_what_limits_is_named():
     """Ground without friction: feet slide, and the robot falls."""
     outcome = walked("quadruped", "ground_friction", 0.03)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.estimation.pipeline import EstimationPipeline, PipelineEstimate
 from contact_id_controller.exceptions import SimulationError
@@ -54,6 +56,7 @@ class EstimatedState:
         pipeline: estimators of the same robot.
         noise: of the sensors, or the name of a preset.  seed: of the noise.
         true_forces: whether the controller gets the simulator's contact forces in place of the estimated ones.
+        at: (7,) pose of the base, m and quaternion xyzw, at which odometry begins; None: above its origin.
 
     Attributes:
         estimate: of the last period.
@@ -69,11 +72,12 @@ class EstimatedState:
         noise: SensorNoise | str = "perfect",
         seed: int = 0,
         true_forces: bool = False,
+        at: np.ndarray | None = None,
     ) -> None:
         self._world, self._true_forces = world, true_forces
         self.pipeline, self.estimate = pipeline, pipeline.estimate
         self._sensors = SimulatedSensors(world, noise, seed, pipeline.settings.mounted)
-        self._period_s = world.period_s
+        self._period_s, self._at = world.period_s, at
 
     def begin(self, controller: Controller, state: RobotState) -> RobotState:
         """Step the estimators with the robot at rest, until time 0; return the estimated state.
@@ -81,7 +85,12 @@ class EstimatedState:
         Raises:
             SimulationError: the estimate is not ready then.
         """
-        self.pipeline.start()
+        if self._at is None:
+            self.pipeline.start()
+        else:
+            x, y, z, w = self._at[3:7]
+            yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+            self.pipeline.start(self._at[:3], yaw)
         waits = self.pipeline.settings.odometry.still_time_s + 10.0 * self._period_s
         for periods in range(-round(waits / self._period_s), 1):
             estimate = self._step(controller, state, periods * self._period_s)

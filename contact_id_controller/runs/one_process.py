@@ -98,7 +98,14 @@ def gait_planner(
 
 
 def estimated_state(
-    name: str, world: Any, noise: str, seed: int = 0, *, true_forces: bool = False, **changes: Any
+    name: str,
+    world: Any,
+    noise: str,
+    seed: int = 0,
+    *,
+    true_forces: bool = False,
+    at: np.ndarray | None = None,
+    **changes: Any,
 ) -> EstimatedState:
     """Make an estimator of the state, for a controller that gets sensor readings only.
 
@@ -106,7 +113,7 @@ def estimated_state(
         name: of the robot's configuration, whose section ``dynamics_estimator`` is used, if there is one.
         world: a simulated robot with an IMU.
         noise, seed: of its sensors.
-        true_forces: see ``EstimatedState``.
+        true_forces, at: see ``EstimatedState``.
         changes: of the section.
     """
     own = estimator_parameters(
@@ -116,7 +123,7 @@ def estimated_state(
     pipeline = EstimationPipeline(
         world.robot, settings.foot_frames, settings.foot_radii_m, settings.pipeline
     )
-    return EstimatedState(world, pipeline, noise, seed, true_forces)
+    return EstimatedState(world, pipeline, noise, seed, true_forces, at)
 
 
 def feet_of(settings: ControllerSettings) -> list[SphereFoot]:

@@ -210,7 +210,10 @@ def _run(case: Case) -> Outcome:
     world, estimator = changes.applied(made), None
     if case.sensors:
         how = estimator_changes(settings)
-        estimator = estimated_state(case.config, world, case.sensors, case.seed, **how)
+        if motion.ground is not None:
+            how["ground_height_noise_m"] = 0.0  # stones are not level
+        at = None if motion.start is None else motion.start[:7]  # a plan's places are odometry's
+        estimator = estimated_state(case.config, world, case.sensors, case.seed, at=at, **how)
     start = motion.start
     if start is None:
         posture = np.array(simulated["initial_joint_positions"])
