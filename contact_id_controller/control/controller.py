@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from contact_id_controller.control import delay_estimate, grip, joint_velocity, motor_estimate
 from contact_id_controller.control.balance import Balance
+from contact_id_controller.control.bounded_step import BoundedStep, Metric
 from contact_id_controller.control.contact_estimate import contact_room, forget_contacts
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
@@ -356,6 +357,7 @@ class Controller:
         self._solver: StepSolver | None = None
         if not self.pid:
             self._solver = StepSolver(robot, feet, settings, self.row, self.period, self.limits)
+        self._no_tasks = np.zeros((0, robot.nv))
         self.delay_s = settings.command_delay_s
         self._answered: RobotState | None = None
         self.concludes, self.unfinished = True, None
@@ -369,6 +371,8 @@ class Controller:
         self._before = direct(before_solving, 0.0, True, True, self.period)
         self._limit = direct(limit_torques, _NOTHING, self.period)
         self._store = direct(conclude_step, 0.0, *2 * (_NOTHING,), True, 0.0, self.period)
+        bounds = self.row.predicts_forces and not self.pid
+        self._bounded = BoundedStep(self.robot, self.period) if bounds else None
 
     def __getstate__(self) -> dict[str, Any]:
         self.conclude()
@@ -749,10 +753,10 @@ class Controller:
             solution = self._solver.solve(problem, previous, memory.forces[-1])
             if solution.status in (SOLVED, RELAXED):
                 memory.solution = solution
+                solution = self._within_limits(solution, plain, goals)
+                velocity = solution.velocity
             solve_time = time.perf_counter() - started
             torques, status, impulses = solution.torques, solution.status, solution.impulses
-            if memory.solution is not None:
-                velocity = solution.velocity
         heat, forces = self._limit(torques, period), np.zeros(period.forces.shape)
         self.unfinished = t, impulses, velocity, solution, forces
         if self.concludes or delay_s > 0.0:
@@ -865,6 +869,15 @@ class Controller:
             return self._borne()
         return self.period.desired if ready else self._balanced(t)
 
+    def _within_limits(self, solution: Solution, plain: bool, goals: TaskGoals | None) -> Solution:
+        """See `BoundedStep`; plain: the acceleration is that of feedback alone, without tasks."""
+        if self._bounded is None:
+            return solution
+        tasks: Any = self._balance if goals is None else self.tasks
+        weights = self.period.weights
+        metric = Metric(self._no_tasks, _NOTHING, weights) if plain else tasks.metric
+        return self._bounded.within(solution, metric, self.period)
+
     def _balanced(self, t: float) -> np.ndarray:
         """Joint accelerations (na,), rad/s^2, by `Balance` at time t, s.
 
@@ -893,5 +906,5 @@ class Controller:
 
 
 _NOTHING = np.zeros(0)
-_MADE_ANEW = "_before", "_limit", "_store", "commanded"  # in a copy
+_MADE_ANEW = "_before", "_limit", "_store", "_bounded", "commanded"  # in a copy
 _new: Any = tuple.__new__
