@@ -1,10 +1,11 @@
-"""Goals by name: TALOS stands, reaches with a hand and looks along it.
+"""Goals by name: TALOS stands, reaches with a hand and turns its head.
 
     python examples/reach.py
 
 `TaskGoals` has goals of the centre of mass, feet, heading and posture, and of any other frame: a path
 of its origin, a rotation, or both. The controller weighs them against each other in one least-squares
-problem; there is no inverse kinematics and no joint plan.
+problem; there is no inverse kinematics and no joint plan. The neck is locked in this file: the torso
+turns the head.
 """
 
 import numpy as np
