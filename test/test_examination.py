@@ -40,6 +40,12 @@ def take(checks, ms, position, x=0.0):
     return checks.take(JointReading(ms * MS, position, np.zeros(len(position))), None)
 
 
+def test_a_stamp_before_the_start_is_a_jump_where_no_clock_judges(robot, checks):
+    assert isinstance(take(checks, 1000, np.zeros(robot.na)), RobotState)
+    checks.begin()
+    assert take(checks, 500, np.zeros(robot.na)).reason == "stamp_jump"
+
+
 def test_jumps_of_joints_and_base_are_those_of_the_filters_alone(robot, checks):
     """A random walk with outliers and moves that stay; plain filters look at the same measurements."""
     settings = ControllerSettings.from_mapping(section("quadruped", "controller"))

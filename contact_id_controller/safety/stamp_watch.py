@@ -33,6 +33,7 @@ class StampWatch:
         self.ahead_ns, self._back_ns = ahead_ns, back_ns
         self.passed_s: Callable[[], float] = lambda: time.monotonic() - self._taken_s
         self._last_ns: int | None = None
+        self._taken_s = time.monotonic()
         self.forget()
 
     def forget(self) -> None:
