@@ -207,8 +207,18 @@ def test_what_is_larger_than_any_is_refused_by_its_size(read, message):
         read(serialize_message(message))
 
 
-def test_numbers_that_are_cut_or_spoiled_are_refused_or_read():
-    data, read = serialize_message(Float64MultiArray(data=[1.0, 2.0])), packed.read_numbers
+@pytest.mark.parametrize(
+    "read, message",
+    [
+        (packed.read_numbers, Float64MultiArray(data=[1.0, 2.0])),
+        (
+            packed.PackedReader(packed.JOINT_STATE).message,
+            JointState(name=["a"], position=[1.0], velocity=[2.0], effort=[3.0]),
+        ),
+    ],
+)
+def test_bytes_that_are_cut_or_spoiled_are_refused_or_read(read, message):
+    data = serialize_message(message)
     for size in range(len(data) - 3):  # the last may be padding
         with pytest.raises(StateError):
             read(data[:size])
