@@ -3,13 +3,15 @@
 import ast
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from geometry_msgs.msg import PoseStamped, Twist
-from lifecycle_msgs.msg import TransitionEvent
+from lifecycle_msgs.msg import State, TransitionEvent
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Float64MultiArray, String
@@ -17,6 +19,9 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from contact_id_controller.exceptions import StateError
+from contact_id_controller.ros.command_watchdog import CommandWatchdogNode
+from contact_id_controller.ros.gait_planner import GaitPlannerNode
+from contact_id_controller.ros.heartbeat_topics import HeartbeatInput
 from contact_id_controller.ros.packed import read_message
 from experiments.faults.mutations import filled, packed, spoiled
 
@@ -58,6 +63,25 @@ def test_what_goes_beyond_its_end_is_refused(kind):
     for size in range(len(data)):
         with pytest.raises(StateError):
             read_message(String, data[:size])
+    with pytest.raises(StateError, match="longer than its fields"):
+        read_message(String, data + bytes(17))
+
+
+@pytest.mark.parametrize(
+    "door, message",
+    [
+        (HeartbeatInput._take, String(data="x" * 1100)),
+        (GaitPlannerNode._on_gait, String(data="x" * 1100)),
+        (CommandWatchdogNode._on_transition, TransitionEvent(goal_state=State(label="x" * 1100))),
+    ],
+)
+def test_a_node_refuses_a_long_text_by_its_size(door, message):
+    def warn(words):
+        raise StateError(words)
+
+    node = SimpleNamespace(pulse=Mock(), planner=Mock(), watchdog=Mock(), _warn=warn)
+    with pytest.raises(StateError, match="must have at most 1000"):
+        door(node, serialize_message(message))
 
 
 def test_every_node_takes_bytes():

@@ -49,8 +49,8 @@ _SIZES |= {"float": 4, "float32": 4, "double": 8, "float64": 8}
 ODOMETRY_COUNTS = 7, 36, 6, 36
 """Number of doubles in a nav_msgs/Odometry: pose, its covariance, twist, its covariance."""
 
-_PADDING = 16
-"""Largest number of bytes after the last field: senders reserve too much for empty sequences."""
+_PADDING, _PER_EMPTY = 16, 8
+"""Largest number of bytes after the last field, and how many more for each empty list: senders reserve too much."""
 
 
 def nanoseconds(stamp: Any) -> int:
@@ -127,7 +127,7 @@ class Cursor:
             raise StateError("a message is not plain CDR")
         self._count = _COUNT if order else _BIG_ENDIAN_COUNT
         self._data = data
-        self.at = begin
+        self.at, self._spare = begin, _PADDING
 
     def _go(self, size: int) -> int:
         begin, self.at = self.at, self.at + size
@@ -174,8 +174,12 @@ class Cursor:
         self.align(alignment)
         return self._go(size), size // 8
 
+    def allow_for_empty(self) -> None:
+        """Let what `end` accepts grow by what senders reserve for an empty list."""
+        self._spare += _PER_EMPTY
+
     def end(self) -> None:
-        if len(self._data) - self.at > _PADDING:
+        if len(self._data) - self.at > self._spare:
             raise StateError("a message is longer than its fields")
 
 
@@ -222,7 +226,9 @@ def read_message(
         StateError: these bytes are no such message, or too many.
     """
     refuse_size(data, most_bytes)
-    _walk(kind, Cursor(data, _HEAD), most_parts)
+    cursor = Cursor(data, _HEAD)
+    _walk(kind, cursor, most_parts)
+    cursor.end()
     try:
         return deserialize_message(data, kind)
     except RuntimeError as error:
@@ -238,6 +244,8 @@ def _walk(kind: type, cursor: Cursor, most: int) -> None:
 def _step_over(field: _Field, cursor: Cursor, most: int) -> None:
     """Step over one field; StateError if it has more than ``most`` texts or messages."""
     count = field.count_in(cursor)
+    if field.several and not count:
+        cursor.allow_for_empty()
     if field.size and count:
         cursor.align(field.size)
         cursor.skip(field.size * count)
