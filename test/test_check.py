@@ -6,7 +6,7 @@ import yaml
 from paths import CONFIG
 
 from contact_id_controller import cli
-from contact_id_controller.check.config import check_config
+from contact_id_controller.check.config import check_config, check_file
 from contact_id_controller.check.findings import ERROR, WARNING
 from contact_id_controller.check.linear_feedback import check_linear_feedback
 from contact_id_controller.estimation.sensor_kinds import KINDS
@@ -78,6 +78,52 @@ def test_errors_give_their_exit_code_and_are_printed(good, tmp_path, capsys):
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path, refusal):
     assert "none.yaml" in refusal("check", "--config", str(tmp_path / "none.yaml"))
+
+
+@pytest.mark.parametrize(
+    "node, change, words",
+    [
+        ("simulated_robot", {"urdf": None}, "'urdf' is empty"),
+        ("simulated_robot", {"contact_frames": None}, "contact_frames (by default) differs"),
+        ("simulated_robot", {"contact_radii_m": None}, "contact_radii_m (by default) differs"),
+        ("simulated_robot", {"initial_joint_positions": None}, "initial_joint_positions (by def"),
+        ("simulated_robot", {"perod_s": 0.001}, "did you mean 'period_s'"),
+        ("simulated_robot", {"friction_coefficient": -1.0}, "is -1, must be within"),
+        ("gait_planner", {"foot_radius_m": None}, "foot_radius_m is 0.01, controller"),
+        ("controller", {"period_s": None}, "controller.period_s (by default) is 0.001"),
+        *((node, {"joints": None}, "joints") for node in ("simulated_robot", "gait_planner")),
+    ],
+)
+def test_what_one_section_lacks_or_misspells_is_told(tmp_path, node, change, words):
+    """Names and values of the simulated robot were not looked at; a default may be another value than the controller's."""
+    content = yaml.safe_load((CONFIG / "solo12.yaml").read_text(encoding="utf-8"))
+    if node == "controller":
+        everywhere(content, "period_s", lambda _: 0.002)
+    if words == "joints":  # the URDF's order is then another one
+        everywhere(content, "joints", lambda names: names[3:] + names[:3])
+    values = content[node]["ros__parameters"]
+    content[node]["ros__parameters"] = {
+        k: v for k, v in {**values, **change}.items() if v is not None
+    }
+    file = tmp_path / "robot.yaml"
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    found = [each for each in check_file(file) if each.level in (ERROR, WARNING)]
+    assert len(found) == 1 and words in found[0].text, found
+
+
+def test_a_default_that_is_the_value_of_the_other_section_is_no_finding(tmp_path):
+    content = yaml.safe_load((CONFIG / "solo12.yaml").read_text(encoding="utf-8"))
+    everywhere(content, "contact_radii_m", lambda _: [0.01] * 4)
+    for section, names in {
+        "simulated_robot": ("joints", "period_s", "contact_radii_m"),
+        "gait_planner": ("joints", "posture", "foot_radius_m"),
+        "command_watchdog": ("urdf",),
+    }.items():
+        for name in names:
+            del content[section]["ros__parameters"][name]
+    file = tmp_path / "robot.yaml"
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    assert not [str(each) for each in check_file(file) if each.level in (ERROR, WARNING)]
 
 
 VALUES = [

@@ -17,8 +17,8 @@ from contact_id_controller.check.description import (
     check_posture,
 )
 from contact_id_controller.check.estimator import check_estimator, check_pipeline
-from contact_id_controller.check.file import check_model, check_sections, check_values
-from contact_id_controller.check.findings import ERROR, Finding, error, note, warning
+from contact_id_controller.check.file import check_model, check_node, check_sections, check_values
+from contact_id_controller.check.findings import ERROR, Finding, Findings, error, note, warning
 from contact_id_controller.check.gains import check_gains
 from contact_id_controller.check.local_feedback import check_interfaces, check_local_feedback
 from contact_id_controller.check.ros2_control import check_ros2_control
@@ -100,6 +100,8 @@ def _at_the_desk(
     # Later than these, as many of its values are the controller's: one mistake, one line.
     for given in _estimators(file):
         between += check_estimator(given)
+    for node in ("simulated_robot", "kinodynamic_planner"):
+        between += check_node(node, sections.get(node))
     findings += check_model(settings)
     robot, about_robot = _check_description(settings)
     findings += about_robot
@@ -110,6 +112,7 @@ def _at_the_desk(
     if not any(finding.level == ERROR and finding.subject == "frames" for finding in findings):
         findings += _check_planner(robot, sections.get("gait_planner"))
     findings += check_watchdog(robot, settings, sections.get("command_watchdog"))
+    findings += _check_order(settings, robot, sections)
     posture, about_posture = _posture(robot, sections)
     findings += about_posture
     if any(finding.level == ERROR for finding in findings):
@@ -162,6 +165,27 @@ def _check_planner(robot: RobotModel, values: Mapping[str, Any] | None) -> list[
     return [note("gait planner", words)]
 
 
+def _check_order(
+    settings: ControllerSettings, robot: RobotModel, sections: Mapping[str, Mapping[str, Any]]
+) -> list[Finding]:
+    """Errors where the controller or another section lacks `joints`, and the URDF's order is not the other's."""
+    findings = Findings("sections")
+    for node in ("simulated_robot", "gait_planner"):
+        joints = sections.get(node, {}).get("joints")
+        if node not in sections or (joints and settings.joints):
+            continue
+        try:
+            names = settings.changed({"joints": joints or ()}).load_robot().joint_names
+        except ContactIdError as problem:
+            findings.error(f"{node}.joints: {problem}")
+            continue
+        if names != robot.joint_names:
+            findings.error(
+                f"{node}.joints or controller.joints is not given: all of the URDF, in its order, which is not the other's"
+            )
+    return findings
+
+
 def _posture(robot: RobotModel, sections: Any) -> tuple[np.ndarray, list[Finding]]:
     """The standing posture (na,), and findings about the postures in the file."""
     given = [
@@ -178,6 +202,8 @@ def _posture(robot: RobotModel, sections: Any) -> tuple[np.ndarray, list[Finding
                 "rest is checked with every joint at zero",
             )
         ]
+    if "simulated_robot" in sections and not given[-1][0].startswith("simulated_robot"):
+        given.append(("simulated_robot.initial_joint_positions (by default)", [0.0] * robot.na))
     alike: dict[str, list[str]] = {}
     for name, values in given:
         alike.setdefault(repr(values), []).append(name)

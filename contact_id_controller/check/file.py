@@ -10,7 +10,9 @@ from contact_id_controller.check.findings import Finding, Findings, error, note,
 from contact_id_controller.exceptions import ContactIdError, choices
 from contact_id_controller.models import row_of
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.nodes import SETTINGS, TABLES
 from contact_id_controller.settings.robot_rows import SAME_ROBOT
+from contact_id_controller.settings.shared_rows import LOCAL_GAINS
 
 SAME = {
     "simulated_robot": {name: name for name in (*SAME_ROBOT, "ground_file")},
@@ -24,6 +26,11 @@ SAME = {
     "command_watchdog": {"urdf": "urdf"},
 }
 """Section -> its parameter -> the parameter of the controller that must have the same value."""
+
+DEFAULTS = {node: {spec.name: spec.default for spec in table} for node, table in TABLES.items()}
+
+MAY_LACK = ("urdf", "joints", "feet", "ground_file")
+"""Those of which a default says nothing wrong: their nodes require them, or take all joints, or know no ground."""
 
 
 def check_values(values: Mapping[str, Any]) -> tuple[ControllerSettings | None, list[Finding]]:
@@ -40,6 +47,17 @@ def check_values(values: Mapping[str, Any]) -> tuple[ControllerSettings | None, 
         return ControllerSettings.from_mapping(values), []
     except ContactIdError as problem:
         return None, [error("parameter", problem)]
+
+
+def check_node(node: str, values: Mapping[str, Any] | None) -> list[Finding]:
+    """Check whether a node accepts its section; gains that it lacks are the matter of ``check_local_feedback``."""
+    gains = dict.fromkeys(LOCAL_GAINS, 1.0) if node == "simulated_robot" else {}
+    try:
+        if values is not None:
+            SETTINGS[node].from_mapping({**gains, **values})
+    except ContactIdError as problem:
+        return [error(node.replace("_", " "), problem)]
+    return []
 
 
 def check_model(settings: ControllerSettings) -> list[Finding]:
@@ -65,18 +83,19 @@ def check_sections(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     """Check that the sections agree on the robot, with its joints in the same order."""
     findings, controller = Findings("sections"), sections["controller"]
     for section, pairs in SAME.items():
-        for name, other in pairs.items():
-            values = sections.get(section, {})
-            if name in values and other in controller and values[name] != controller[other]:
-                findings.error(
-                    _difference(
-                        f"{section}.{name}",
-                        values[name],
-                        f"controller.{other}",
-                        controller[other],
-                    )
-                )
+        for name, other in pairs.items() if section in sections else ():
+            lacking = (name not in sections[section]) + (other not in controller)
+            if lacking == 2 or (lacking and name in MAY_LACK):
+                continue
+            (mine, value), (theirs, expected) = (
+                _stated(sections, section, name),
+                _stated(sections, "controller", other),
+            )
+            if value != expected and not (lacking and _spread(value) == _spread(expected)):
+                findings.error(_difference(mine, value, theirs, expected))
     radius = sections.get("gait_planner", {}).get("foot_radius_m")
+    if radius is None and "gait_planner" in sections and controller.get("contact_frames"):
+        radius = DEFAULTS["gait_planner"]["foot_radius_m"]
     radii = controller.get("contact_radii_m", 0.0)
     radii = radii if isinstance(radii, list) else [radii]
     if radius is not None and any(value != radius for value in radii):
@@ -84,6 +103,19 @@ def check_sections(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
             f"gait_planner.foot_radius_m is {radius!r}, controller.contact_radii_m {radii!r}"
         )
     return findings or [note("sections", "agree on robot, joints, feet and period")]
+
+
+def _stated(sections: Mapping[str, Mapping[str, Any]], node: str, name: str) -> tuple[str, Any]:
+    """Name and value of a parameter, by default where the section lacks it."""
+    if name in sections[node]:
+        return f"{node}.{name}", sections[node][name]
+    value = DEFAULTS[node][name]
+    return f"{node}.{name} (by default)", list(value) if isinstance(value, tuple) else value
+
+
+def _spread(value: Any) -> set[Any]:
+    """What a value, or a list of it, has for each joint or foot: one value alone holds for all."""
+    return set(value) if isinstance(value, list) else {value}
 
 
 def _difference(name: str, value: Any, other: Any, expected: Any) -> str:
