@@ -114,6 +114,7 @@ def test_what_one_section_lacks_or_misspells_is_told(tmp_path, node, change, wor
 def test_a_default_that_is_the_value_of_the_other_section_is_no_finding(tmp_path):
     content = yaml.safe_load((CONFIG / "solo12.yaml").read_text(encoding="utf-8"))
     everywhere(content, "contact_radii_m", lambda _: [0.01] * 4)
+    content["controller"]["ros__parameters"]["motors"] = []
     for section, names in {
         "simulated_robot": ("joints", "period_s", "contact_radii_m"),
         "gait_planner": ("joints", "posture", "foot_radius_m"),

@@ -91,7 +91,7 @@ def check_sections(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
                 _stated(sections, section, name),
                 _stated(sections, "controller", other),
             )
-            if value != expected and not (lacking and _spread(value) == _spread(expected)):
+            if value != expected and not (lacking and _all_alike(value, expected)):
                 findings.error(_difference(mine, value, theirs, expected))
     radius = sections.get("gait_planner", {}).get("foot_radius_m")
     if radius is None and "gait_planner" in sections and controller.get("contact_frames"):
@@ -113,9 +113,10 @@ def _stated(sections: Mapping[str, Mapping[str, Any]], node: str, name: str) -> 
     return f"{node}.{name} (by default)", list(value) if isinstance(value, tuple) else value
 
 
-def _spread(value: Any) -> set[Any]:
-    """What a value, or a list of it, has for each joint or foot: one value alone holds for all."""
-    return set(value) if isinstance(value, list) else {value}
+def _all_alike(*values: Any) -> bool:
+    """Whether values, or lists of them, have one value throughout; one alone holds for all feet."""
+    given = [each for value in values for each in (value if isinstance(value, list) else [value])]
+    return [] not in values and all(each == given[0] for each in given)
 
 
 def _difference(name: str, value: Any, other: Any, expected: Any) -> str:
