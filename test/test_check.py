@@ -248,7 +248,7 @@ def test_arm_without_ground_is_checked_as_well():
 
 
 def test_slow_step_is_a_warning(good, tmp_path):
-    del good["dynamics_estimator"]  # it takes no period below 100 us
+    del good["dynamics_estimator"], good["simulated_robot"]  # they take none below 100 us
     everywhere(good, "period_s", lambda _: 5e-5)
     found = check(good, tmp_path)
     assert lines(found, WARNING, "step time", "of a period of 50 us")
