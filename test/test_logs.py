@@ -280,6 +280,10 @@ def test_a_map_that_does_not_fit_is_refused(tmp_path, text, message):
         ("position.j2,velocity.j1,effort.j1", "velocity .* of joints 'j1', position of 'j2'"),
         ("q_hip,q_knee,tau_hip,tau_ankle", "effort .* 'ankle', 'hip', position of 'hip', 'knee'"),
         ("q_0,q_1,tau_1,tau_2", ""),  # counted from 0 and from 1
+        ("position_joint_1,position_joint_2,tau_joint_0,tau_joint_1", ""),
+        ("q_leg1_0,q_leg1_1,tau_leg1_1,tau_leg1_2", ""),
+        ("q_joint_1,q_joint_2,tau_joint_2,tau_joint_3", "effort .* 'joint_2', 'joint_3', position"),
+        ("q_joint_1,q_joint_2,tau_joint_1,tau_joint_0", "effort .* 'joint_1', position"),
         ("q_hip,q_knee,tau_motor_a,tau_motor_b", ""),
     ],
 )

@@ -40,6 +40,7 @@ EPOCH_UNITS = {"ns": 1e17, "us": 1e14, "ms": 1e11}
 """Unit of stamps above this value, which seconds since 1970 reach in the year 5138."""
 
 _NUMBERED = re.compile(r"joint_[0-9]+")
+_LAST_NUMBER = re.compile(r"[0-9]{1,9}(?=[^0-9]*$)")
 
 
 def read_log(
@@ -95,12 +96,21 @@ def _refuse_other_joints(path: Path, columns: ColumnMap, assigned: Set[str]) -> 
         if channel in assigned or len(found) != len(own) or set(found) == set(own):
             continue
         stems = [{re.sub("[0-9]+", "0", each) for each in names} for names in (own, found)]
-        numbered = all(each.isdigit() for each in (*own, *found))  # some from 0, some from 1
-        if not numbered and (set(own) & set(found) or stems[0] == stems[1]):
+        numbered = all(each.isdigit() for each in (*own, *found))
+        if not (numbered or _from_0_and_1(own, found) or _from_0_and_1(found, own)) and (
+            set(own) & set(found) or stems[0] == stems[1]
+        ):
             raise RecordError(
                 f"{channel} of the log {str(path)!r} is of joints {choices(found)}, position of {choices(own)}; "
                 "name the columns with --map"
             )
+
+
+def _from_0_and_1(names: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether the first names are counted from 0 by their last number, and the others are the same from 1."""
+    numbers = [int(found[0]) for found in map(_LAST_NUMBER.search, names) if found]
+    next_ones = [_LAST_NUMBER.sub(lambda n: str(int(n[0]) + 1), each) for each in names]
+    return 0 in numbers and next_ones == list(others)
 
 
 def _remapped(log: Log, path: Path, map_file: Path) -> Log:
