@@ -87,7 +87,7 @@ def run_program(
             modules[name] = importlib.import_module(f"{room}.{name}")
             modules[name].add_arguments(subparser)
     parsed = parser.parse_args(arguments)
-    parsed.typed = shlex.join([program, *arguments])
+    parsed.typed = f"{program} {shlex.join(arguments)}"
     called = f"{program} {parsed.command}"
     try:
         return modules[parsed.command].run(parsed)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,6 +33,16 @@ def _refused(capsys, words):
     program = "python -m experiments" if ours else "contact_id"
     assert lines[0].startswith(f"{program} {words[0]}: error: ")
     return lines[0]
+
+
+def test_a_command_is_told_as_it_was_typed(capsys, monkeypatch):
+    room = SimpleNamespace(add_arguments=lambda parser: parser.add_argument("words"))
+    room.run = lambda arguments: print(arguments.typed)
+    monkeypatch.setitem(sys.modules, "experiments.commands.say", room)
+    cli.run_program(
+        "python -m experiments", "", {"say": "it"}, "experiments.commands", ["say", "two words"]
+    )
+    assert capsys.readouterr().out == "python -m experiments say 'two words'\n"
 
 
 @pytest.mark.parametrize("name", cli.MOVED)
