@@ -519,7 +519,10 @@ def walked(tmp_path_factory):
     """Folder of a short walk made by the command."""
     folder = tmp_path_factory.mktemp("walk") / "report"
     process = _demo("--duration 3 --mu 0.6", folder)
-    output = process.communicate(timeout=600)[0]
+    try:
+        output = process.communicate(timeout=600)[0]
+    finally:
+        process.kill()  # one that hangs; its nodes die with it
     assert process.returncode == 0 and "normal_force_relative_error" in output, output
     return folder
 

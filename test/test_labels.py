@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import importlib.util
+import io
 import json
 import os
 import random
@@ -618,9 +619,17 @@ def test_a_record_of_a_run_is_a_motion(robot, motion, file, settings, tmp_path):
 # What is refused
 
 
+def torn(rows):
+    file = io.BytesIO()
+    np.savez(file, **rows)
+    return file.getvalue()[:5000]
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
+        (lambda rows: b"no archive", "cannot read the motion .*bad.npz.*: File is not a zip file"),
+        (torn, "cannot read the motion .*bad.npz"),
         (lambda rows: {}, r"lacks 'q', 'time_s'; it has nothing"),
         (lambda rows: {"time_s": rows["time_s"]}, r"lacks 'q'; it has 'time_s'"),
         (
@@ -644,7 +653,11 @@ def test_a_record_of_a_run_is_a_motion(robot, motion, file, settings, tmp_path):
 )
 def test_a_malformed_file_is_one_clear_line(motion, settings, tmp_path, change, message):
     rows = {name: values[:20] for name, values in motion.items()}
-    np.savez(tmp_path / "bad.npz", **change(rows))
+    content = change(rows)
+    if isinstance(content, bytes):
+        (tmp_path / "bad.npz").write_bytes(content)
+    else:
+        np.savez(tmp_path / "bad.npz", **content)
     with pytest.raises(RecordError, match=message) as caught:
         label(tmp_path / "bad.npz", settings, tmp_path / "out")
     assert "\n" not in str(caught.value)
