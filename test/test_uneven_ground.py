@@ -214,29 +214,88 @@ def test_a_foot_that_meets_the_ground_early_stands_where_it_is():
         assert steps.places()[foot, 2] == pytest.approx(heights[foot], abs=1e-9)
 
 
-def test_a_foot_that_lands_off_the_plan_is_planned_where_it_is_at_once():
-    """Its swing ends before the plan begins."""
-    walk = KinematicWalk(QUADRUPED, ground="felt", plan_period_s=0.02)
-    walk.planner.set_velocity((0.2, 0.0))
+def before_touchdown(robot, past_middle=False, **settings):
+    """A walk on felt ground, and a foot that stands when the next plan begins but swings now.
+
+    past_middle: a foot past the middle of its swing instead, that swings when the plan begins, too.
+    """
+    walk = KinematicWalk(ROBOTS[robot], ground="felt", plan_period_s=0.02, **settings)
+    walk.planner.set_velocity((0.3, 0.0))
     walk.walk(0.8)
-    steps, planner, late = walk.planner._footsteps, walk.planner, []
-    while not late:
+    steps, planner = walk.planner._footsteps, walk.planner
+    for _ in range(100):
         walk.advance()
         now_s = walk.time_s - planner._epoch_s
-        late = [
-            foot
-            for foot in range(4)
-            if not steps.standing(now_s)[foot] and steps.standing(now_s + planner.lead_s)[foot]
-        ]
-    q, leg = walk.q.copy(), planner._legs.columns[late[0]]
-    q[7 + leg] += 0.05
-    there, touch = walk.feet(q)[late[0]], np.ones(4, dtype=bool)
-    assert np.linalg.norm(there - walk.feet(walk.q)[late[0]]) > 3e-3
-    plan = planner.plan(walk.time_s, q, walk.v, touch)
-    begin_s = plan.joints.start_s
-    for t in (begin_s, begin_s + 0.03):
-        feet = walk.feet(planned_state(walk.model, plan.joints, plan.base, t)[0])
-        assert feet[late[0]] == pytest.approx(there, abs=5e-4)
+        for foot in range(4):
+            swing = steps.paths[foot].active(now_s)
+            lands = bool(steps.standing(now_s + planner.lead_s)[foot])
+            if not swing.standing and now_s > swing.middle_s and lands != past_middle:
+                return walk, foot
+    raise AssertionError("no foot swings")
+
+
+def planned_foot(walk, plan, foot, after_s):
+    """Centre (3,) of a foot in a plan, some time after its start."""
+    t_s = plan.joints.start_s + after_s
+    return walk.feet(planned_state(walk.model, plan.joints, plan.base, t_s)[0])[foot]
+
+
+def test_a_foot_that_lands_off_the_plan_is_led_there_within_a_tenth_of_a_second():
+    """Its swing ends before the plan begins."""
+    walk, foot = before_touchdown("quadruped")
+    q, touch = walk.q.copy(), np.ones(4, dtype=bool)
+    q[7 + walk.planner._legs.columns[foot]] += 0.05
+    there = walk.feet(q)[foot]
+    assert np.linalg.norm(there - walk.feet(walk.q)[foot]) > 3e-3
+    plan = walk.planner.plan(walk.time_s, q, walk.v, touch)
+    assert planned_foot(walk, plan, foot, 0.1) == pytest.approx(there, abs=1e-3)
+    late = walk.planner.plan(walk.time_s + 0.02, q, walk.v, touch)
+    assert planned_foot(walk, late, foot, 0.08) == pytest.approx(there, abs=1e-3)
+
+
+def test_a_place_out_of_reach_is_not_the_last_word_on_a_landing():
+    """The foot is measured near the plan later in the same stance, and led there as after any landing."""
+    walk, foot = before_touchdown("quadruped")
+    far, near, touch = walk.q.copy(), walk.q.copy(), np.ones(4, dtype=bool)
+    leg = 7 + walk.planner._legs.columns[foot]
+    far[leg[0]] += 0.7
+    near[leg] += 0.05
+    walk.planner.plan(walk.time_s, far, walk.v, touch)
+    plan = walk.planner.plan(walk.time_s + 0.05, near, walk.v, touch)
+    assert not plan.restarted
+    assert planned_foot(walk, plan, foot, 0.1) == pytest.approx(walk.feet(near)[foot], abs=2e-3)
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+@pytest.mark.parametrize(
+    "past_middle, turn_rad, rise_m",
+    [
+        (True, 0.0, 0.0),
+        (True, 0.05, 0.0),
+        (False, 0.05, 0.0),
+        (False, 0.0, 0.05),
+        (False, 0.0, 0.1),
+    ],
+    ids=["false contact", "early", "at touchdown", "odometry up 5 cm", "odometry up 10 cm"],
+)
+def test_plans_join_at_touchdowns_where_they_were_not_expected(
+    robot, past_middle, turn_rad, rise_m
+):
+    walk, foot = before_touchdown(robot, past_middle)
+    q, touch = walk.q.copy(), np.ones(4, dtype=bool)
+    q[7 + walk.planner._legs.columns[foot]] += turn_rad
+    q[2] += rise_m
+    plans = [walk.planner._last]
+    for k in range(4):
+        plans.append(walk.planner.plan(walk.time_s + 0.02 * k, q, walk.v, touch))
+    for before, after in itertools.pairwise(plans):
+        assert not after.restarted
+        start = after.joints.start_s
+        for part, most in (("position", 5e-3), ("velocity", 0.3)):
+            one, two = (
+                getattr(plan.joints.sample(start + 1e-9), part).copy() for plan in (before, after)
+            )
+            assert np.abs(one - two).max() < most
 
 
 def sinking(walk, contact):

@@ -57,7 +57,11 @@ DIFFERENCE_S = 1e-3
 ELSEWHERE = 0.5
 """Share of `tracking_time_constant_s` that is left where level ground is not as believed: base and feet err more."""
 
-_AT_REST = np.zeros(3)
+LANDING_S, SETTLE_S = 0.02, 0.1
+"""Time constant with which the plan goes to where a foot has landed, and how long: 4 % are left then."""
+
+NEAR_M = 0.05
+"""Distance from the plan, m, up to which it does."""
 
 LAST_CYCLES = 4
 """Cycles without a command after which the gait stops in any case."""
@@ -70,20 +74,23 @@ class LegLimits(NamedTuple):
         speed_m_s, lift_speed_m_s: speeds of a foot relative to the base that every leg can give, horizontal and upwards.
         hips: (L,) complex, m, base frame: from below each hip to its foot's nominal place.
         reach_m: (L,) m, horizontal distance from below its hip that each foot can reach.
+        below_m: (L,) m, height of each hip above the foot's nominal place.
     """
 
     speed_m_s: float
     lift_speed_m_s: float
     hips: np.ndarray
     reach_m: np.ndarray
+    below_m: np.ndarray
 
-    def half_stride(self, way: complex) -> float:
+    def half_stride(self, way: complex, rise_m: float = 0.0) -> float:
         """Largest distance, m, that every foot can be from its nominal place, along ``way`` or against it.
 
-        way: direction, complex of length 1, base frame.
+        way: direction, complex of length 1, base frame.  rise_m: height above the nominal places.
         """
         along = np.abs(np.real(self.hips * np.conj(way)))
         rest = self.reach_m**2 - np.abs(self.hips) ** 2 + along**2
+        rest += rise_m * (2.0 * self.below_m - rise_m)
         return float(np.min(np.sqrt(np.maximum(rest, 0.0)) - along))
 
 
@@ -93,7 +100,7 @@ class Footsteps:
     Args:
         settings: of the gait.
         ground: gives heights of footholds.
-        home: (L, 2) nominal places of the feet relative to the base, m, base axes.
+        home: (L, 3) nominal places of the feet relative to the base, m, base axes.
         switch_s: switches up to this long after the start of a plan count as past.
         limits: of the legs.
     """
@@ -107,7 +114,7 @@ class Footsteps:
         limits: LegLimits,
     ):
         self._settings, self._ground = settings, ground
-        self._home = home[:, 0] + 1j * home[:, 1]
+        self._home_m, self._home = home, home[:, 0] + 1j * home[:, 1]
         self._switch_s, self._limits = switch_s, limits
         self._missed_s = 0.0
         self._gait = gait_of(settings, self._home, settings.gait)
@@ -117,6 +124,8 @@ class Footsteps:
         self._idle_since_s: float | None = None
         # When the stance began in which each foot last met the ground; infinite: in none yet.
         self._met_s = np.full(len(self._home), np.inf)
+        # Until when each foot is led to where it landed.
+        self._settled_s = np.full(len(self._home), -np.inf)
 
     def begin(self, start_s: float, centers: np.ndarray, contact: np.ndarray | None = None) -> None:
         """Put all feet in stance at centers (L, 3), m, world, and stop the gait.
@@ -127,7 +136,9 @@ class Footsteps:
         self._met_s[:] = np.inf
         self._ground.begin(centers, np.zeros(len(centers), bool) if contact is None else contact)
         self.paths = [
-            FootPath([self._settle(foot, start_s, center, center, np.zeros(3), -np.inf)])
+            FootPath(
+                [self._settle(foot, start_s, center, center, np.zeros(3), -np.inf, self.tracking_s)]
+            )
             for foot, center in enumerate(centers)
         ]
 
@@ -239,9 +250,9 @@ class Footsteps:
     ) -> None:
         """Replace the paths by those from `start_s` to `end_s` that continue the last plan's.
 
-        A foot that touches down early begins its stance where it is; so does one whose touchdown is first known while
-        it is to stand, if it is more than a millimetre off and legs reach it. Later in its stance it fades to its measured
-        place. A swing is aimed at its new foothold until ``AIM_UNTIL`` of its duration.
+        A foot that touches down early begins its stance, one in stance fades to its measured place, soon after its
+        touchdown quickly (see ``_settles``), and a swing is aimed at its new foothold until ``AIM_UNTIL`` of its
+        duration.
 
         Args:
             now_s: time of the state.  base: planned motion of the base.
@@ -255,36 +266,34 @@ class Footsteps:
             active = path.active(start_s + self._switch_s)
             touches = None if measured.contact is None else bool(measured.contact[foot])
             there, before = measured.centers[foot], path.active(now_s)
+            error = there - planned_now[foot]
             landed = bool(touches) and isinstance(before, Swing) and self._descends(before, now_s)
-            if isinstance(active, Swing) and landed:
-                self._met_s[foot] = start_s
-                segments: list[Stance | Swing] = [
-                    self._settle(foot, start_s, there, there, _AT_REST, start_s, touches=True)
-                ]
-            elif isinstance(active, Swing):
+            if isinstance(active, Swing) and not landed:
                 if start_s < active.begin_s + AIM_UNTIL * (active.end_s - active.begin_s):
                     active = active.aimed_at(
                         start_s, self._foothold(foot, active.end_s, base, shift)
                     )
-                segments = [active, Stance.after(active)]
+                segments: list[Stance | Swing] = [active, Stance.after(active)]
             else:
-                rate = active.at(np.array([start_s]))[1][0]
+                early = isinstance(active, Swing)
+                landed_s = start_s if early else active.landed_s
                 # An error of a foot that was in the air then does not concern its foothold.
-                stood = before is active
-                place = center = planned[foot]
-                if stood:
-                    place = place + (there - planned_now[foot])
-                meets = landed or (stood and bool(touches))
-                if meets and self._met_s[foot] != active.landed_s:
-                    self._met_s[foot] = active.landed_s
-                    off = float(np.linalg.norm(there - planned_now[foot])) > AS_BELIEVED_M
-                    off = off and self._ground.follows
-                    if off and self._in_reach(foot, active.landed_s, base, there):
-                        place, center, rate = there, there, _AT_REST
+                stood = before is active and not early
+                place, fade_s = planned[foot] + error * stood, self.tracking_s
+                if early:
+                    place = there
+                meets = early or (stood and bool(touches))
+                if (meets or landed) and self._settles(foot, start_s, landed_s, base, there, error):
+                    place, fade_s, meets = there, LANDING_S, True
+                if meets:
+                    self._met_s[foot] = landed_s
                 # One that has met the ground may carry nothing for a while, and stands there still.
-                hangs = stood and touches is False and self._met_s[foot] != active.landed_s
+                hangs = stood and touches is False and self._met_s[foot] != landed_s
+                rate = active.at(np.array([start_s]))[1][0]
                 segments = [
-                    self._settle(foot, start_s, center, place, rate, active.landed_s, hangs, meets)
+                    self._settle(
+                        foot, start_s, planned[foot], place, rate, landed_s, fade_s, hangs, meets
+                    )
                 ]
             self._add_swings(foot, segments, end_s, base, shift)
             paths.append(FootPath(segments))
@@ -334,11 +343,35 @@ class Footsteps:
         place = position + self._home[foot] * cmath.exp(1j * yaw) + shift
         return self._ground.foothold(foot, place)
 
-    def _in_reach(self, foot: int, landed_s: float, base: BaseMotion, place: np.ndarray) -> bool:
-        """Whether a foot that stands at a place (3,), m, since ``landed_s`` is within reach until its stance ends."""
-        position, yaw = base.pose(landed_s + self.stance_s)
-        away = (complex(place[0], place[1]) - position) * cmath.exp(-1j * yaw) - self._home[foot]
-        return abs(away) == 0.0 or abs(away) < self._limits.half_stride(away / abs(away))
+    def _settles(
+        self,
+        foot: int,
+        start_s: float,
+        landed_s: float,
+        base: BaseMotion,
+        place: np.ndarray,
+        error: np.ndarray,
+    ) -> bool:
+        """Whether a foot that has touched down fades to its measured place with ``LANDING_S``.
+
+        For ``SETTLE_S``, if it was off the plan, while it is within ``NEAR_M`` of that and legs reach the place until
+        the stance ends.
+
+        place, error (3,): its centre and that less the planned one, m, world.
+        """
+        off = float(np.linalg.norm(error))
+        if not self._ground.follows or off > NEAR_M or np.isinf(landed_s):
+            return False
+        if self._met_s[foot] != landed_s:
+            self._settled_s[foot] = start_s + SETTLE_S if off > AS_BELIEVED_M else -np.inf
+        if start_s >= self._settled_s[foot]:
+            return False
+        end_s = np.array([landed_s + self.stance_s])
+        at_end = base.sample(end_s, end_s)
+        away = (place - at_end.position[0]) @ at_end.rotation[0] - self._home_m[foot]
+        way = complex(away[0], away[1])
+        far = abs(way)
+        return far == 0.0 or far < self._limits.half_stride(way / far, away[2])
 
     def _swing_height(self, start: np.ndarray, target: np.ndarray) -> float:
         """Height, m, of a swing above the straight line, raised by obstacles up to ``max_step_height_m``."""
@@ -365,11 +398,13 @@ class Footsteps:
         place: np.ndarray,
         rate: np.ndarray,
         landed_s: float,
+        fade_s: float,
         hangs: bool = False,
         touches: bool = False,
     ) -> Stance:
         """Stance that fades from ``center`` (3,), with velocity ``rate`` (3,), to ``place`` (3,) on the ground; world.
 
+        fade_s: time constant.
         hangs: in stance by plan but without contact since touchdown.  touches: contact is measured.
         """
         if not hangs:
@@ -378,4 +413,4 @@ class Footsteps:
         if hangs and self._ground.follows:
             height = min(height, place[2] - SINK_M)
         place = np.array([place[0], place[1], height])
-        return Stance(start_s, place, Fading(center - place, rate, self.tracking_s), landed_s)
+        return Stance(start_s, place, Fading(center - place, rate, fade_s), landed_s)

@@ -242,8 +242,8 @@ class GaitPlanner:
         self._beside_m = np.linalg.norm(beside[:, :2], axis=1)
         reach = np.sqrt(np.maximum((REACH_SHARE * self._reach_m) ** 2 - beside[:, 2] ** 2, 0.0))
         hips = beside[:, 0] + 1j * beside[:, 1]
-        limits = LegLimits(*self._legs.foot_speed(posture), hips, reach)
-        self._footsteps = Footsteps(settings, self._ground, centers[:, :2], 2.0 * SWITCH_S, limits)
+        limits = LegLimits(*self._legs.foot_speed(posture), hips, reach, -beside[:, 2])
+        self._footsteps = Footsteps(settings, self._ground, centers, 2.0 * SWITCH_S, limits)
         self._footsteps.take_gait(self._gait)
 
     def _without_sway(self, now_s: float, measured: Measured) -> Measured:
