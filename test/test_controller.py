@@ -11,14 +11,12 @@ from robots import QUADRUPED, QUADRUPED_FEET, frame_positions, point_kinematics
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.feedback import consistent_acceleration
-from contact_id_controller.control.memory import REMEMBERED
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
-from contact_id_controller.runs import one_process
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait import GaitSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
@@ -432,35 +430,3 @@ def test_regularisation_reaches_the_one_stage_solver(simulated):
         carried.append(result.forces[:, 2].sum())
     assert carried[0] == pytest.approx(carried[1])  # the solver's own default
     assert carried[2] < 0.9 * carried[1]
-
-
-@pytest.mark.parametrize(("name", "copied"), [("quadruped", True), ("bipeds/g1", False)])
-def test_a_step_concluded_after_its_command_is_the_same(name, copied):
-    """Other torques than its own are sent now and then, pushes are learnt; nothing else may see the difference."""
-    settings = one_process.controller_settings(name)
-    run = one_process.InProcessRun(name, settings, one_process.mujoco_robot(settings, 0.6))
-    late = Controller(settings.robot(), settings)
-    at_once = run.controller
-    for each in (at_once, late):
-        each.reset(run.state)
-    late.concludes = False
-    for period in range(300):
-        state = RobotState(run.state.time_s, run.state.q.copy(), run.state.v.copy())
-        mine = at_once.step(state)
-        given = mine.torques * (0.5 if period % 50 == 30 else 1.0)
-        at_once.sent(given)
-        theirs = late.step(state)
-        late.sent(given)
-        if period % 3:
-            late.conclude()
-        elif copied and period % 2:
-            late = copy.deepcopy(late)
-        if period % 3:
-            assert theirs.forces.tobytes() == mine.forces.tobytes()
-        assert theirs.torques.tobytes() == mine.torques.tobytes()
-        run.state = run.world.step(given)
-    late.conclude()
-    assert at_once.disturbance is None or np.abs(at_once.disturbance.wrench).max() > 0.0
-    for field in REMEMBERED:
-        kept, other = getattr(at_once.period, field), getattr(late.period, field)
-        assert kept.tobytes() == other.tobytes(), field

@@ -30,12 +30,7 @@ from contact_id_controller.control.memory import Memory
 from contact_id_controller.control.pending_commands import PendingCommands
 from contact_id_controller.control.period import Period, PeriodSettings
 from contact_id_controller.control.robot_plan_limits import plan_limits
-from contact_id_controller.control.step_kernels import (
-    LANDED_M,
-    before_solving,
-    conclude_step,
-    limit_torques,
-)
+from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving
 from contact_id_controller.control.tasks import Tasks
 from contact_id_controller.control.touch import Touch
 from contact_id_controller.exceptions import ConfigurationError
@@ -290,8 +285,6 @@ class Controller:
         period: arrays of the last step.  memory: state kept for the next step.
         commanded: (na,) N·m, torques sent to the robot in the last period (`sent`); read only.
         delay_s: time until the torques of a step act, s: they are for the state predicted for then.
-        concludes: whether each step ends with `conclude`. Else forces of its result are unknown until the caller does,
-            before the robot's data are used otherwise.  unfinished: what `conclude` has to store; None: nothing.
         tasks: follow goals; None if goals are not followed.
         disturbance: observed disturbance of the base; None if it is not observed.
 
@@ -360,8 +353,6 @@ class Controller:
         self._no_tasks = np.zeros((0, robot.nv))
         self.delay_s = settings.command_delay_s
         self._answered: RobotState | None = None
-        self.concludes, self.unfinished = True, None
-        self._given: NDArray[np.float64] | None = None
         self._corrected, self._filters = False, settings.joint_velocity_filter_s > 0.0
 
     def _open(self) -> None:
@@ -369,13 +360,11 @@ class Controller:
         self.commanded = self.period.commanded.view()
         self.commanded.flags.writeable = False
         self._before = direct(before_solving, 0.0, True, True, self.period)
-        self._limit = direct(limit_torques, _NOTHING, self.period)
-        self._store = direct(conclude_step, 0.0, *2 * (_NOTHING,), True, 0.0, self.period)
+        self._after = direct(after_solving, 0.0, *3 * (_NOTHING,), True, 0.0, self.period)
         bounds = self.row.predicts_forces and not self.pid
         self._bounded = BoundedStep(self.robot, self.period) if bounds else None
 
     def __getstate__(self) -> dict[str, Any]:
-        self.conclude()
         return {k: v for k, v in vars(self).items() if k not in _MADE_ANEW}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -523,7 +512,6 @@ class Controller:
 
         keep_upright: ``tilt`` continues to count from the attitude of the previous reset.
         """
-        self.conclude()
         memory, period = self.memory, self.period
         self._plan_changed()
         memory.forget(keep_ground=keep_upright)
@@ -550,7 +538,6 @@ class Controller:
 
     def take_over(self, other: Controller) -> None:
         """Continue with the plans and state of another controller of the same robot."""
-        other.conclude()
         memory = self.memory
         memory.restore(other.memory)
         if self.tasks is None and memory.course.has_goals:
@@ -569,30 +556,12 @@ class Controller:
 
     def follow_as(self, other: Controller) -> None:
         """Follow the same plans as another controller of the same robot, which continues too."""
-        other.conclude()
         self.memory.follow_as(other.memory)
         self._observes = False
 
     def sent(self, torques: np.ndarray) -> None:
         """Record that the robot gets these torques (na,), N·m, in this period instead of those of the step."""
-        if self.unfinished is None:
-            self.period.commanded[:] = torques
-        else:
-            self._given = torques.copy()
-
-    def conclude(self) -> None:
-        """Store what the next step needs of the last one, if that has left it for after its command."""
-        unfinished, self.unfinished = self.unfinished, None
-        if unfinished is not None:
-            t, impulses, velocity, solution, forces = unfinished
-            seen_s = NOT_SEEN
-            if self._observes:
-                seen_s = -math.inf if self.memory.solution is None else t
-            self._store(t, impulses, velocity, solution is not None, seen_s, self.period)
-            forces[:] = self.period.forces
-            given, self._given = self._given, None
-            if given is not None:
-                self.period.commanded[:] = given
+        self.period.commanded[:] = torques
 
     def act_after(self, delay_s: float) -> None:
         """Set the delay of torques, s."""
@@ -704,8 +673,6 @@ class Controller:
     def step(self, state: RobotState) -> StepResult:
         """Compute the torques for the coming period."""
         begun = time.perf_counter()
-        if self.unfinished is not None:
-            self.conclude()
         memory, robot = self.memory, self.robot
         if not memory.course.is_set:
             self.reset(state)
@@ -738,8 +705,9 @@ class Controller:
         ready = self._before(t, has_goal, lands, period)
         if memory.touch is not None:
             memory.touch.settle(t, period)
+        solution, solve_time = None, 0.0
         torques, status, impulses = period.desired, self.settings.solver, _NOTHING
-        solution, solve_time, velocity = None, 0.0, _NOTHING
+        velocity = _NOTHING
         if self._solver is not None:
             plain, share = ready and goals is None, None
             desired = period.desired if plain else self._desired(t, ready, goals)
@@ -757,10 +725,11 @@ class Controller:
                 velocity = solution.velocity
             solve_time = time.perf_counter() - started
             torques, status, impulses = solution.torques, solution.status, solution.impulses
-        heat, forces = self._limit(torques, period), np.zeros(period.forces.shape)
-        self.unfinished = t, impulses, velocity, solution, forces
-        if self.concludes or delay_s > 0.0:
-            self.conclude()
+        # Disturbance, limits, effort.
+        seen_s = NOT_SEEN
+        if self._observes:
+            seen_s = -math.inf if memory.solution is None else t
+        heat = self._after(t, torques, impulses, velocity, solution is not None, seen_s, period)
         self._answered, self._corrected = state, corrected
         if delay_s > 0.0 and solution is not None:
             acceleration = (solution.velocity - period.v) / self.settings.period_s
@@ -770,7 +739,7 @@ class Controller:
             period.limited.copy(),
             status,
             self._reference,
-            forces,
+            period.forces.copy(),
             period.contact.copy(),
             period.acting.copy(),
             solution,
@@ -844,14 +813,14 @@ class Controller:
         last: result of the period before.
         """
         begun = time.perf_counter()
-        self.conclude()
         robot, period = self.robot, self.period
         following = self.memory.course.take(state.time_s, period.reference)
         period.position[:] = robot.joints_near(state.q, period.reference[0])
         period.velocity[:] = state.v[robot.actuated]
         period.error[:] = period.reference[0] - period.position
-        heat = self._limit(dense(torques), period)
-        self._store(state.time_s, _NOTHING, _NOTHING, False, NOT_SEEN, period)
+        heat = self._after(
+            state.time_s, dense(torques), _NOTHING, _NOTHING, False, NOT_SEEN, period
+        )
         return last._replace(
             torques=period.limited.copy(),
             reference=self._reference,
@@ -906,5 +875,5 @@ class Controller:
 
 
 _NOTHING = np.zeros(0)
-_MADE_ANEW = "_before", "_limit", "_store", "_bounded", "commanded"  # in a copy
+_MADE_ANEW = "_before", "_after", "_bounded", "commanded"  # in a copy
 _new: Any = tuple.__new__

@@ -370,30 +370,8 @@ def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, fo
 
 
 @kernel
-def limit_torques(torques, period):
-    """Write the solution's torques (na,) within the limits into ``limited``; returns the heat, W."""
-    limits, limited = period.settings.limits, period.limited
-    limit_joints(
-        period.position,
-        period.velocity,
-        torques,
-        period.decided,
-        limits,
-        period.bounded,
-        limited,
-        period.acting,
-    )
-    heat = 0.0
-    for j in range(limited.shape[0]):
-        heat += limits.loss[j] * limited[j] * limited[j]
-    return heat
-
-
-@kernel
-def conclude_step(time_s, impulses, velocity, solved, seen_s, period):
-    """Learn from the state, and store torques and forces of the solution, from impulses (3 m,), N·s, for the next one.
-
-    No torque of this period depends on it: it may follow the command, before the arrays of the next state are written.
+def after_solving(time_s, torques, impulses, velocity, solved, seen_s, period):
+    """Limit the solution's torques (na,) and store its forces, from impulses (3 m,), N·s; returns the heat, W.
 
     time_s: of the state. velocity (nv,): predicted by the solution, (0,) if unknown.
     solved: by a model; only then are the contacts' forces known. seen_s: see ``disturbance.observe``; NaN: nothing is
@@ -404,14 +382,22 @@ def conclude_step(time_s, impulses, velocity, solved, seen_s, period):
     if not np.isnan(seen_s):
         observe(seen_s, period)
         learn(period)
+    limits, limited, acting = settings.limits, period.limited, period.acting
     decided, commanded, integral = period.decided, period.commanded, period.integral
-    limited, gain, error = period.limited, settings.integral_gain, period.error
-    for j in range(limited.shape[0]):
-        elsewhere = commanded[j] != decided[j]
-        if period.acting[j] == 0 and not elsewhere and gain[j] != 0.0:
+    gain, error, loss, bounded = settings.integral_gain, period.error, limits.loss, period.bounded
+    elsewhere = np.empty(torques.shape[0], np.bool_)
+    for j in range(torques.shape[0]):
+        elsewhere[j] = commanded[j] != decided[j]
+    limit_joints(
+        period.position, period.velocity, torques, decided, limits, bounded, limited, acting
+    )
+    heat = 0.0
+    for j in range(torques.shape[0]):
+        if acting[j] == 0 and not elsewhere[j] and gain[j] != 0.0:
             integral[j] += error[j] * settings.period_s
         decided[j] = commanded[j] = limited[j]
-        period.bounded[j] = 0
+        heat += loss[j] * limited[j] * limited[j]
+        bounded[j] = 0
     if solved:
         _foot_forces(
             impulses,
@@ -429,3 +415,4 @@ def conclude_step(time_s, impulses, velocity, solved, seen_s, period):
         fill(period.foreseen, np.inf)
     if settings.velocity_filter_s > 0.0:
         foresee_velocities(time_s, velocity, period)
+    return heat

@@ -189,7 +189,6 @@ class Guard:
         controller, settings = self.controller, self.controller.settings
         damping = settings.spread("damping_nm_s_rad", controller.robot.na)
         self.local.take_over(controller)
-        controller.concludes = self.ahead is not None
         limits = controller.effort_limits
         self._safe = SafeOutput(settings.safe_output, damping, limits)
         self._emergency = SafeOutput(settings.emergency_stop_output, damping, limits)
@@ -439,7 +438,6 @@ class Guard:
         arrival_s: when its state arrived, by the clock of this guard.
         """
         step_s = self.clock() - arrival_s
-        self.guarded("conclude", self.controller.conclude)
         result = self.result
         if self.plans.reader.done:
             self.plans.follow_read(self.controller, self.state.now_s)
@@ -512,10 +510,7 @@ class Guard:
 
     def _wanted(self, joints: JointReading | Refusal | None, now_ns: int | None) -> np.ndarray:
         """Torques (na,) wanted in this period, None after an error; `result` stays None if they are the safe output."""
-        controller, state = self.controller, self.state
-        if controller.unfinished is not None:
-            controller.conclude()
-        found = self._take(joints, now_ns)
+        found, controller, state = self._take(joints, now_ns), self.controller, self.state
         machine, good = self.machine, self.good
         if not isinstance(found, RobotState):
             return self._without_state(found)
