@@ -159,6 +159,11 @@ def test_may_land_and_end():
         (lambda: path(positions=np.zeros((3, 3))), r"shape \(3, 4\), must have \(3, 3\)"),
         (lambda: goals({"left": way_of_a_hand()}), "foot 'left' has rows x, y, z, must have"),
         (lambda: goals(frames={"hand": FrameGoal(path())}), "'hand' has rows of 4 numbers"),
+        (lambda: goals(frames={"hand": FrameGoal(way_of_a_hand(at_rest=0.1))}), "must end at rest"),
+        (
+            lambda: goals(frames={str(k): FrameGoal(way_of_a_hand()) for k in range(9)}),
+            "lead 9 frames that are no feet, must be at most 8",
+        ),
         (lambda: goals(frames={"hand": FrameGoal()}), "'hand' .* neither a path nor a rotation"),
         (
             lambda: goals(frames={"hand": FrameGoal(rotation=[0, 0, 0, 2])}),
@@ -212,7 +217,7 @@ def test_frames_follow_their_paths_after_the_feet():
             "unknown frame 'tail'; known are .*hand.*, .*head",
         ),
         (
-            lambda: Plan(goals=goals(frames={"hand": FrameGoal(way_of_a_hand(at_rest=20.0))})),
+            lambda: Plan(goals=goals(frames={"hand": FrameGoal(way_of_a_hand(by_m=20.0))})),
             {"others": ("hand",)},
             "frame 'hand' would reach linear speed",
         ),

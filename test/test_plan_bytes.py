@@ -286,7 +286,9 @@ def test_goals_come_back_as_they_were_sent(stiffness):
 
 
 def test_frames_come_back_as_they_were_sent():
-    hand = FootPath([0.0, 0.25], *RNG.normal(size=(3, 2, 3)))
+    rows = RNG.normal(size=(3, 2, 3))
+    rows[1, -1] = 0.0  # at rest in the end
+    hand = FootPath([0.0, 0.25], *rows)
     turn = [0.0, 0.6, 0.0, 0.8]
     frames = {
         "hand": FrameGoal(hand),

@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial import ConvexHull
 
 from contact_id_controller.control import balance, tasks
-from contact_id_controller.control.balance_kernels import TASK_COMPLIANCE
+from contact_id_controller.control.balance_kernels import TASK_COMPLIANCE, _lengthen
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.following import Following
 from contact_id_controller.control.tasks_kernels import aim_feet, com_acceleration, nearest_in_hull
@@ -167,10 +167,8 @@ def wanted_and_rows(controller, q, v, goal, path_state, frames):
             error *= min(1.0, most / np.linalg.norm(error))
             soft.append((J[:3], kp * error - kd * speed[:3] - pull[:3], compliance))
         if frame.rotation is not None:
-            turn = pin.Quaternion(np.array(frame.rotation)).matrix() @ data.oMf[at].rotation.T
-            error = 0.5 * np.array(
-                [turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]
-            )
+            goal_turn = pin.Quaternion(np.array(frame.rotation)).matrix()
+            error = pin.log3(goal_turn @ data.oMf[at].rotation.T)
             soft.append((J[3:], kp * error - kd * speed[3:] - pull[3:], compliance))
     com = pin.jacobianCenterOfMass(model, data, q)
     pin.centerOfMass(model, data, q, v, np.zeros(robot.nv))
@@ -186,10 +184,10 @@ def wanted_and_rows(controller, q, v, goal, path_state, frames):
 
 
 def hands(robot, q):
-    """One hand is led to a place 1 m away, farther than errors count, the other one to a place and a rotation."""
+    """One hand is led .4 m away, farther than errors count, the other one to a place and a rotation."""
     pin.framesForwardKinematics(robot.model, robot.data, q)
     right, left = (robot.data.oMf[robot.frame_id(f"gripper_{side}_base_link")] for side in SIDES)
-    far, near = right.translation + [0.0, -1.0, 0.0], left.translation + [0.03, 0.0, 0.02]
+    far, near = right.translation + [0.0, -0.4, 0.0], left.translation + [0.03, 0.0, 0.02]
     turned = pin.Quaternion(left.rotation @ pin.rpy.rpyToMatrix(0.05, 0.0, -0.1)).coeffs()
     still = np.zeros((1, 3))
     return {
@@ -271,6 +269,41 @@ def test_a_foot_that_may_land_stands_when_it_touches(standing):
     assert not controller.touching[4:].any()
 
 
+@pytest.mark.parametrize("degrees", [1.0, 89.0, 120.0, 179.0, 180.0])
+def test_a_rotation_far_away_is_as_far_as_its_angle(degrees):
+    """The sine, of feet that are never so far, is none of a hand's turn."""
+    rng = np.random.default_rng(4)
+    axis = rng.normal(size=3)
+    axis /= np.linalg.norm(axis)
+    measured = pin.exp3(rng.normal(size=3))
+    goal = pin.exp3(np.radians(degrees) * axis) @ measured
+    error = np.sin(np.radians(degrees)) * axis
+    _lengthen(goal, measured, error)
+    assert np.linalg.norm(error) == pytest.approx(np.radians(degrees), abs=1e-5)
+
+
+def test_friction_ahead_of_goals_is_not_that_of_the_measured_speed(standing):
+    """It would make torque chatter about rest: a jump of the speed changes a twentieth of it in a period."""
+    controller, q = standing
+    robot = controller.robot
+    goal = goals_of(robot, q, ComGoal(q[:2], q[:2], RATE, HEIGHT_M))
+    controller.reset(RobotState(1.0, q, np.zeros(robot.nv)))
+    controller.follow(Plan(goals=goal), 1.0)
+    controller.step(RobotState(1.0, q, np.zeros(robot.nv)))
+    solver, period = controller._solver, controller.period
+    rubs = period.settings.friction[0] > 0.0
+    assert rubs.any()
+    torques, still = [], np.zeros(robot.na)
+    for speed in (0.0, 0.01):
+        period.sought[:] = 0.0
+        period.v[robot.actuated] = speed
+        torques.append(solver._friction(period, still).copy())
+    dry, _, width = period.settings.friction
+    assert np.abs(torques[1])[rubs].max() < 0.06 * (dry * 0.01 / width).max() + 1e-3
+    pushed = solver._friction(period, np.full(robot.na, 50.0))[rubs]
+    assert (pushed > 0.5 * dry[rubs]).all()
+
+
 def test_goals_without_their_feedback_are_refused(standing):
     _, q = standing
     settings = controller_settings(TALOS)
@@ -293,6 +326,11 @@ def test_goals_of_another_place_are_refused(standing):
     there = goals_of(controller.robot, q, com, {frames[1]: resting_path(right + [1.0, 0, 0])})
     with pytest.raises(TrajectoryError, match="is 1 m from the foot"):
         controller.follow(Plan(goals=there), 1.0)
+    still = np.zeros((1, 3))
+    hand = FrameGoal(FootPath([0.0], [[3.0, 0.0, 1.0]], still, still))
+    frames = {"gripper_right_base_link": hand}
+    with pytest.raises(TrajectoryError, match="'gripper_right_base_link' .* m from the frame"):
+        controller.follow(Plan(goals=goals_of(controller.robot, q, com, frames=frames)), 1.0)
     turned = goals_of(controller.robot, q, com, heading=Heading(2.0, 0.0))
     with pytest.raises(TrajectoryError, match="heading is 2 rad from the base's"):
         controller.follow(Plan(goals=turned), 1.0)

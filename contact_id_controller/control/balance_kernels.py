@@ -192,6 +192,8 @@ def _swing_rows(tree, swing, wanted, row, A, rest, compliance):
                 continue
             if turning:
                 _rotation_error(planned[1:], measured[1:], error)
+                if most < np.inf:
+                    _lengthen(planned[1:], measured[1:], error)
                 velocity[:], pull[:] = twist[link, 3:], drift[link, 3:]
             else:
                 error[:] = planned[0] - measured[0]
@@ -236,6 +238,21 @@ def _rotation_error(goal, measured, out):
         out[0] += 0.5 * (a[1] * b[2] - a[2] * b[1])
         out[1] += 0.5 * (a[2] * b[0] - a[0] * b[2])
         out[2] += 0.5 * (a[0] * b[1] - a[1] * b[0])
+
+
+@kernel
+def _lengthen(goal, measured, error):
+    """Change a rotation error from axis times sine to axis times angle: beyond a right angle the sine decreases."""
+    sine, trace = np.sqrt(error[0] ** 2 + error[1] ** 2 + error[2] ** 2), 0.0
+    for a in range(3):
+        for b in range(3):
+            trace += goal[a, b] * measured[a, b]
+    angle = np.arctan2(sine, 0.5 * (trace - 1.0))
+    if sine > 1e-6:
+        for d in range(3):
+            error[d] *= angle / sine
+    elif angle > 1.0:  # half a turn away: any way round
+        error[2] = angle
 
 
 @kernel

@@ -58,6 +58,7 @@ CENTER_OF_MASS = "center_of_mass"
 """The value of ``base_feedback`` that needs `Balance`."""
 
 SOLE_LANDED_M = 1e-3  # a sole has landed when its first corner is as near; the others follow
+SOUGHT_S = 0.02  # of friction ahead of goals: long against noise of speeds, short against a swing
 PRESSED_M = 1e-4  # the same where a sole that stands is pressed on at once, by what it shall bear
 
 
@@ -175,7 +176,6 @@ class StepSolver:
         self._disturbed = bool(period.settings.bounds.any())
         kp, kd = period.settings.position_gain, period.settings.velocity_gain
         self._pace = np.divide(kp, kd, out=np.zeros(robot.na), where=kd > 0.0)
-        self._reaction_s = np.divide(1.0, kd, out=np.zeros(robot.na), where=kd > 0.0)
         self._measured = row.takes("forces")
         self._unbounded = (
             row_of(settings.friction, settings.solver).tangential is Tangential.COULOMB
@@ -232,14 +232,17 @@ class StepSolver:
         """Friction of the joints (na,), N·m, modelled and estimated, at the speeds at which feedback would vanish.
 
         Those of the plan, changed by its error. They do not depend on the measured speed: friction at that one
-        would make torque chatter about rest. Of goals, which joints follow away from their posture, only the
-        acceleration (na,) is known: with the gain of the speed it gives the same.
+        would make torque chatter about rest. Goals, which joints follow away from their posture, give an acceleration
+        (na,) only: the speed is its integral, which returns to the measured one within `SOUGHT_S`.
         """
         (dry, viscous, width), (_, more_dry, more_viscous) = period.settings.friction, period.motors
+        measured, sought = period.v[self._robot.actuated], period.sought
         if acceleration is None:
+            sought[:] = measured
             speed = period.reference[1] + self._pace * period.error
         else:
-            speed = period.v[self._robot.actuated] + self._reaction_s * acceleration
+            sought += self._period_s * (acceleration + (measured - sought) / SOUGHT_S)
+            speed = sought
         taken: NDArray[np.float64] = (viscous + more_viscous) * speed
         taken += (dry + more_dry) * np.tanh(speed / width)
         return taken
@@ -415,6 +418,7 @@ class Controller:
             forces=np.zeros((count, 3)),
             frame=np.zeros((3, 3)),
             pressed=settings.push_n.copy(),
+            sought=np.zeros(robot.na),
             **{name: np.zeros(count, dtype=bool) for name in flags},
             **{name: np.zeros(robot.na) for name in joints},
         )
@@ -611,7 +615,7 @@ class Controller:
 
     def _followed(self) -> Followed:
         """State against which a new plan is checked: the followed plan and the commanded pose."""
-        course, period = self.memory.course, self.period
+        course, period, tasks = self.memory.course, self.period, self.tasks
         return Followed(
             self.robot.joint_names,
             [foot.frame for foot in self.feet.feet],
@@ -629,7 +633,8 @@ class Controller:
             feet_measured=self._places_of_feet()
             if self.tasks and course.base_pose is not None
             else None,
-            others=() if self.tasks is None else self.tasks.others,
+            others=() if tasks is None else tasks.others,
+            places_of=None if tasks is None else lambda frames: tasks.places_of(frames, period.q),
         )
 
     def _places_of_feet(self) -> np.ndarray:

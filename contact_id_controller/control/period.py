@@ -160,6 +160,7 @@ class Period(Struct):
             applied; given* (LAGS, na) N·m, biases* (LAGS, na) N·m, answer* (2, na), lagged* (4, LAGS): see
             ``delay_estimate``.
         pressed (n,) N: pressing force of touching contacts now, in addition to the model's forces.
+        sought (na,) rad/s: joint velocities that goals require.
     """
 
     settings: PeriodSettings
@@ -229,6 +230,7 @@ class Period(Struct):
     foot_speed: Numbers
     carried: Numbers
     pressed: Numbers
+    sought: Numbers
     grip: Numbers
     excess: Numbers
     stands_s: Numbers

@@ -14,7 +14,7 @@ Source: Englsberger et al., Three-dimensional bipedal walking control based on d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pinocchio as pin
@@ -138,8 +138,16 @@ class Tasks:
         self._weights[robot.supports[self._links[feet:]].any(axis=0)] = LED_WEIGHT
         self._weights[:3], self._weights[3:6] = POSTURE_WEIGHT, TORSO_WEIGHT
         self.metric = task_metric(count, len(self._feet), self._weights)
-        self._aloft = self._placed[:feet]
         self.sample = Sample.of(count)
+
+    def places_of(self, frames: Iterable[str], q: np.ndarray) -> list[np.ndarray]:
+        """Origins, (3,) m each, world, of frames in configuration q (nq,)."""
+        model, data = self._robot.model, self._measured
+        pin.forwardKinematics(model, data, q)
+        return [
+            pin.updateFramePlacement(model, data, self._robot.frame_id(name)).translation.copy()
+            for name in frames
+        ]
 
     def look(self, time_s: float, goals: TaskGoals, course: Course, period: Period) -> None:
         """Sample the goals at ``time_s``, s, into ``sample``; a foot that may land and touches is planned in contact.
@@ -170,9 +178,10 @@ class Tasks:
         the feet in stance, m (positive: too low).
         """
         poses, feet, standing, low = self._poses, self._feet, period.touching, 0.0
-        poses = poses[:, : len(self._aloft)]
-        away = np.linalg.norm(poses[0, :, 0] - poses[1, :, 0], axis=1) * self._aloft
-        ground = np.full(len(self._aloft), np.inf)
+        aloft = self._placed[: len(self._feet_frames)]
+        poses = poses[:, : len(aloft)]
+        away = np.linalg.norm(poses[0, :, 0] - poses[1, :, 0], axis=1) * aloft
+        ground = np.full(len(aloft), np.inf)
         np.minimum.at(ground, feet.foot[standing], feet.points[standing, 2])
         if standing.any():
             low = self.sample.height[0] + float(ground[ground < np.inf].mean() - self.com[0, 2])
@@ -198,7 +207,7 @@ class Tasks:
         posture = np.asarray(goals.posture.positions)
         stiffness = self._stiffness if stiffness is None else np.asarray(stiffness)
         wanted_motion(sample.heading, posture, stiffness, period, period.wanted)
-        aloft = self._aloft
+        aloft = self._placed[: len(self._feet_frames)]
         aloft[:] = sample.aloft[: len(aloft)] & self._lasts
         aloft &= np.bincount(feet.foot, standing) == 0.0
         np.logical_and(aloft, self._flat, out=self._turned[: len(aloft)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +43,7 @@ class Followed(NamedTuple):
     (na,) bool: joints without limits, None: none.  limits: of every plan.  base_slot: the base plans;
     base_hold (7,): pose without one, None for a fixed base; base_measured (7,): its pose, None before the
     first state.  takes_goals: goals are followed.  feet_measured (f, 3): ground points of the feet, m, None
-    before the first state.  others: frames of the robot that are no feet.
+    before the first state.  others: frames of the robot that are no feet; places_of: where such frames are, (3,) m each.
     """
 
     joint_names: Sequence[str]
@@ -61,6 +61,7 @@ class Followed(NamedTuple):
     takes_goals: bool = False
     feet_measured: np.ndarray | None = None
     others: Sequence[str] = ()
+    places_of: Callable[[Iterable[str]], list[np.ndarray]] | None = None
 
     def near(self, positions: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Positions (na,) with the whole turns that bring them nearest to a reference (na,)."""
@@ -148,7 +149,7 @@ def _refuse_goals(plan: Plan, followed: Followed) -> None:
 
 
 def _refuse_goals_elsewhere(goals: TaskGoals, now_s: float, followed: Followed) -> None:
-    """Raise TrajectoryError for goals whose heading, or path of a foot, begins far from the measured one."""
+    """Raise TrajectoryError for goals whose heading, or path of a foot or frame, begins far from the measured one."""
     feet, base = followed.feet_measured, followed.base_measured
     if feet is None or base is None:
         return
@@ -161,11 +162,16 @@ def _refuse_goals_elsewhere(goals: TaskGoals, now_s: float, followed: Followed) 
         raise TrajectoryError(
             f"the goals' heading is {turn:.3g} rad from the base's, must be at most {followed.limits.base_jump[1]:g}"
         )
-    for k in np.flatnonzero(sample.aloft[: len(feet)]).tolist():
-        away = float(np.linalg.norm(sample.feet[k, 0, :3] - feet[k]))
-        if not away <= followed.limits.base_jump[0]:
+    measured = {f"foot {k}": (k, feet[k]) for k in range(len(feet))}
+    if followed.places_of is not None and goals.frames:
+        places = followed.places_of(goals.frames)
+        for k, (frame, place) in enumerate(zip(goals.frames, places), len(feet)):
+            measured[f"frame {frame!r}"] = k, place
+    for name, (k, place) in measured.items():
+        away = float(np.linalg.norm(sample.feet[k, 0, :3] - place))
+        if sample.aloft[k] and not away <= followed.limits.base_jump[0]:
             raise TrajectoryError(
-                f"the path of foot {k} of the goals is {away:.3g} m from the foot, "
+                f"the path of {name} of the goals is {away:.3g} m from the {name.split()[0]}, "
                 f"must be at most {followed.limits.base_jump[0]:g} m"
             )
 
