@@ -125,8 +125,6 @@ class Balance:
         self._robot, self._feet, self._settings = robot, feet, settings
         model = robot.model
         self._planned, self._measured = model.createData(), model.createData()
-        self._planned_axes = self._planned.J
-        self._map, self._map_rate = self._measured.Ag, self._measured.dAg
         frames = list(dict.fromkeys(foot.frame for foot in feet.feet))
         self._frames = [model.frames[robot.frame_id(frame)] for frame in frames]
         self._links = np.array([frame.parentJoint for frame in self._frames], dtype=np.int64)
@@ -177,7 +175,8 @@ class Balance:
         model, data = robot.model, self._measured
         goal, gains = self._com, self._com_gains
         pin.dccrba(model, data, q, v)
-        com, speed = data.com[0], self._map[:3] @ v / robot.mass
+        momentum, its_rate = data.Ag, data.dAg
+        com, speed = data.com[0], momentum[:3] @ v / robot.mass
         self.preview.advance(time_s)  # looks elsewhere: before this time is planned
         self._plan(reference, base)
         error = com - goal[0] + (speed - goal[1]) / self._rate(goal[0], feet.points[standing])
@@ -202,7 +201,7 @@ class Balance:
             self._motions,
             self._swing_gains,
         )
-        planned_motions((self._planned_axes, self._goal[0], self._goal[1]), tree, swing)
+        planned_motions((self._planned.J, self._goal[0], self._goal[1]), tree, swing)
         balanced_acceleration(
             tree,
             (feet.links, feet.points, feet.normals, standing, landing, closing),
@@ -213,7 +212,7 @@ class Balance:
                 float(settings.velocity_product_term),
             ),
             swing,
-            (self._map, self._map_rate @ v, com, goal[3], robot.mass, model.gravity.linear),
+            (momentum, its_rate @ v, com, goal[3], robot.mass, model.gravity.linear),
             self._bearing.now(),
             (1.0 - SUPPORT_MARGIN, SPIN_WEIGHT, metric),
             self._weights,

@@ -329,9 +329,7 @@ class Controller:
                 raise ConfigurationError(
                     f"parameter 'base_feedback' is '{CENTER_OF_MASS}', but the robot's base is fixed"
                 )
-            self._balance = Balance(
-                robot, feet, settings, lambda t: self.memory.course.planned_at(t)
-            )
+            self._balance = Balance(robot, feet, settings, self._planned_at)
             if not self.pid:
                 self.tasks = Tasks(robot, feet, settings)
         self.sources = ContactSources(feet.foot, settings)
@@ -570,6 +568,10 @@ class Controller:
     def act_after(self, delay_s: float) -> None:
         """Set the delay of torques, s."""
         self.delay_s = delay_s
+
+    def _planned_at(self, t: float) -> tuple[Reference, BaseReference, np.ndarray] | None:
+        """See ``Course.planned_at``; a method, of which a copy of the controller has its own."""
+        return self.memory.course.planned_at(t)
 
     def planned_state(self, t: float) -> RobotState | None:
         """Planned state at time t, s; None without a plan of the base."""

@@ -93,7 +93,6 @@ class Tasks:
         self._robot, self._feet, self._settings = robot, feet, settings
         model = robot.model
         self._measured = model.createData()
-        self._map, self._map_rate = self._measured.Ag, self._measured.dAg
         frames = list(dict.fromkeys(foot.frame for foot in feet.feet))
         self._feet_frames = [model.frames[robot.frame_id(frame)] for frame in frames]
         self.others = tuple(
@@ -192,7 +191,8 @@ class Tasks:
         robot, feet, settings, sample = self._robot, self._feet, self._settings, self.sample
         model, data, v, standing = robot.model, self._measured, period.v, period.touching
         pin.dccrba(model, data, period.q, v)
-        self.com[0], self.com[1] = data.com[0], self._map[:3] @ v / robot.mass
+        momentum, its_rate = data.Ag, data.dAg
+        self.com[0], self.com[1] = data.com[0], momentum[:3] @ v / robot.mass
         share, bearing = 1.0 - SUPPORT_MARGIN, self._bearing.now()
         self.pressure[:] = com_acceleration(
             (sample.com, goals.com.rate, sample.height),
@@ -235,8 +235,8 @@ class Tasks:
                 self._frame_gains,
             ),
             (
-                self._map,
-                self._map_rate @ v,
+                momentum,
+                its_rate @ v,
                 self.com[0],
                 self._goal,
                 robot.mass,
