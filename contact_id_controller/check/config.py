@@ -228,9 +228,6 @@ def check_at_rest(controller: Controller, posture: np.ndarray) -> list[Finding]:
     warm_up(controller)
     controller.reset(state)
     result = controller.step(state)
-    wanted = controller.memory.solution
-    if wanted is not None:  # not what is nearest to it within the effort limits
-        result = result._replace(solution=wanted, forces=wanted.forces)
     if stands and controller.row.predicts_forces:
         findings += check_forces(controller, result)
     if not controller.pid:  # at rest the PID commands nothing

@@ -31,7 +31,6 @@ from contact_id_controller.control.balance_kernels import (
     balanced_acceleration,
     planned_motions,
 )
-from contact_id_controller.control.bounded_step import task_metric
 from contact_id_controller.control.limits import joint_limits
 from contact_id_controller.control.support_preview import Support, SupportPreview
 from contact_id_controller.geometry import FeetOnGround
@@ -136,7 +135,6 @@ class Balance:
         self._weights = np.full(robot.nv, settings.joint_weight)
         self._weights[3:6] = TORSO_WEIGHT
         self._bearing = Bearing(robot, feet, settings)
-        self.metric = task_metric(len(frames), len(feet), self._weights)
         self._com_gains = np.repeat(np.array(COM_GAINS)[:, None], 3, axis=1)
         self._swing_gains = np.tile(SWING_GAINS, (len(frames), 1))
         self._com = np.zeros((4, 3))
@@ -218,7 +216,6 @@ class Balance:
             self._weights,
             wanted,
             out,
-            self.metric[:2],
         )
 
     def _rate(self, com: np.ndarray, points: np.ndarray) -> float:

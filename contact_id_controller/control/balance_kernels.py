@@ -53,7 +53,7 @@ class Momentum(NamedTuple):
 
 @kernel
 def balanced_acceleration(
-    tree, feet, fading, swing, momentum, bearing, shares, weights, wanted, acceleration, tasks
+    tree, feet, fading, swing, momentum, bearing, shares, weights, wanted, acceleration
 ):
     """Write the closest acceleration (nv,) to ``wanted`` under the tasks, see `balance`.
 
@@ -67,7 +67,6 @@ def balanced_acceleration(
         shares: share of each sole that may be loaded; weight of angular momentum; metric (2, 2) of horizontal
             accelerations.
         weights: (nv,) of ``wanted``.
-        tasks: rows (r, nv) and price (r,), out: of the tasks that may give way.
     """
     tree, feet, fading = Tree(*tree), Feet(*feet), Fading(*fading)
     swing, momentum = Swing(*swing), Momentum(*momentum)
@@ -92,7 +91,6 @@ def balanced_acceleration(
     wrench = np.empty(6)
     height = _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench)
     if height == 0.0:
-        _keep_tasks(feet, A[:rows], compliance, tasks)
         return False
     # The ground cannot give the wrench required: the nearest one that it can, and the rest as near as that allows.
     assign(rest, saved)
@@ -108,29 +106,7 @@ def balanced_acceleration(
     compliance[spin_rows] = WRENCH_COMPLIANCE
     assign(acceleration, wanted)
     project(A, rest, compliance, weights, acceleration)
-    _keep_tasks(feet, A, compliance, tasks)
     return True
-
-
-@kernel
-def _keep_tasks(feet, A, compliance, tasks):
-    """Copy rows (m, nv) of tasks that may give way, those of landing feet among them, and their prices into ``tasks``."""
-    rows, price = tasks
-    count, row = 0, 0
-    for r in range(price.shape[0]):
-        price[r] = 0.0
-    for i in range(feet.points.shape[0]):
-        if feet.standing[i] or feet.landing[i]:
-            for d in range(3):
-                if not feet.standing[i]:
-                    assign(rows[count], A[row])
-                    price[count] = 1.0 / TASK_COMPLIANCE
-                    count += 1
-                row += 1
-    for r in range(row, A.shape[0]):
-        assign(rows[count], A[r])
-        price[count] = 1.0 / compliance[r]
-        count += 1
 
 
 @kernel

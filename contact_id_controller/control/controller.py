@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from contact_id_controller.control import delay_estimate, grip, joint_velocity, motor_estimate
 from contact_id_controller.control.balance import Balance
-from contact_id_controller.control.bounded_step import BoundedStep, Metric
 from contact_id_controller.control.contact_estimate import contact_room, forget_contacts
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.course import Course
@@ -351,7 +350,6 @@ class Controller:
         self._solver: StepSolver | None = None
         if not self.pid:
             self._solver = StepSolver(robot, feet, settings, self.row, self.period, self.limits)
-        self._no_tasks = np.zeros((0, robot.nv))
         self.delay_s = settings.command_delay_s
         self._answered: RobotState | None = None
         self._corrected, self._filters = False, settings.joint_velocity_filter_s > 0.0
@@ -362,8 +360,6 @@ class Controller:
         self.commanded.flags.writeable = False
         self._before = direct(before_solving, 0.0, True, True, self.period)
         self._after = direct(after_solving, 0.0, *3 * (_NOTHING,), True, 0.0, self.period)
-        bounds = self.row.predicts_forces and not self.pid
-        self._bounded = BoundedStep(self.robot, self.period) if bounds else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k not in _MADE_ANEW}
@@ -728,10 +724,10 @@ class Controller:
             solution = self._solver.solve(problem, previous, memory.forces[-1])
             if solution.status in (SOLVED, RELAXED):
                 memory.solution = solution
-                solution = self._within_limits(solution, plain, goals)
-                velocity = solution.velocity
             solve_time = time.perf_counter() - started
             torques, status, impulses = solution.torques, solution.status, solution.impulses
+            if memory.solution is not None:
+                velocity = solution.velocity
         # Disturbance, limits, effort.
         seen_s = NOT_SEEN
         if self._observes:
@@ -845,15 +841,6 @@ class Controller:
             return self._borne()
         return self.period.desired if ready else self._balanced(t)
 
-    def _within_limits(self, solution: Solution, plain: bool, goals: TaskGoals | None) -> Solution:
-        """See `BoundedStep`; plain: the acceleration is that of feedback alone, without tasks."""
-        if self._bounded is None:
-            return solution
-        tasks: Any = self._balance if goals is None else self.tasks
-        weights = self.period.weights
-        metric = Metric(self._no_tasks, _NOTHING, weights) if plain else tasks.metric
-        return self._bounded.within(solution, metric, self.period)
-
     def _balanced(self, t: float) -> np.ndarray:
         """Joint accelerations (na,), rad/s^2, by `Balance` at time t, s.
 
@@ -882,5 +869,5 @@ class Controller:
 
 
 _NOTHING = np.zeros(0)
-_MADE_ANEW = "_before", "_after", "_bounded", "commanded"  # in a copy
+_MADE_ANEW = "_before", "_after", "commanded"  # in a copy
 _new: Any = tuple.__new__

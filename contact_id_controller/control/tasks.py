@@ -29,7 +29,6 @@ from contact_id_controller.control.balance_kernels import (
     TASK_COMPLIANCE,
     balanced_acceleration,
 )
-from contact_id_controller.control.bounded_step import task_metric
 from contact_id_controller.control.course import Course
 from contact_id_controller.control.period import Period
 from contact_id_controller.control.tasks_kernels import (
@@ -136,7 +135,6 @@ class Tasks:
         self._weights = np.full(robot.nv, POSTURE_WEIGHT)
         self._weights[robot.supports[self._links[feet:]].any(axis=0)] = LED_WEIGHT
         self._weights[:3], self._weights[3:6] = POSTURE_WEIGHT, TORSO_WEIGHT
-        self.metric = task_metric(count, len(self._feet), self._weights)
         self.sample = Sample.of(count)
 
     def places_of(self, frames: Iterable[str], q: np.ndarray) -> list[np.ndarray]:
@@ -247,7 +245,6 @@ class Tasks:
             self._weights,
             period.wanted,
             period.acceleration,
-            self.metric[:2],
         )
 
     def _aim_others(self) -> None:
