@@ -580,7 +580,7 @@ def test_one_stamp_of_another_time_takes_no_shown_plan_away():
         assert not watch.believes(wrong_ns)
         assert watch.believes(START_NS + 5 * PERIOD_NS)
     assert not watch.believes(2 * START_NS) and watch.believes(2 * START_NS + PERIOD_NS)
-    assert not watch.believes(START_NS) and watch.believes(START_NS)
+    assert not watch.believes(START_NS) and watch.believes(START_NS + 1)
 
 
 @pytest.mark.parametrize("ahead_ns", [15_000_000, 45_000_000, 900_000_000])
@@ -601,9 +601,13 @@ def test_a_stamp_ahead_by_less_than_a_plan_is_not_believed_either(monkeypatch, a
     assert not watch.believes(now_ns + ahead_ns) and watch.believes(now_ns + ahead_ns + 1_000_000)
 
 
-@pytest.mark.parametrize("steps_ms", [[20], [12, 12, 12, 12, 9], [8, 12], [50]])
-def test_rare_and_uneven_states_faster_than_time_are_doubted_once(monkeypatch, steps_ms):
-    """In lockstep; a slow period of ours is no measure of theirs."""
+@pytest.mark.parametrize(
+    ("steps_ms", "doubts"),
+    [([20], [1]), ([12, 12, 12, 12, 9], [1]), ([8, 12], [1]), ([50], [1]), ([700], [1])]
+    + [([5, 30], [1, 3]), ([5, 5, 5, 20], [3, 7])],
+)
+def test_rare_and_uneven_states_faster_than_time_are_doubted_once(monkeypatch, steps_ms, doubts):
+    """In lockstep; a slow period of ours is no measure of theirs. A gap is usual when it comes again."""
     from contact_id_controller.safety import stamp_watch
 
     wall_s, stamp_ns, doubted = [100.0], START_NS, []
@@ -614,7 +618,43 @@ def test_rare_and_uneven_states_faster_than_time_are_doubted_once(monkeypatch, s
         stamp_ns += steps_ms[k % len(steps_ms)] * 1_000_000
         if not watch.believes(stamp_ns):
             doubted.append(k)
-    assert doubted in ([], [1])
+    assert doubted == doubts
+
+
+@pytest.mark.parametrize("wrong_s", [-5.0, 0.3, 7200.0])
+def test_a_wrong_stamp_that_comes_twice_does_not_confirm_itself(monkeypatch, wrong_s):
+    """A relay or a second publisher delivers each state again."""
+    from contact_id_controller.safety import stamp_watch
+
+    wall_s = [100.0]
+    monkeypatch.setattr(stamp_watch.time, "monotonic", lambda: wall_s[0])
+    watch = stamp_watch.StampWatch(PERIOD_NS)
+    for k in range(20):
+        wall_s[0] += 0.001
+        wrong_ns = round(1e9 * wrong_s) if k % 5 == 4 else 0
+        for _ in range(2):
+            assert watch.believes(START_NS + k * 1_000_000 + wrong_ns) == (not wrong_ns)
+
+
+@pytest.mark.parametrize(
+    ("jump_ms", "step_ms", "wrong_ms"), [(400, 1, 500), (900, 1, 900), (900, 700, 1200)]
+)
+def test_a_jump_that_is_confirmed_is_not_usual(monkeypatch, jump_ms, step_ms, wrong_ms):
+    """Nor one long after it, nor steps of more than .5 s: one stamp of less than twice as much would be believed."""
+    from contact_id_controller.safety import stamp_watch
+
+    wall_s, stamp_ns = [100.0], START_NS
+    monkeypatch.setattr(stamp_watch.time, "monotonic", lambda: wall_s[0])
+    watch = stamp_watch.StampWatch(PERIOD_NS)
+    assert watch.believes(stamp_ns)
+    for states in (100, 3):
+        stamp_ns += jump_ms * 1_000_000
+        watch.believes(stamp_ns)
+        for _ in range(states):
+            wall_s[0] += 0.001
+            stamp_ns += step_ms * 1_000_000
+            assert watch.believes(stamp_ns)
+    assert not watch.believes(stamp_ns + wrong_ms * 1_000_000)
 
 
 def test_who_was_busy_for_seconds_believes_the_first_state_after_them(monkeypatch):

@@ -1093,10 +1093,11 @@ def test_the_clock_in_process_is_set_forward_by_up_to_a_second_and_no_gap(forwar
     assert door.state == then and not door.refused
 
 
-@pytest.mark.parametrize("ahead_s", [0.05, 3.0, 7200.0])
+@pytest.mark.parametrize("ahead_s", [0.05, 0.3, 3.0, 7200.0])
 @pytest.mark.parametrize("simulated", [False, True])
-def test_one_stamp_far_ahead_is_refused_and_the_next_states_are_not(ahead_s, simulated):
-    """By stamps alone, or by simulated time, which says nothing of stamps ahead of it."""
+@pytest.mark.parametrize("copies", [0, 1])
+def test_one_stamp_far_ahead_is_refused_and_the_next_states_are_not(ahead_s, simulated, copies):
+    """By stamps alone, or by simulated time, which says nothing of stamps ahead of it. A copy confirms nothing."""
     door = NodeDoor()
     door.guard.checks.clock_lags = simulated
     command = door.loop.command
@@ -1110,11 +1111,13 @@ def test_one_stamp_far_ahead_is_refused_and_the_next_states_are_not(ahead_s, sim
     for _ in range(2):  # another one long after it confirms nothing
         door.time_s += ahead_s
         door.send()
+        for _ in range(copies):
+            door.send_joints(STANDING, VELOCITY, None)
         door.time_s -= ahead_s
         assert door.state == "interrupted"
         np.testing.assert_allclose(door.stand(20), good, atol=0.02)
         assert door.state == "holding"
-    assert door.refused == {"stamp_jump": 2}
+    assert door.refused == {"stamp_jump": 2 + 2 * copies}
 
 
 @pytest.mark.parametrize("wrong_s", [50.0, -50.0, 0.5 - START_S])
@@ -1139,6 +1142,20 @@ def test_two_stamps_ahead_that_agree_are_a_gap():
     assert door.state == "interrupted"
     door.send()
     assert door.state == "stopped" and "no good state for 36" in door.guard.machine.reason
+
+
+@pytest.mark.parametrize("wrong_s", [0.6, 0.9, 1.5])
+def test_after_a_gap_one_stamp_is_no_less_wrong(wrong_s):
+    door = NodeDoor(recovery_window_s=60.0)
+    door.stand()
+    door.time_s += 0.9
+    door.stand()
+    assert door.state == "holding" and door.refused == {"stamp_jump": 1}
+    door.time_s += wrong_s
+    door.send()
+    door.time_s -= wrong_s
+    door.stand()
+    assert door.state == "holding" and door.refused == {"stamp_jump": 2}
 
 
 @pytest.mark.parametrize("mode", ["real_time", "lockstep"])

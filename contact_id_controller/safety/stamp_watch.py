@@ -13,9 +13,12 @@ the time that passed explains: a simulation may be faster."""
 LONGEST_SILENCE_S = 60.0
 """Longest time without states, s, that alone explains an increase."""
 
-CONFIRMS_NS, FORGETS = 1_000_000_000, 0.95
-"""Largest difference of two stamps of which one confirms the other, and what is left of the largest recent increase
-beyond the time that passed after each further state: rare or uneven states are usual, a pause soon is not."""
+CONFIRMS_NS = 1_000_000_000
+"""Largest difference of two stamps of which one confirms the other. The same stamp again is a copy and confirms none."""
+
+MOST_USUAL_NS, FORGETS = 500_000_000, 0.95
+"""Largest usual distance of stamps beyond the time that passed, and what is left of the largest recent one after each
+further state: rare or uneven states are usual; a pause soon is not, nor is a confirmed jump unless one comes again."""
 
 
 class StampWatch:
@@ -39,23 +42,25 @@ class StampWatch:
     def forget(self) -> None:
         """Forget a stamp that waits to be confirmed, and how rare states were."""
         self._jumped_ns: int | None = None
-        self._usual_ns = 0.0
+        self._usual_ns = self._gap_ns = 0.0
 
     def follows(self, stamp_ns: int, step_ns: int) -> bool:
         """Whether a stamp follows the last one, step_ns before it, or confirms a jump."""
         if 0 <= step_ns <= self.ahead_ns:
             self._jumped_ns, self._usual_ns = None, FORGETS * self._usual_ns
+            self._gap_ns *= FORGETS
             return True
         passed_s, jumped_ns = self.passed_s(), self._jumped_ns
         if passed_s < math.inf:
             passed_s = min(FASTEST * passed_s, LONGEST_SILENCE_S)
-        beyond_ns = step_ns - 1e9 * passed_s
-        follows = -self._back_ns <= step_ns and beyond_ns <= max(
-            self.ahead_ns, 2.0 * self._usual_ns
-        )
-        if follows or (jumped_ns is not None and 0 <= stamp_ns - jumped_ns <= CONFIRMS_NS):
-            if step_ns <= CONFIRMS_NS:
-                self._usual_ns = max(beyond_ns, FORGETS * self._usual_ns)
+        passed_ns = 1e9 * passed_s
+        follows = -self._back_ns <= step_ns <= max(self.ahead_ns, 2.0 * self._usual_ns) + passed_ns
+        after_ns = 0 if jumped_ns is None else stamp_ns - jumped_ns
+        if follows or 0 < after_ns <= CONFIRMS_NS:
+            usual_ns, self._gap_ns = step_ns, FORGETS * self._gap_ns
+            if not follows:
+                usual_ns, self._gap_ns = max(after_ns, min(step_ns, self._gap_ns)), step_ns
+            self._usual_ns = max(min(usual_ns - passed_ns, MOST_USUAL_NS), FORGETS * self._usual_ns)
             self._jumped_ns = None
             return True
         self._jumped_ns = stamp_ns
