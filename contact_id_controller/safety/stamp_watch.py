@@ -57,7 +57,8 @@ class StampWatch:
         follows = -self._back_ns <= step_ns <= max(self.ahead_ns, 2.0 * self._usual_ns) + passed_ns
         after_ns = 0 if jumped_ns is None else stamp_ns - jumped_ns
         if follows or 0 < after_ns <= CONFIRMS_NS:
-            usual_ns, self._gap_ns = step_ns, FORGETS * self._gap_ns
+            usual_ns: float = step_ns
+            self._gap_ns *= FORGETS
             if not follows:
                 usual_ns, self._gap_ns = max(after_ns, min(step_ns, self._gap_ns)), step_ns
             self._usual_ns = max(min(usual_ns - passed_ns, MOST_USUAL_NS), FORGETS * self._usual_ns)
