@@ -111,6 +111,17 @@ def test_what_one_section_lacks_or_misspells_is_told(tmp_path, node, change, wor
     assert len(found) == 1 and words in found[0].text, found
 
 
+def test_defaults_that_differ_are_told_where_both_sections_lack_the_name(tmp_path):
+    """Feet of the simulated robot were 1 cm from where the controller had them, and the sections agreed."""
+    content = yaml.safe_load((CONFIG / "solo12.yaml").read_text(encoding="utf-8"))
+    for section in ("simulated_robot", "controller"):
+        del content[section]["ros__parameters"]["contact_radii_m"]
+    content["gait_planner"]["ros__parameters"]["foot_radius_m"] = 0.0
+    file = tmp_path / "robot.yaml"
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    assert any("contact_radii_m" in each.text for each in check_file(file) if each.level == ERROR)
+
+
 def test_a_default_that_is_the_value_of_the_other_section_is_no_finding(tmp_path):
     content = yaml.safe_load((CONFIG / "solo12.yaml").read_text(encoding="utf-8"))
     everywhere(content, "contact_radii_m", lambda _: [0.01] * 4)

@@ -209,9 +209,15 @@ def test_a_foot_that_meets_the_ground_early_stands_where_it_is():
     heights = walk.feet(walk.q)[:, 2]
     assert heights[late].min() > RADIUS_M + 2e-3
     plan = walk.planner.plan(walk.time_s, walk.q, walk.v, np.ones(4, dtype=bool))
+    there = walk.feet(walk.q)
     for foot in late:
         assert plan.contacts.stance[0, foot]
         assert steps.places()[foot, 2] == pytest.approx(heights[foot], abs=1e-9)
+        # Its plan, which goes on from the swing, is there within .1 s.
+        begins_s = plan.joints.start_s - walk.planner._epoch_s
+        stance = steps.paths[foot].active(begins_s)
+        planned = stance.at(np.array([begins_s + 0.1]))[0][0]
+        assert np.linalg.norm(planned - there[foot]) < 3e-3
 
 
 def before_touchdown(robot, past_middle=False, **settings):

@@ -280,8 +280,8 @@ class Footsteps:
                 # An error of a foot that was in the air then does not concern its foothold.
                 stood = before is active and not early
                 place, fade_s = planned[foot] + error * stood, self.tracking_s
-                if early:
-                    place = there
+                if early:  # the swing goes on until the plan begins
+                    place, error = there, there - planned[foot]
                 meets = early or (stood and bool(touches))
                 if (meets or landed) and self._settles(foot, start_s, landed_s, base, there, error):
                     place, fade_s, meets = there, LANDING_S, True
