@@ -220,15 +220,24 @@ def _rotation_error(goal, measured, out):
 def _lengthen(goal, measured, error):
     """Change a rotation error from axis times sine to axis times angle: beyond a right angle the sine decreases."""
     sine, trace = np.sqrt(error[0] ** 2 + error[1] ** 2 + error[2] ** 2), 0.0
+    most, column = -1.0, 0
     for a in range(3):
+        part = 0.0
         for b in range(3):
-            trace += goal[a, b] * measured[a, b]
+            part += goal[a, b] * measured[a, b]
+        trace += part
+        if part > most:
+            most, column = part, a
     angle = np.arctan2(sine, 0.5 * (trace - 1.0))
     if sine > 1e-6:
         for d in range(3):
             error[d] *= angle / sine
-    elif angle > 1.0:  # half a turn away: any way round
-        error[2] = angle
+    elif angle > 1.0:  # half a turn, either way: it is 2 axis axis' - 1
+        for d in range(3):
+            error[d] = 1.0 if d == column else 0.0
+            for b in range(3):
+                error[d] += goal[d, b] * measured[column, b]
+            error[d] *= angle / np.sqrt(2.0 * (most + 1.0))
 
 
 @kernel

@@ -186,9 +186,13 @@ class StepSolver:
         )
 
     def problem(
-        self, acceleration: NDArray[np.float64], share: NDArray[np.float64] | None, by_goals: bool
+        self,
+        t: float,
+        acceleration: NDArray[np.float64],
+        share: NDArray[np.float64] | None,
+        by_goals: bool,
     ) -> Problem:
-        """Make the problem of the period's contacts.
+        """Make the problem of the period's contacts at time t, s.
 
         Args:
             acceleration: (na,) rad/s2.  share: (n,) of the load, None: 1.
@@ -211,9 +215,8 @@ class StepSolver:
             known = self._pushing(known)
         if period.rubs[0]:
             known = np.zeros(self._robot.nv) if known is None else known
-            known[self._robot.actuated] -= self._friction(
-                period, acceleration if by_goals else None
-            )
+            goal = acceleration if by_goals else None
+            known[self._robot.actuated] -= self._friction(t, period, goal)
         return self._problems.at(period.v, acceleration, contacts, known)
 
     def friction_slope(self) -> NDArray[np.float64]:
@@ -226,21 +229,29 @@ class StepSolver:
         return -self._pace * slope
 
     def _friction(
-        self, period: Period, acceleration: NDArray[np.float64] | None
+        self, t: float, period: Period, acceleration: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
         """Friction of the joints (na,), N·m, modelled and estimated, at the speeds at which feedback would vanish.
 
         Those of the plan, changed by its error. They do not depend on the measured speed: friction at that one
         would make torque chatter about rest. Goals, which joints follow away from their posture, give an acceleration
-        (na,) only: the speed is its integral, which returns to the measured one within `SOUGHT_S`.
+        (na,) only: the speed is its integral, which returns to the measured one within `SOUGHT_S`
+        and begins there if the last step was longer before t, s.
         """
         (dry, viscous, width), (_, more_dry, more_viscous) = period.settings.friction, period.motors
-        measured, sought = period.v[self._robot.actuated], period.sought
+        measured, sought = period.v[self._robot.actuated], period.sought[:-1]
+        since = t - period.sought[-1]
+        period.sought[-1] = t
         if acceleration is None:
             sought[:] = measured
             speed = period.reference[1] + self._pace * period.error
         else:
-            sought += self._period_s * (acceleration + (measured - sought) / SOUGHT_S)
+            if not 0.0 <= since < SOUGHT_S:
+                sought[:], since = measured, self._period_s
+            np.copyto(sought, measured, where=~np.isfinite(sought))
+            kept = math.exp(-since / SOUGHT_S)
+            sought *= kept
+            sought += (1.0 - kept) * (measured + SOUGHT_S * acceleration)
             speed = sought
         taken: NDArray[np.float64] = (viscous + more_viscous) * speed
         taken += (dry + more_dry) * np.tanh(speed / width)
@@ -334,7 +345,6 @@ class Controller:
         self.sources = ContactSources(feet.foot, settings)
         self.period, self._data = self._make_period(), robot.data
         self._open()
-        self._reference = Reference(*self.period.reference)
         forces = np.zeros((settings.sensed_delay, len(feet), 3))
         course, pending = Course(robot, len(feet)), PendingCommands(robot.nv)
         self.memory = Memory(self.period, course, self.sources, forces, pending)
@@ -355,11 +365,12 @@ class Controller:
         self._corrected, self._filters = False, settings.joint_velocity_filter_s > 0.0
 
     def _open(self) -> None:
-        """Compiled entries of a step, called directly: it chooses the types of their arguments; and a view for readers."""
+        """Compiled entries of a step, called directly: it chooses the types of their arguments; and views."""
         self.commanded = self.period.commanded.view()
         self.commanded.flags.writeable = False
         self._before = direct(before_solving, 0.0, True, True, self.period)
         self._after = direct(after_solving, 0.0, *3 * (_NOTHING,), True, 0.0, self.period)
+        self._reference = Reference(*self.period.reference)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k not in _MADE_ANEW}
@@ -412,7 +423,7 @@ class Controller:
             forces=np.zeros((count, 3)),
             frame=np.zeros((3, 3)),
             pressed=settings.push_n.copy(),
-            sought=np.zeros(robot.na),
+            sought=np.full(robot.na + 1, -np.inf),
             **{name: np.zeros(count, dtype=bool) for name in flags},
             **{name: np.zeros(robot.na) for name in joints},
         )
@@ -633,6 +644,7 @@ class Controller:
             else None,
             others=() if tasks is None else tasks.others,
             places_of=None if tasks is None else lambda frames: tasks.places_of(frames, period.q),
+            goals=course.goals,
         )
 
     def _places_of_feet(self) -> np.ndarray:
@@ -718,7 +730,7 @@ class Controller:
             if self.settings.force_ramp_s:
                 leaves_in = None if schedule is None else schedule.leaves_in(t)
                 share = self.sources.load_share(t, leaves_in)
-            problem = self._solver.problem(desired, share, goals is not None)
+            problem = self._solver.problem(t, desired, share, goals is not None)
             # Not kept through an error: what caused it would be there again the next time.
             previous, memory.solution = memory.solution, None
             solution = self._solver.solve(problem, previous, memory.forces[-1])
@@ -869,5 +881,5 @@ class Controller:
 
 
 _NOTHING = np.zeros(0)
-_MADE_ANEW = "_before", "_after", "commanded"  # in a copy
+_MADE_ANEW = "_before", "_after", "_reference", "commanded"  # in a copy
 _new: Any = tuple.__new__

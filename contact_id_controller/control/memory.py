@@ -75,6 +75,7 @@ REMEMBERED = (
     "answer",
     "lagged",
     "delay",
+    "sought",
 )
 """Fields of the ``Period`` that the next period goes on from."""
 
@@ -138,6 +139,7 @@ class Memory:
             delay_estimate.forget(period)
         grip.forget(period)
         joint_velocity.forget(period)
+        period.sought[:] = -np.inf
         self.solution = None
         if self.touch is not None:
             self.touch.forget()

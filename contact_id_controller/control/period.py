@@ -160,7 +160,7 @@ class Period(Struct):
             applied; given* (LAGS, na) N·m, biases* (LAGS, na) N·m, answer* (2, na), lagged* (4, LAGS): see
             ``delay_estimate``.
         pressed (n,) N: pressing force of touching contacts now, in addition to the model's forces.
-        sought (na,) rad/s: joint velocities that goals require.
+        sought* (na + 1,): joint velocities that goals require, rad/s, and their time, s; minus infinity: unknown.
     """
 
     settings: PeriodSettings

@@ -44,6 +44,7 @@ class Followed(NamedTuple):
     base_hold (7,): pose without one, None for a fixed base; base_measured (7,): its pose, None before the
     first state.  takes_goals: goals are followed.  feet_measured (f, 3): ground points of the feet, m, None
     before the first state.  others: frames of the robot that are no feet; places_of: where such frames are, (3,) m each.
+    goals: those followed until now.
     """
 
     joint_names: Sequence[str]
@@ -62,6 +63,7 @@ class Followed(NamedTuple):
     feet_measured: np.ndarray | None = None
     others: Sequence[str] = ()
     places_of: Callable[[Iterable[str]], list[np.ndarray]] | None = None
+    goals: PlanSlot[TaskGoals] | None = None
 
     def near(self, positions: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Positions (na,) with the whole turns that bring them nearest to a reference (na,)."""
@@ -149,7 +151,10 @@ def _refuse_goals(plan: Plan, followed: Followed) -> None:
 
 
 def _refuse_goals_elsewhere(goals: TaskGoals, now_s: float, followed: Followed) -> None:
-    """Raise TrajectoryError for goals whose heading, or path of a foot or frame, begins far from the measured one."""
+    """Raise TrajectoryError for goals whose heading, or path of a foot or frame, begins far from the measured one.
+
+    A frame may be away, as a hand out of reach, from a path that goes on from the goals before.
+    """
     feet, base = followed.feet_measured, followed.base_measured
     if feet is None or base is None:
         return
@@ -167,13 +172,28 @@ def _refuse_goals_elsewhere(goals: TaskGoals, now_s: float, followed: Followed) 
         places = followed.places_of(goals.frames)
         for k, (frame, place) in enumerate(zip(goals.frames, places), len(feet)):
             measured[f"frame {frame!r}"] = k, place
+    before = None if followed.goals is None else followed.goals.peek(begin_s)
+    led = {} if before is None else _led(before, begin_s)
     for name, (k, place) in measured.items():
-        away = float(np.linalg.norm(sample.feet[k, 0, :3] - place))
-        if sample.aloft[k] and not away <= followed.limits.base_jump[0]:
+        first = sample.feet[k, 0, :3]
+        away = float(np.linalg.norm(first - place))
+        goes_on = np.linalg.norm(first - led.get(name, math.inf)) <= followed.limits.base_jump[0]
+        if sample.aloft[k] and not (away <= followed.limits.base_jump[0] or goes_on):
             raise TrajectoryError(
                 f"the path of {name} of the goals is {away:.3g} m from the {name.split()[0]}, "
                 f"must be at most {followed.limits.base_jump[0]:g} m"
             )
+
+
+def _led(goals: TaskGoals, t: float) -> dict[str, np.ndarray]:
+    """Where ordered goals have the frames that are no feet, by their path, at time t, s: (3,) m each."""
+    sample, frames = goals.sample(t), list(goals.frames)
+    last = slice(len(sample.aloft) - len(frames), None)
+    return {
+        f"frame {frame!r}": feet[0, :3]
+        for frame, feet, aloft in zip(frames, sample.feet[last], sample.aloft[last])
+        if aloft
+    }
 
 
 def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> JointTrajectory:

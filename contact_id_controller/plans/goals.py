@@ -39,6 +39,9 @@ MOST_FRAMES = 8
 ROUGHLY_ONE = 1e-2
 """Length of a quaternion within which it is normalised."""
 
+AT_REST = 1e-6
+"""Speed, m/s, below which a frame is at rest."""
+
 MOST_GROWN = 50.0
 """Largest exponent w t: what has diverged so far is far beyond any robot, and a number still."""
 
@@ -80,6 +83,8 @@ class FootPath:
             if array is None:
                 raise TrajectoryError(f"a foot's path has no {name}, must have all three")
             row[:, :columns] = array
+        if columns == POINT and np.linalg.norm(checked[1, -1]) < AT_REST:
+            checked[1, -1] = 0.0
         self.points = np.ascontiguousarray(checked.transpose(1, 0, 2))
         self.segments = segment_coefficients(self.times_s, *checked)
         self.may_land_from_s = self.landing_s if may_land_from_s is None else float(may_land_from_s)
