@@ -173,8 +173,8 @@ class Balance:
         model, data = robot.model, self._measured
         goal, gains = self._com, self._com_gains
         pin.dccrba(model, data, q, v)
-        momentum, its_rate = data.Ag, data.dAg
-        com, speed = data.com[0], momentum[:3] @ v / robot.mass
+        centroidal, centroidal_rate = data.Ag, data.dAg
+        com, speed = data.com[0], centroidal[:3] @ v / robot.mass
         self.preview.advance(time_s)  # looks elsewhere: before this time is planned
         self._plan(reference, base)
         error = com - goal[0] + (speed - goal[1]) / self._rate(goal[0], feet.points[standing])
@@ -210,7 +210,7 @@ class Balance:
                 float(settings.velocity_product_term),
             ),
             swing,
-            (momentum, its_rate @ v, com, goal[3], robot.mass, model.gravity.linear),
+            (centroidal, centroidal_rate @ v, com, goal[3], robot.mass, model.gravity.linear),
             self._bearing.now(),
             (1.0 - SUPPORT_MARGIN, SPIN_WEIGHT, metric),
             self._weights,

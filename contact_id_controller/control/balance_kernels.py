@@ -13,6 +13,7 @@ from contact_id_controller.kernels.nearest_point import SOLVED, nearest_point
 from contact_id_controller.kernels.spatial import (
     link_motion,
     point_acceleration,
+    point_column,
     point_velocity,
     tangents,
 )
@@ -154,8 +155,7 @@ def _swing_rows(tree, swing, wanted, row, A, rest, compliance):
     joints, nv = tree.supports.shape
     twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
     link_motion(tree.J, tree.v, tree.supports, tree.coordinate_joint, twist, drift)
-    velocity, pull, work = np.empty(3), np.empty(3), np.empty(3)
-    error = np.empty(3)
+    velocity, pull, error, work = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for foot in range(swing.placed.shape[0]):
         link, (kp, kd, most, soft) = swing.links[foot], swing.gains[foot]
         motions, planned, measured = (
@@ -175,7 +175,12 @@ def _swing_rows(tree, swing, wanted, row, A, rest, compliance):
                 error[:] = planned[0] - measured[0]
                 point_velocity(twist[link], measured[0], velocity)
                 point_acceleration(twist[link], drift[link], measured[0], pull, work)
-            _frame_rows(tree, link, measured[0], turning, A[row : row + 3])
+            for k in range(nv):
+                if tree.supports[link, k]:
+                    x, y, z = point_column(tree.J, k, measured[0])
+                    if turning:
+                        x, y, z = tree.J[3, k], tree.J[4, k], tree.J[5, k]
+                    A[row, k], A[row + 1, k], A[row + 2, k] = x, y, z
             far = np.sqrt(error[0] ** 2 + error[1] ** 2 + error[2] ** 2)
             share = most / far if far > most else 1.0
             for d in range(3):
@@ -186,22 +191,6 @@ def _swing_rows(tree, swing, wanted, row, A, rest, compliance):
                     total -= A[row + d, k] * wanted[k]
                 rest[row + d], compliance[row + d] = total, soft
             row += 3
-
-
-@kernel
-def _frame_rows(tree, link, origin, turning, A):
-    """Write the Jacobian (3, nv) of a link at ``origin`` (3,), world: its angular velocity, or that point's."""
-    x, y, z = origin
-    for k in range(A.shape[1]):
-        if not tree.supports[link, k]:
-            continue
-        a = tree.J[:, k]
-        if turning:
-            A[0, k], A[1, k], A[2, k] = a[3], a[4], a[5]
-        else:
-            A[0, k] = a[0] + a[4] * z - a[5] * y
-            A[1, k] = a[1] + a[5] * x - a[3] * z
-            A[2, k] = a[2] + a[3] * y - a[4] * x
 
 
 @kernel
