@@ -294,8 +294,10 @@ def test_a_humanoid_with_soles_and_locked_joints(tmp_path):
     narrow = [text.replace("0.06", "0.05") for text in TALOS["soles"]]
     sections["simulated_robot"]["soles"] = narrow
     sections["simulated_robot"]["locked_joints"] = TALOS["locked_joints"][:3]
+    sections["simulated_robot"]["floating_base"] = False
     found = check(content, tmp_path)
     assert lines(found, ERROR, "soles", "0.05")
+    assert lines(found, ERROR, "simulated_robot.floating_base is False, controller.floating_base")
     assert lines(found, ERROR, "locked_joints", "lacks 'head_2_joint'")
     sections["controller"]["ground_file"] = "nowhere.yaml"
     assert lines(check(content, tmp_path), ERROR, "ground file 'nowhere.yaml' cannot be read")
@@ -402,6 +404,20 @@ def test_what_the_estimators_node_would_refuse_is_an_error(
     good[section] = {"ros__parameters": {**body, name: value}}
     found = check(good, tmp_path)
     assert len(lines(found, ERROR, "estimator", words)) == 1, found
+
+
+def test_an_odometry_that_takes_uneven_ground_for_level_is_named(good, tmp_path):
+    """With 0 it does not; on level ground nothing is said."""
+    words = "ground_height_noise_m is 0.002, for level ground: 0 with a ground_file"
+    ground = tmp_path / "ground.yaml"
+    box = {"size_m": [1.0, 1.0, 0.1], "top_m": [3.0, 0.0, 0.1]}
+    ground.write_text(yaml.safe_dump({"boxes": [box], "margin_m": 4.0}), encoding="utf-8")
+    assert not lines(check(good, tmp_path), WARNING, "ground_height_noise_m")
+    for node in ("controller", "gait_planner", "simulated_robot"):
+        good[node]["ros__parameters"]["ground_file"] = str(ground)
+    assert len(lines(check(good, tmp_path), WARNING, "estimator", words)) == 1
+    good["dynamics_estimator"]["ros__parameters"]["ground_height_noise_m"] = 0.0
+    assert not lines(check(good, tmp_path), WARNING, "ground_height_noise_m")
 
 
 def told(findings):

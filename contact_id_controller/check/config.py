@@ -99,7 +99,7 @@ def _at_the_desk(
         return findings + between, None
     # Later than these, as many of its values are the controller's: one mistake, one line.
     for given in _estimators(file):
-        between += check_estimator(given)
+        between += check_estimator(given, settings)
     for node in ("simulated_robot", "kinodynamic_planner"):
         between += check_node(node, sections.get(node))
     findings += check_model(settings)

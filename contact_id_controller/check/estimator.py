@@ -11,20 +11,27 @@ from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError
 from contact_id_controller.lazy import loaded
+from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 
 SUBJECT = "estimator"
 
 
-def check_estimator(values: Mapping[str, Any]) -> list[Finding]:
-    """Findings about the parameters of the estimator's node."""
+def check_estimator(values: Mapping[str, Any], controller: ControllerSettings) -> list[Finding]:
+    """Findings about the parameters of the estimator's node beside those of the controller."""
     try:
-        sensors = DynamicsEstimatorSettings.from_mapping(values).mounted
+        settings = DynamicsEstimatorSettings.from_mapping(values)
     except ContactIdError as problem:
         return [error(SUBJECT, problem)]
+    findings, sensors = [], settings.mounted
+    level_within = settings.ground_height_noise_m
+    if level_within and controller.ground_file:
+        words = f"ground_height_noise_m is {level_within!r}, for level ground: 0 with a ground_file"
+        findings.append(warning(SUBJECT, words))
     if sensors and importlib.util.find_spec("rclpy") is None:
-        return [note(SUBJECT, "the sensors' messages were not looked at: ROS is not installed")]
-    return [_readable(sensor) for sensor in sensors]
+        words = "the sensors' messages were not looked at: ROS is not installed"
+        return [*findings, note(SUBJECT, words)]
+    return findings + [_readable(sensor) for sensor in sensors]
 
 
 def check_pipeline(values: Mapping[str, Any]) -> list[Finding]:

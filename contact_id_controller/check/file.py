@@ -15,7 +15,7 @@ from contact_id_controller.settings.robot_rows import SAME_ROBOT
 from contact_id_controller.settings.shared_rows import LOCAL_GAINS
 
 SAME = {
-    "simulated_robot": {name: name for name in (*SAME_ROBOT, "ground_file")},
+    "simulated_robot": {name: name for name in (*SAME_ROBOT, "floating_base", "ground_file")},
     "gait_planner": {
         "urdf": "urdf",
         "joints": "joints",
