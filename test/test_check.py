@@ -12,7 +12,7 @@ from contact_id_controller.check.linear_feedback import check_linear_feedback
 from contact_id_controller.estimation.sensor_kinds import KINDS
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.exit_codes import NOT_ALL_WELL
-from contact_id_controller.robot import resolve_urdf
+from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.settings.robot_files import robots
@@ -301,6 +301,16 @@ def test_a_humanoid_with_soles_and_locked_joints(tmp_path):
     assert lines(found, ERROR, "locked_joints", "lacks 'head_2_joint'")
     sections["controller"]["ground_file"] = "nowhere.yaml"
     assert lines(check(content, tmp_path), ERROR, "ground file 'nowhere.yaml' cannot be read")
+
+
+def test_a_posture_at_the_end_of_a_joint_is_named(good, tmp_path):
+    """Torque towards that end is cut there."""
+    at = "at an end of its range"
+    assert not lines(check(good, tmp_path), WARNING, at)
+    robot = RobotModel.from_urdf(good["controller"]["ros__parameters"]["urdf"])
+    posture = good["gait_planner"]["ros__parameters"]["posture"]
+    posture[2] = float(robot.upper[2]) - 1e-5
+    assert len(lines(check(good, tmp_path), WARNING, "gait_planner.posture", at)) == 1
 
 
 def test_the_watchdog_must_not_forward_more_than_the_urdf_states(good, tmp_path):

@@ -382,6 +382,26 @@ def test_a_run_on_uneven_ground_starts_with_every_foot_down(seed):
     assert np.abs(places[:, :2] - flat.points[:, :2]).max() < 0.005  # by the slope under the sphere
 
 
+def test_a_base_is_lower_where_a_leg_is_too_short_for_its_ground():
+    """Legs that are straight have no finite step: a hip was turned by 45 rad, and the robot thrown."""
+    walk, _ = prepare(LocomotionRun("qp_mu", "rigid_low"))
+    robot, q = walk.robot, walk.state.q
+    ahead = walk.controller.feet.points[:, 0].max()
+    step = HeightField(
+        np.array([-1.0, ahead - 0.06, ahead - 0.05, 1.0]),
+        np.array([-1.0, 1.0]),
+        np.array([[-0.06] * 2, [-0.06] * 2, [0.06] * 2, [0.06] * 2]),
+    )
+    feet = TerrainFeet(robot, feet_of(walk.settings), step)
+    stood = stand_on(feet, robot, q)
+    data = robot.model.createData()
+    pin.forwardKinematics(robot.model, data, stood)
+    feet.update(data)
+    np.testing.assert_allclose(feet.gaps, 0.0, atol=1e-6)
+    assert np.abs(stood[7:] - q[7:]).max() < 2.0
+    assert stood[2] < q[2] - 0.005
+
+
 def test_an_in_process_run_of_another_robot_needs_its_configuration_only():
     settings = controller_settings("solo12")
     world = RigidRobot(settings.urdf, feet_of(settings), joints=settings.joints, friction=0.8)

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from contact_id_controller.check.findings import Finding, Findings, error, note, warning
+from contact_id_controller.control.limits import stop_margin
 from contact_id_controller.kernels.turns import TURN
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
@@ -16,6 +17,9 @@ from contact_id_controller.settings.robot_description import body_flaws
 
 PRISMATIC = "JointModelP"
 """Beginning of Pinocchio's names of prismatic joints."""
+
+AT_STOP = 0.1
+"""Share of a soft stop within which a posture is at the joint's end: there torque towards it is cut to this."""
 
 MOVING = ("revolute", "continuous", "prismatic")
 
@@ -138,14 +142,15 @@ def check_posture(robot: RobotModel, name: str, posture: Sequence[float]) -> lis
         words = ", ".join(f"{value:.4g}" for value in np.deg2rad(values))
         text = f"{name} is in degrees, it seems, must be in rad: [{words}]"
         return [error("posture", text)]
-    return [
-        error(
-            "posture",
-            f"{name}: joint {joint!r} at {value:g} is outside its limits [{low:g}, {high:g}]",
-        )
-        for joint, value, low, high in zip(robot.joint_names, values, robot.lower, robot.upper)
-        if not low <= value <= high
-    ]
+    findings = []
+    for joint, value, low, high in zip(robot.joint_names, values, robot.lower, robot.upper):
+        where = f"{name}: joint {joint!r} at {value:g} is"
+        if not low <= value <= high:
+            findings.append(error("posture", f"{where} outside its limits [{low:g}, {high:g}]"))
+        elif min(value - low, high - value) < AT_STOP * stop_margin(low, high):
+            words = f"{where} at an end of its range [{low:g}, {high:g}]: torque towards it is cut"
+            findings.append(warning("posture", words))
+    return findings
 
 
 def _names(robot: RobotModel, where: np.ndarray) -> list[str]:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba.experimental import structref
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import bare_kernel, kernel
@@ -98,6 +98,16 @@ def _packed(values):
 JointLimits.packed = staticmethod(_packed)
 
 
+def stop_margin(lower: ArrayLike, upper: ArrayLike) -> NDArray[np.float64]:
+    """Distance of the soft stops from the ends of a joint's range, rad or m.
+
+    A range that is short, or in metres, keeps most of itself.
+    """
+    share = LARGEST_MARGIN * (np.asarray(upper) - np.asarray(lower))
+    margin: NDArray[np.float64] = np.minimum(POSITION_MARGIN, share)
+    return margin
+
+
 def joint_limits(robot: RobotModel, settings: ControllerSettings) -> JointLimits:
     """Limits of one robot's joints, in command order.
 
@@ -111,8 +121,7 @@ def joint_limits(robot: RobotModel, settings: ControllerSettings) -> JointLimits
 
     # A model without limits may state them as an empty range.
     stops = (robot.upper > robot.lower) & settings.position_stops
-    # A range that is short, or in metres, keeps most of itself.
-    margin = np.minimum(POSITION_MARGIN, LARGEST_MARGIN * (robot.upper - robot.lower))
+    margin = stop_margin(robot.lower, robot.upper)
     loss = np.zeros(na)
     if settings.motor_constant_nm_sqrt_w:
         loss = settings.spread("motor_constant_nm_sqrt_w", na) ** -2.0

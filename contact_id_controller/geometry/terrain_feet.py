@@ -24,6 +24,9 @@ FAR_M = 0.03  # what is farther away need not be known exactly
 PLACED_M = 1e-9  # gap that placing a robot on the ground may leave
 PLACING_STEPS = 200
 STANDING_STEPS = 50
+REACHED_M = 1e-6  # gap above which a leg is too short
+LOWERINGS = 5
+LARGEST_STEP = 0.3  # rad or m, of a joint in one step
 STIFF = 1e-6  # damps legs that are stretched
 
 
@@ -320,7 +323,7 @@ def stand_on(feet: FeetOnGround, robot: RobotModel, q: np.ndarray) -> np.ndarray
     """Put every foot of q (nq,) on its ground, with the base at the mean height above them; returns the new q.
 
     Each leg is moved so that its foot moves vertically, a sole until its first corner
-    touches. A foot that cannot reach the ground stays above it.
+    touches. Where a leg is too short the base is lower. A foot that cannot reach the ground even so stays above it.
     """
     model, data = robot.model, robot.model.createData()
     q = np.array(q, dtype=float)
@@ -328,6 +331,17 @@ def stand_on(feet: FeetOnGround, robot: RobotModel, q: np.ndarray) -> np.ndarray
         pin.forwardKinematics(model, data, q)
         feet.update(data)
         q[2] -= feet.gaps.mean()
+    for _ in range(LOWERINGS):
+        q, gap = _reach_down(feet, robot, q)
+        if gap < REACHED_M:
+            break
+        q[2] -= gap
+    return q
+
+
+def _reach_down(feet: FeetOnGround, robot: RobotModel, q: np.ndarray) -> tuple[np.ndarray, float]:
+    """Move the legs of q (nq,) until the feet touch; returns the new q and the largest gap that is left, m."""
+    model, data = robot.model, robot.model.createData()
     _, first = np.unique(feet.foot, return_index=True)
     frames = [robot.frame_id(feet.feet[contact].frame) for contact in first]
     for _ in range(STANDING_STEPS):
@@ -344,5 +358,7 @@ def stand_on(feet: FeetOnGround, robot: RobotModel, q: np.ndarray) -> np.ndarray
             square = rows @ rows.T
             square += STIFF * np.trace(square) * np.eye(3)
             change += rows.T @ np.linalg.solve(square, [0.0, 0.0, -gap])
+        # A straight leg has no finite step.
+        change *= LARGEST_STEP / max(float(np.abs(change).max()), LARGEST_STEP)
         q = pin.integrate(model, q, change)
-    return q
+    return q, float(np.abs(gaps).max())

@@ -9,12 +9,14 @@ more that can hang straight down are legs.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
+from contact_id_controller.control.limits import stop_margin
 from contact_id_controller.settings.robot_description import without_inertia
 
 LEG_JOINTS = 3
@@ -42,6 +44,9 @@ SWEPT = 25
 """Number of positions of a joint that are tried for the lowest one."""
 
 SWEEPS = 3
+
+SPARE = 2.0
+"""Distance of other joints than the legs' from the ends of their ranges, in soft stops: they do not touch these."""
 
 BASE, FREE = 1, 0
 """Joint indices in a model with a floating base: the base, and the world."""
@@ -162,6 +167,19 @@ def posture_near_zero(model: pin.Model) -> np.ndarray:
             low, high = model.lowerPositionLimit[k], model.upperPositionLimit[k]
             if low < high:
                 q[k] = min(max(0.0, low), high)
+    return q
+
+
+def away_from_ends(model: pin.Model, q: np.ndarray, legs: Sequence[Sequence[int]]) -> np.ndarray:
+    """q (nq,) with the joints of no leg away from the ends of their ranges, where the controller cuts torque."""
+    q = q.copy()
+    for joint in list(model.joints)[2:]:
+        k = joint.idx_q
+        if joint.nq == 1 and not any(joint.id in leg for leg in legs):
+            low, high = model.lowerPositionLimit[k], model.upperPositionLimit[k]
+            if low < high:
+                margin = SPARE * float(stop_margin(low, high))
+                q[k] = min(max(q[k], low + margin), high - margin)
     return q
 
 

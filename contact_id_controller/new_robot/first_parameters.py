@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from contact_id_controller.control.held_damping import largest_damping, mobiliti
 from contact_id_controller.control.torques_ahead import joint_inertia
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import write_text
-from contact_id_controller.new_robot.anatomy import LEG_JOINTS, Anatomy, anatomy
+from contact_id_controller.new_robot.anatomy import LEG_JOINTS, Anatomy, anatomy, away_from_ends
 from contact_id_controller.new_robot.feet_from_shapes import (
     RoundFoot,
     Sole,
@@ -51,6 +51,19 @@ SPEED = 0.15
 WAY = 3.0
 """Step height and way of the trot in leg lengths; speed in leg lengths per sqrt(leg length / gravity)."""
 
+STEP_HEIGHT_OF_TWO = 0.09
+SPEED_OF_TWO = 0.08
+"""The same of two legs, whose way is a leg length."""
+
+POSTURES = 200
+"""Number of random postures, within half of each range, where that in the middle is heavy."""
+
+LIGHT = 0.5
+"""Largest share of an effort limit that a posture in the middle of the ranges may take to be held."""
+
+ONE_LEG = 0.7
+"""Largest share of an effort limit with which a robot standing on one leg can walk."""
+
 SWAY = 0.2
 SWAY_S = 2.0
 """Amplitude, rad (m), and time of one way, s, of the joint motion of a robot that does not walk."""
@@ -77,6 +90,18 @@ LEVEL = Row(
     0.002,
     "The simulated ground is level; remove this line for real ground.",
 )
+
+
+STEPPING = (
+    Row("base_feedback", "center_of_mass"),
+    Row(
+        "contact_sources",
+        ["schedule"],
+        "By geometry a sole on ground higher than believed would stand nowhere.",
+    ),
+    Row("touchdown_time_constant_s", 0.02),
+)
+"""Of the controller of two legs that step."""
 
 
 class Proposal(NamedTuple):
@@ -144,10 +169,10 @@ def refuse_unchecked(proposal: Proposal) -> None:
 
 
 def _bolted(urdf: str, name: str, limbs: Anatomy, motors: MotorRows) -> Proposal:
-    """A proposal for a robot without legs: its joints sway about the middle of their ranges."""
+    """A proposal for a robot without legs: its joints sway about the middle of their ranges, or a lighter posture."""
     robot = _model(urdf, False, limbs, motors)
     low, high = _range(robot)
-    middle = _within(0.5 * (low + high), robot)
+    middle = _within(_light(robot, low, high), robot)
     fastest = SWAY_SPEED * robot.velocity_limits * SWAY_S / (2.0 * QUINTIC_PEAK)
     sway = np.minimum(np.minimum(SWAY, 0.25 * (high - low)), fastest)
     times = 0.5 + SWAY_S * np.arange(4)
@@ -165,7 +190,7 @@ def _bolted(urdf: str, name: str, limbs: Anatomy, motors: MotorRows) -> Proposal
             f"{name}: {robot.na} joints, bolted to the ground; proposed from its URDF.",
             {
                 "/**": shared,
-                "controller": _controller(robot, middle, []),
+                "controller": _controller(robot, middle),
                 "joint_motion": [
                     Row("times_s", times.tolist(), "From when the controller gets it."),
                     Row("positions", np.concatenate(rows).tolist(), "A row for each time."),
@@ -182,8 +207,23 @@ def _bolted(urdf: str, name: str, limbs: Anatomy, motors: MotorRows) -> Proposal
     )
 
 
+def _light(robot: RobotModel, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """A posture (na,) that leaves torque to move: the middle of the ranges, else the lightest of others near it."""
+    rng, data = np.random.default_rng(0), robot.model.createData()
+    spread = 0.5 * (rng.random((POSTURES, robot.na)) - 0.5)
+    tried = 0.5 * (low + high) + (high - low) * np.vstack([np.zeros(robot.na), spread])
+    shares = np.empty(len(tried))
+    for k, posture in enumerate(tried):
+        q = robot.configuration(None, posture)
+        gravity = pin.computeGeneralizedGravity(robot.model, data, q)[robot.actuated]
+        shares[k] = np.abs(gravity / robot.effort_limits).max()
+        if k == 0 and shares[k] <= LIGHT:
+            return posture
+    return tried[int(np.argmin(shares))]
+
+
 def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: MotorRows) -> Proposal:
-    """A proposal for a legged robot: feet, standing posture, and a gait for four point feet that can walk."""
+    """A proposal for a legged robot: feet, standing posture, and a gait if it can walk."""
     model = free.model
     parts, near = shapes(model, resolve_urdf(urdf)), limbs.posture
     flat = limbs.walks_on_soles
@@ -192,16 +232,15 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: Moto
     ]
     frames = [model.getFrameId(foot.frame) for foot in feet]
     centers = np.array([foot.center_m for foot in feet])
-    q = standing_posture(model, near, limbs.legs, frames, centers, flat)
+    others = away_from_ends(model, near, limbs.legs)
+    q = standing_posture(model, others, limbs.legs, frames, centers, flat)
     robot = _model(urdf, True, limbs, motors)
     posture = _within(RobotModel(model, robot.joint_names).joints_of(q), robot)
     length = float(
         np.mean([reach(model, leg, frame, near) for leg, frame in zip(limbs.legs, frames)])
     )
-    few = min(len(leg) for leg in limbs.legs) < LEG_JOINTS
-    walks = len(limbs.legs) == 4 and not flat and not few
+    gait = _gait_of(robot, posture, limbs, feet)
     stands = flat or _stands(model, q, frames)
-    contacts = _contacts(feet)
     shared = [
         Row("urdf", urdf),
         Row("floating_base", True),
@@ -211,23 +250,20 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: Moto
             "Order of the command, that of the controller that receives it.",
         ),
         *_locked(limbs),
-        *contacts,
+        *_contacts(feet),
         *_motors(robot),
     ]
     estimator, not_estimated = _estimator(shared)
     sections = {
         "/**": shared,
-        "controller": _controller(robot, posture, feet, moving_end=walks),
-        **(
-            {"gait_planner": _gait(feet, posture, length, free)}
-            if walks
-            else {"joint_motion": _standing(posture)}
-        ),
+        "controller": _controller(robot, posture, gait),
+        **gait.motion(feet, posture, length, free),
         **estimator,
         "simulated_robot": [
             Row("initial_joint_positions", posture.tolist()),
             Row("friction_coefficient", FRICTION, "Of the ground; the controller does not see it."),
             Row("period_s", PERIOD_S),
+            *gait.simulation,
         ],
         "command_watchdog": _watchdog(robot, posture),
     }
@@ -247,15 +283,8 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: Moto
             f"{name} cannot stand still: its {len(feet)} point feet span no area; "
             "no contact force holds it upright"
         )
-    elif few:
-        found.append(
-            f"it stands; the gait planner takes legs of {LEG_JOINTS} joints or more, a motion of these "
-            "can be given as joint_motion"
-        )
-    elif not walks:
-        found.append("it stands; for footsteps write a section kinodynamic_planner")
-    how = "trots" if walks else "stands"
-    title = f"{name}: {robot.mass:.1f} kg, {robot.na} joints, {how}; proposed from its URDF."
+    found += gait.found
+    title = f"{name}: {robot.mass:.1f} kg, {robot.na} joints, {gait.does}; proposed from its URDF."
     return Proposal(_text(title, sections), (*found, *not_estimated), stands)
 
 
@@ -344,9 +373,7 @@ def _sole(foot: Sole) -> str:
     return " ".join([foot.frame, *(f"{n}={x:g}" for n, x in zip(names, values))])
 
 
-def _controller(
-    robot: RobotModel, posture: np.ndarray, feet: Any, moving_end: bool = False
-) -> list[Row]:
+def _controller(robot: RobotModel, posture: np.ndarray, gait: _Gait | None = None) -> list[Row]:
     """Rows of the controller: contact model, feedback, and damping of the safe output at this posture."""
     rows = [
         Row("period_s", PERIOD_S, "Joint states must come at this rate."),
@@ -362,8 +389,8 @@ def _controller(
         Row("safe_output", "damping"),
         Row("damping_nm_s_rad", _damping(robot, posture)),
     ]
-    if moving_end:
-        rows.append(Row("allow_moving_trajectory_end", True))
+    if gait is not None:
+        rows += gait.controller
     limits = robot.effort_limits
     return rows + [Row("effort_limits_nm", limits.tolist())] * bool(np.isinf(limits).any())
 
@@ -384,31 +411,132 @@ def _damping(robot: RobotModel, posture: np.ndarray) -> list[float]:
     return [float(f"{value:.2g}") for value in np.minimum(DAMPING_PER_S * inertia, 0.9 * largest)]
 
 
-def _gait(feet: Any, posture: np.ndarray, length: float, robot: RobotModel) -> list[Row]:
-    """Rows of the gait planner, scaled by leg length, m, and the pendulum time sqrt(length / gravity), s."""
-    gravity = float(np.linalg.norm(robot.model.gravity.linear))
-    pendulum_s = float(np.sqrt(length / gravity))
+class _Gait(NamedTuple):
+    """How a legged robot moves.
+
+    Attributes:
+        does: the verb for its file's title.
+        motion: makes the section that moves it, of feet, posture (na,), leg length, m, and robot.
+        controller, simulation: rows of these sections that go with it.
+        found: lines for the user.
+    """
+
+    does: str
+    motion: Callable[[Any, np.ndarray, float, RobotModel], dict[str, list[Row]]]
+    controller: tuple[Row, ...] = ()
+    simulation: tuple[Row, ...] = ()
+    found: tuple[str, ...] = ()
+
+
+def _gait_of(robot: RobotModel, posture: np.ndarray, limbs: Anatomy, feet: Any) -> _Gait:
+    """How a robot with these legs moves: four round feet trot, two feet step where one leg bears the robot."""
+    if min(len(leg) for leg in limbs.legs) < LEG_JOINTS:
+        words = (
+            f"it stands; the gait planner takes legs of {LEG_JOINTS} joints or more, a motion of these "
+            "can be given as joint_motion"
+        )
+        return _Gait("stands", _standing, found=(words,))
+    if len(limbs.legs) == 4 and not limbs.walks_on_soles:
+        return _Gait("trots", _trot, (Row("allow_moving_trajectory_end", True),))
+    if len(limbs.legs) != 2:
+        words = "it stands; for footsteps write a section kinodynamic_planner"
+        return _Gait("stands", _standing, found=(words,))
+    weakest, torque, limit = _on_one_leg(robot, posture, feet)
+    if torque > ONE_LEG * limit:
+        words = (
+            f"it stands: on one leg joint {weakest!r} would need {torque:.3g} N·m of {limit:.3g}; "
+            "for footsteps write a section kinodynamic_planner"
+        )
+        return _Gait("stands", _standing, found=(words,))
+    return _Gait("walks", _steps, STEPPING, (Row("wait_for_plan_s", 0.021),))
+
+
+def _on_one_leg(robot: RobotModel, posture: np.ndarray, feet: Any) -> tuple[str, float, float]:
+    """The joint with the largest share of its effort limit as a single foot bears the robot; its torque, limit, N·m."""
+    model, data = robot.model, robot.model.createData()
+    q = robot.configuration([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], posture)
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    gravity = pin.computeGeneralizedGravity(model, data, q)
+    force = -robot.mass * model.gravity.linear
+    largest = np.zeros(robot.na)
+    for foot in feet:
+        frame = model.getFrameId(foot.frame)
+        jacobian = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)[:3]
+        largest = np.maximum(largest, np.abs(gravity - jacobian.T @ force)[robot.actuated])
+    worst = int(np.argmax(largest / robot.effort_limits))
+    return robot.joint_names[worst], float(largest[worst]), float(robot.effort_limits[worst])
+
+
+def _trot(feet: Any, posture: np.ndarray, length: float, robot: RobotModel) -> dict[str, list[Row]]:
+    """Section of the gait planner, scaled by leg length, m, and the pendulum time sqrt(length / gravity), s."""
+    pendulum_s = _pendulum_s(length, robot)
+    return {
+        "gait_planner": [
+            *_round_feet(feet),
+            Row("posture", posture.tolist(), "Of standing; it gives the places of the feet."),
+            Row("gait", "trot"),
+            Row("gait_period_s", float(f"{GAIT_PERIODS * pendulum_s:.2g}")),
+            Row("duty_factor", DUTY_FACTOR),
+            Row("step_height_m", float(f"{STEP_HEIGHT * length:.2g}")),
+            Row("swing_profile", "quintic"),
+            *_way(WAY * length, SPEED * length / pendulum_s),
+        ]
+    }
+
+
+def _steps(
+    feet: Any, posture: np.ndarray, length: float, robot: RobotModel
+) -> dict[str, list[Row]]:
+    """Section of the planner of steps, scaled likewise."""
+    if isinstance(feet[0], RoundFoot):
+        rows = _round_feet(feet)
+    else:
+        rows = [Row("feet", list(map(_sole, feet)))]
+    return {
+        "gait_planner": [
+            *rows,
+            Row("posture", posture.tolist(), "Of standing; it gives the places of the feet."),
+            Row("gait", "step", "Places and times of steps, as cmd_vel and pushes require."),
+            Row("plan_period_s", 0.01),
+            Row("step_height_m", float(f"{STEP_HEIGHT_OF_TWO * length:.2g}")),
+            *_way(length, SPEED_OF_TWO * length / _pendulum_s(length, robot)),
+        ]
+    }
+
+
+def _round_feet(feet: Any) -> list[Row]:
     radius = max(foot.radius_m for foot in feet)
-    way = float(f"{WAY * length:.1g}")
+    return [Row("feet", [foot.frame for foot in feet]), Row("foot_radius_m", round(radius, DIGITS))]
+
+
+def _way(way: float, speed: float) -> list[Row]:
+    """Way-points of a turn to the left, ``way`` m ahead, and the speed to them, m/s."""
+    way = float(f"{way:.1g}")
     return [
-        Row("feet", [foot.frame for foot in feet]),
-        Row("foot_radius_m", round(radius, DIGITS)),
-        Row("posture", posture.tolist(), "Of standing; it gives the places of the feet."),
-        Row("gait", "trot"),
-        Row("gait_period_s", float(f"{GAIT_PERIODS * pendulum_s:.2g}")),
-        Row("duty_factor", DUTY_FACTOR),
-        Row("step_height_m", float(f"{STEP_HEIGHT * length:.2g}")),
-        Row("swing_profile", "quintic"),
-        Row("waypoints_m", [way, 0.0, way, 0.5 * way, 0.0, 0.0], "x1, y1, x2, y2, ..."),
-        Row("speed_m_s", float(f"{SPEED * length / pendulum_s:.2g}")),
+        Row(
+            "waypoints_m",
+            [way, 0.0, way, 0.5 * way, 0.0, 0.0],
+            "x1, y1, x2, y2, ...; empty: follows cmd_vel.",
+        ),
+        Row("speed_m_s", float(f"{speed:.2g}")),
     ]
 
 
-def _standing(posture: np.ndarray) -> list[Row]:
-    return [
-        Row("times_s", [0.5, 0.5 + SWAY_S], "It stays where it stands."),
-        Row("positions", [*posture.tolist(), *posture.tolist()]),
-    ]
+def _pendulum_s(length: float, robot: RobotModel) -> float:
+    return float(np.sqrt(length / np.linalg.norm(robot.model.gravity.linear)))
+
+
+def _standing(
+    feet: Any, posture: np.ndarray, length: float, robot: RobotModel
+) -> dict[str, list[Row]]:
+    """A joint motion that goes nowhere."""
+    return {
+        "joint_motion": [
+            Row("times_s", [0.5, 0.5 + SWAY_S], "It stays where it stands."),
+            Row("positions", [*posture.tolist(), *posture.tolist()]),
+        ]
+    }
 
 
 def _stands(model: pin.Model, q: np.ndarray, frames: Sequence[int]) -> bool:
