@@ -78,6 +78,8 @@ for each metre walked, says that the ground is not level. Zeros of joints and th
 .02 to .04; steps and ramps make more."""
 TELLS_TILT_M = 0.005
 """Ground that is level to within this tells the tilt, too: of a robot, half a degree."""
+LEVEL_BIAS = 0.2
+"""Share of the largest bias of the accelerometer from which on a slope explains better what it would take to be level."""
 REPEATS_S = 0.02
 """For so long an IMU that is slower than its log repeats a sample; for longer one without noise, of a robot at rest."""
 VERTICAL_SHARE = 1e-4
@@ -373,13 +375,14 @@ def _update_rows(P, at, of, y, noise, gate, dx, scratch):
 
 
 @bare_kernel
-def _use_level(i, x, P, radius, variance, record, dx, scratch):
+def _use_level(i, x, P, radius, variance, largest_bias, record, dx, scratch):
     """The centre of foot i, which touches down, is ``radius``, m, above level ground, with a variance, m^2.
 
     Kalman update with h = d_z, whose row H in the invariant error is e_d - (d x e_R)_z, after Hartley et al. (2020),
     section 7; with a variance beyond ``TELLS_TILT_M`` it lifts base and feet alone, for zeros of joints that are off
     would be a tilt: P <- P - K u^T - u K^T + S K K^T with u = P H^T for any gain K. x: state, P (n, n) covariance, dx
-    (n,): corrections of all feet so far. Ground that turns out not to be level is known no longer.
+    (n,): corrections of all feet so far. Ground that turns out not to be level is known no longer: by heights, or as the
+    accelerometer would need a bias near ``largest_bias``, m/s^2, to feel gravity along its normal.
     """
     n, at, d = P.shape[0], E_FEET + 3 * i + 2, FEET + 3 * i
     lever_x, lever_y = x[d], x[d + 1]
@@ -394,10 +397,17 @@ def _use_level(i, x, P, radius, variance, record, dx, scratch):
     if off or abs(held) > LEVEL_M + LEVEL_SLOPE * record[O_WALKED]:
         record[O_LEVEL] = np.nan
         return
-    record[O_HELD] = held
+    tells_tilt = variance <= TELLS_TILT_M**2
     for k in range(n):
-        gain[k] = u[k] / S if variance <= TELLS_TILT_M**2 else 0.0
-    for foot in range(-1, _feet_in(x, n) if variance > TELLS_TILT_M**2 else -1):
+        gain[k] = u[k] / S if tells_tilt else 0.0
+    bias = 0.0
+    for k in range(3):
+        bias += (x[ACCEL_BIAS + k] + dx[E_ACCEL + k] + gain[E_ACCEL + k] * y) ** 2
+    if tells_tilt and bias > (LEVEL_BIAS * largest_bias) ** 2:
+        record[O_LEVEL] = np.nan
+        return
+    record[O_HELD] = held
+    for foot in range(-1, -1 if tells_tilt else _feet_in(x, n)):
         gain[E_POSITION + 2 if foot < 0 else E_FEET + 3 * foot + 2] = known / S
     for r in range(n):
         dx[r] += gain[r] * y
@@ -662,7 +672,8 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
         settled = does == STANDS and stood_s < SHORT_S <= foot[SINCE]
         if settled and abs(record[O_LEVEL]) < np.inf:
             radius = facts[F_FEET + 4 * i + 3]
-            _use_level(i, x, P, radius, facts[F_GROUND], record, dx, rest)
+            largest_bias = facts[F_LARGEST_ACCEL_BIAS]
+            _use_level(i, x, P, radius, facts[F_GROUND], largest_bias, record, dx, rest)
         slipping += does == GATED and foot[SINCE] > SHORT_S
     for k in range(3):
         out[k] = x[VELOCITY + k]
