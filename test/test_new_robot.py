@@ -140,7 +140,7 @@ def test_what_one_leg_cannot_bear_stands_and_it_says_which_joint_is_too_weak(tmp
     """Romeo's knee has 38.2 N·m; on one leg it walked until 1.2 s."""
     file = tmp_path / "romeo.yaml"
     assert run(["new", ROMEO, "--output", str(file)]) == DONE
-    assert "KneePitch' would need 44.8 N·m of 38.2" in capsys.readouterr().out
+    assert "KneePitch' would need 35.4 N·m of 38.2" in capsys.readouterr().out
     assert "gait_planner" not in ParameterFile(file)
 
 

@@ -462,8 +462,10 @@ def _on_one_leg(robot: RobotModel, posture: np.ndarray, feet: Any) -> tuple[str,
     largest = np.zeros(robot.na)
     for foot in feet:
         frame = model.getFrameId(foot.frame)
-        jacobian = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)[:3]
-        largest = np.maximum(largest, np.abs(gravity - jacobian.T @ force)[robot.actuated])
+        jacobian = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)
+        moment = np.cross(data.oMf[frame].rotation @ foot.center_m, force)
+        torques = gravity - jacobian.T @ np.concatenate([force, moment])
+        largest = np.maximum(largest, np.abs(torques)[robot.actuated])
     worst = int(np.argmax(largest / robot.effort_limits))
     return robot.joint_names[worst], float(largest[worst]), float(robot.effort_limits[worst])
 
