@@ -49,6 +49,16 @@ def test_the_quadruped_walks_half_a_metre_a_second():
     assert (way[-1] - way[0])[0] / 0.9 == pytest.approx(0.5, abs=0.05)
 
 
+def test_a_bound_in_the_trots_period_is_shorter():
+    """Within .3 s on the feet of an end the quadruped pitched until its joints erred by .05 rad."""
+    walk, errors = standing("quadruped", planner={"gait": "bound"}), []
+    walk.planner.set_velocity((0.2, 0.0))
+    drive(walk, 2.0)
+    way = drive(walk, 2.0, errors)
+    assert (way[-1] - way[0])[0] / 2.0 == pytest.approx(0.2, abs=0.05)
+    assert np.mean(errors) < 0.03
+
+
 @pytest.mark.parametrize("side", [1.0, 1j, -1.0])
 def test_a_push_of_one_newton_second_is_walked_off(side):
     walk = standing("quadruped", planner={"step_in_place": True})

@@ -104,7 +104,7 @@ class GaitSettings(Settings):
     )
     gait_period_s: float = parameter(
         0.3,
-        "Duration of one cycle.",
+        "Duration of one cycle; pace and bound take no more than their height allows.",
         when="Raise for longer legs, with the root of their length.",
         unit="s",
         minimum=0.02,

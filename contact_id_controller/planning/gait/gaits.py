@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -40,12 +41,19 @@ def check_gait(name: str) -> None:
         raise ConfigurationError(f"no gait {name!r}; there is {choices([BY_PHASES, *PHASES])}")
 
 
-def gait_of(settings: GaitSettings, home: np.ndarray, name: str) -> Gait:
-    """Gait by name, with duration and duty factor of the settings.
+GRAVITY_M_S2 = 9.81
+LONGEST = {"pace": 2.2, "bound": 1.7}
+"""Largest period of a gait in units of sqrt(height / gravity): with its square a robot on the feet of a side, or of an
+end, turns."""
+
+
+def gait_of(settings: GaitSettings, home: np.ndarray, name: str, below_m: float = math.inf) -> Gait:
+    """Gait by name, with duration, at most that of `LONGEST`, and duty factor of the settings.
 
     Args:
         home: (L,) places of the feet relative to the base, x + iy, m, x forward and y to the left.
         name: one of ``PHASES``, or ``phases`` for the settings' `touchdown_phases`.
+        below_m: height of the base above the feet.
 
     Raises:
         ConfigurationError: no such gait.
@@ -55,4 +63,7 @@ def gait_of(settings: GaitSettings, home: np.ndarray, name: str) -> Gait:
     if name in PHASES:
         from_middle = home - home.mean()
         phases = tuple(PHASES[name](bool(p.real > 0.0), bool(p.imag > 0.0)) for p in from_middle)
-    return Gait(settings.gait_period_s, settings.duty_factor, phases)
+    period_s = settings.gait_period_s
+    if name in LONGEST:
+        period_s = min(period_s, LONGEST[name] * math.sqrt(below_m / GRAVITY_M_S2))
+    return Gait(period_s, settings.duty_factor, phases)
