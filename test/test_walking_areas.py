@@ -11,6 +11,7 @@ from test_walking_planner import PERIOD_S, Puppet, Walk, talos
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import HeightField
 from contact_id_controller.geometry.ground_file import ground_of
+from contact_id_controller.planning.walking import planner as walking
 from contact_id_controller.planning.walking.areas import EDGE_M, Areas
 from contact_id_controller.planning.walking.planner import WalkingPlanner
 from contact_id_controller.runs.estimated_state import controller_changes, estimator_changes
@@ -182,6 +183,42 @@ def test_the_centre_of_mass_goes_up_smoothly():
     assert np.abs(np.diff(heights)).max() < 0.4 * PERIOD_S
     assert heights[0] == pytest.approx(walk.body.height_m, abs=1e-6)
     assert heights.max() == pytest.approx(walk.body.height_m + 3 * RISE_M, abs=0.01)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.03, 0.06])
+def test_a_foot_that_climbs_gets_over_the_edge_even_if_it_lands_as_soon_as_it_may(
+    monkeypatch, after_s
+):
+    """Led down before, it met the riser: G1 fell."""
+    walk = Climber(talos(), stairs(0.5))
+    walk.go(0.5, (0.3, 0.0))
+    while not any(swing.climbs > 0.9 for swing in walk.planner._swings.values()):
+        walk.go(PERIOD_S, (0.3, 0.0))
+    walk.go(after_s, (0.3, 0.0))
+    for name in ("next_landing", "landing_within"):
+        solve = getattr(walking, name)
+        monkeypatch.setattr(
+            walking, name, lambda *a, solve=solve: solve(*a[:-1], a[-1].min(keepdims=True))
+        )
+    (swing,) = walk.planner._swings.values()
+    begun = len(walk.swings)
+    while walk.planner._swings:
+        walk.go(PERIOD_S, (0.3, 0.0))
+    assert swing.lands_s - swing.lifted_s < 0.9 * walk.planner.rules.swing_s
+    places = np.array([place for aloft_s, place in walk.swings[begun:] if aloft_s > 0.03])
+    above = [place[2] - below(walk.field, place[:2], place[3]).max() for place in places]
+    assert min(above) > -1e-3
+
+
+def test_a_foot_that_climbs_goes_no_higher_than_its_lift_above_the_edge():
+    """The ground from which it lifted counts, not where the last plan had it."""
+    walk = Climber(talos(), stairs(0.5))
+    walk.go(2.5, (0.3, 0.0))
+    highest = max(place[2] for _, place in walk.swings)
+    assert (
+        highest
+        < max(walk.ground(place) for place in walk.landed) + 1.1 * walk.planner._shape.lift_m
+    )
 
 
 def test_feet_are_planned_with_the_slope():

@@ -150,7 +150,7 @@ class Swing:
         yaw: rad.  lands_s: when it shall land.  slope (2,): of the plane on which it stands.
 
     Attributes:
-        along: of x, y, yaw and slopes.  up, down: of the height, one after the other; up may be None.
+        place: see above.  along: of x, y, yaw and slopes.  up, down: of the height, one after the other; up may be None.
         climbs: share of the lift by which the foot goes up, or down (negative), at most 1.
     """
 
@@ -165,7 +165,7 @@ class Swing:
     ):
         self.shape, self.lifted_s, self.lands_s = shape, lifted_s, lands_s
         self._rises_s = APEX_SHARE * (lands_s - lifted_s)
-        self._from_m, self.climbs = float(place[2]), 0.0
+        self.place, self._edge_m, self.climbs = np.array(place, dtype=float), float(place[2]), 0.0
         end_s = self._stops_s(lifted_s, lands_s)
         rest = np.zeros((3, 5))
         rest[0, :3] = *place[:2], yaw
@@ -185,7 +185,7 @@ class Swing:
         """
         self.lands_s = lands_s
         if ground.over_m is not None:
-            rise = (ground.height_m - self._from_m) / self.shape.lift_m
+            rise = (ground.height_m - float(self.place[2])) / self.shape.lift_m
             self.climbs = min(max(rise, -1.0), 1.0)
         if goal is not None:
             motion, end_s = self.along.at(now_s), self._stops_s(now_s, lands_s)
@@ -202,9 +202,20 @@ class Swing:
         As in the step program: h + v T / 2 <= (a T^2 - v^2 / a) / PEAK.
         """
         height, speed = self.at(now_s)[:2, 2].tolist()
-        height, half = max(height - self._from_m, 0.0), 0.25 * PEAK * speed / most
+        height, half = max(height - float(self.place[2]), 0.0), 0.25 * PEAK * speed / most
         square = half * half + (PEAK * height + speed * speed / most) / most
         return half + math.sqrt(square)
+
+    def over_s(self, now_s: float) -> float:
+        """In which a foot that climbs lands at the earliest, s: sooner it would not get over the edge by half of its lift.
+
+        What is left of the rise takes the time in which ``STEEPEST`` allows it; then the foot comes down.
+        """
+        if self.climbs <= 0.0 or self.up is None or not now_s < self.up.end_s:
+            return 0.0
+        top, since_s = self._edge_m + 0.5 * self.shape.lift_m, now_s - self.lifted_s
+        left = max(top - float(self.up.at(now_s)[0, 0]), 0.0) / (top - float(self.place[2]))
+        return (since_s + self._rises_s * math.sqrt(left / STEEPEST)) / APEX_SHARE - since_s
 
     def keeps_place(self, now_s: float, lands_s: float) -> bool:
         """Whether it is too late for another place if it lands at that time."""
@@ -274,12 +285,13 @@ class Swing:
         apex_s = self.lifted_s + share * (self.lands_s - self.lifted_s)
         ground, fall = np.array([footing.height_m]), -self.shape.land_m_s
         over = ground if footing.over_m is None else np.array([footing.over_m])
+        self._edge_m = float(over[0])
         if now_s < apex_s - NEAR_S:
             share = STEEPEST * ((apex_s - now_s) / self._rises_s) ** 2
             if footing.over_m is None:
                 highest = np.maximum(motion[0], ground) + share * self.shape.lift_m
             else:
-                highest = motion[0] + share * (over + self.shape.lift_m - self._from_m)
+                highest = motion[0] + share * (over + self.shape.lift_m - float(self.place[2]))
             top = np.minimum(over + self.shape.lift_m, highest)
             self.up = quintic(now_s, motion, apex_s, top, 0.0)
             rest = np.array([top, [0.0], [0.0]])

@@ -588,7 +588,9 @@ class WalkingPlanner:
                 range_s = (self._shares_s - elapsed_s).tolist()
                 soon_s = max(FIXED_S, range_s[0], self._down_s(time_s))
                 tried = [left_s, nominal_s, soon_s, *range_s]
-                times = np.array([t for t in tried if t >= min(left_s, FIXED_S)])
+                over_s = max((swing.over_s(time_s) for swing in self._swings.values()), default=0.0)
+                tried = [max(t, over_s) for t in tried if t >= min(left_s, FIXED_S)]
+                times = np.array(list(dict.fromkeys(tried)))
         landing = self._land_on_ground(rules, situation, times)
         if not sequence.both and left_s >= FIXED_S:
             landing = self._set_down(time_s, rules, situation, landing)
@@ -685,7 +687,7 @@ class WalkingPlanner:
         body, carry = self.body, self.sequence.carry
         foot, stands = body.groups[1 - carry][0], body.places[body.groups[carry][0], :2]
         swing = self._swings.get(foot)
-        begin = body.places[foot] if swing is None else swing.at(swing.lifted_s)[0]
+        begin = body.places[foot] if swing is None else swing.place
         aside_m = _rotation(self.heading) @ self.rules.offset
         return Crossing(
             self._areas,
@@ -717,7 +719,7 @@ class WalkingPlanner:
         """The ground where a foot lands at goal (2,), m."""
         if self._areas is None or self._area is None:
             return Footing(self.body.ground_below(self.body.groups[self.sequence.carry]))
-        begin = swing.at(swing.lifted_s)[0]
+        begin = swing.place
         higher = self._map_error()
         highest = higher + self._areas.highest(begin[:2], goal, self.heading)
         footing = Footing(higher + self._area.height_at(goal), self._area.slope)
