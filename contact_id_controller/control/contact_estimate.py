@@ -14,7 +14,8 @@ felt is needed only where it contradicts.
 
 - A foot that is felt above the ground, or below: the ground there is corrected to where it is.
 - A foot that comes down and is felt before it is planned to stand, stands (*early*).
-- A foot that is planned to stand, should carry and is not felt, does not stand (*late*): it comes down.
+- A foot that is planned to stand, should carry and is not felt, does not stand (*late*): it comes down. If it does not,
+  and bears a little, it stands.
 
 The ground is the believed one and what it rises above that: under a foot as much as at its touchdown, elsewhere as much
 as the plane through the last touchdowns of all feet. A sole has one height, that of its lowest corner: the others keep
@@ -69,6 +70,9 @@ STANDS, PARTS = 2.0, -2.0
 """Odds from which on a contact begins, and below which it ends: a probability of .88, and of .12."""
 MISSED_S = 0.02
 """A foot that lacks the force foreseen for so long, at an even share of the weight, does not stand."""
+BLOCKED_S = 0.01
+"""A foot that is led down, does not come down and bears something stands after so long at an even share of the weight."""
+SLOWEST_M_S = 1e-3
 LOADED = 0.3
 """Share of an even share of the weight that a foot carries at least where it shows how high the ground is."""
 PARTED_M = 1e-4
@@ -95,7 +99,8 @@ def _feel(period, elapsed, lasted):
 
     A sole gives a force at its middle and a moment, which counts as forces at the distance of its corners.
     elapsed: since the last state, s; lasted: so long that what moved the robot meanwhile is known.
-    Writes ``foot_speed`` (n, 2) m/s: the speed of each foot, and with which the plan of the joints takes it down.
+    Writes ``foot_speed`` (n, 3) m/s: the speed of each foot, with which the plan of the joints takes it down, and with
+    which it comes down.
     """
     settings, J, v, rest = period.settings, period.jacobian, period.v, period.rest
     normals, reference, begins = period.normals, period.reference, settings.begins
@@ -120,6 +125,7 @@ def _feel(period, elapsed, lasted):
                 speed[2] += z * v[k]
         for d in range(3):
             down -= normals[i, d] * speed[d]
+        period.foot_speed[i, 2] = down
         for j in range(settings.actuated.shape[0]):
             k = settings.actuated[j]
             if not moves[k]:
@@ -320,6 +326,7 @@ def _follow(period, i, first):
     period.began[i], period.ended[i] = period.began[first], period.ended[first]
     for d in range(2):
         period.changed_s[i, d] = period.changed_s[first, d]
+    for d in range(3):
         period.foot_speed[i, d] = period.foot_speed[first, d]
 
 
@@ -411,7 +418,10 @@ def _weigh(period, foot, gap, lands, first_state, others, lasted, elsewhere):
     total -= 0.5 * min((speed / SLIDES_M_S) ** 2, 9.0)
     period.odds[i] = total
     stood = period.stands[i]
-    felt = total > STANDS or (stood and total > PARTS)
+    comes = period.foot_speed[i, 2] / max(settings.touchdown_speed_m_s, SLOWEST_M_S)
+    period.blocked[i] += max(pressure, 0.0) / share * (1.0 - comes) * settings.period_s
+    period.blocked[i] = max(period.blocked[i], 0.0) if planned and not stood else 0.0
+    felt = total > STANDS or (stood and total > PARTS) or period.blocked[i] > BLOCKED_S
     if first_state and planned and not lands and abs(gap) < 3.0 * FAR_M:
         felt = True
     # A foot that has not left the ground since its stance is no early one.
@@ -446,7 +456,14 @@ def mean_rise(touchdowns):
 
 def forget_contacts(period: Period) -> None:
     """Nothing was felt, and the ground is as believed."""
-    for numbers in (period.pressure, period.odds, period.rise, period.lack, period.height):
+    for numbers in (
+        period.pressure,
+        period.odds,
+        period.rise,
+        period.lack,
+        period.blocked,
+        period.height,
+    ):
         numbers[:] = 0.0
     for flags in (period.stands, period.caught, period.missed, period.left):
         flags[:] = False
@@ -458,7 +475,7 @@ def forget_contacts(period: Period) -> None:
 def contact_room(contacts: int) -> dict[str, NDArray[np.generic]]:
     """The arrays of a ``Period`` that the estimate works on, by name."""
     flags = ("stands", "caught", "missed", "left")
-    numbers = ("pressure", "odds", "rise", "lack", "height")
+    numbers = ("pressure", "odds", "rise", "lack", "blocked", "height")
     return {
         **{name: np.zeros(contacts) for name in numbers},
         **{name: np.zeros(contacts, dtype=bool) for name in flags},
@@ -469,5 +486,5 @@ def contact_room(contacts: int) -> dict[str, NDArray[np.generic]]:
         "changed_s": np.full((contacts, 2), -np.inf),
         "began": np.zeros(contacts, dtype=bool),
         "ended": np.zeros(contacts, dtype=bool),
-        "foot_speed": np.zeros((contacts, 2)),
+        "foot_speed": np.zeros((contacts, 3)),
     }

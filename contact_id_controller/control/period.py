@@ -144,11 +144,12 @@ class Period(Struct):
             ground above the modelled one.  touchdowns* (n, 3) m: x, y and rise of each foot's last one,
             at its first contact.
         stands*, caught*, missed*, left* (n,) bool: contact is detected; earlier than planned; missing though planned;
-            has left the ground in swing.  lack* (n,) s: time for which force is missing.
+            has left the ground in swing.  lack*, blocked* (n,) s: time for which force is missing, is
+            there on a foot that is led down.
         height* (n,) m: of each foot above the modelled ground, at its first contact; height_noise* (1,) m^2: variance
             of its noise.  relief* (1,) m: mean of the largest ``rise``.
             rough* (1,) m: largest error of the height expected at the last touchdowns.
-        changed_s* (n, 2) s: last touchdown and lift-off.  foot_speed (n, 2) m/s: and as planned, downwards.
+        changed_s* (n, 2) s: last touchdown and lift-off.  foot_speed (n, 3) m/s: and downwards, as planned and as is.
         carried (n, 3) N: measured forces on feet from the last state to this one, world frame; NaN: unknown.
         grip* (n,): estimated friction, infinite where none slipped; slips* (1,): one is not infinite.
         excess*, stands_s*, foreseen* (n,): see ``grip``.
@@ -222,6 +223,7 @@ class Period(Struct):
     missed: Flags
     left: Flags
     lack: Numbers
+    blocked: Numbers
     height: Numbers
     height_noise: Numbers
     relief: Numbers
