@@ -252,7 +252,7 @@ def test_a_foot_comes_down_at_the_height_of_the_place_to_which_it_goes():
     planner.sequence.ends_s = sooner_s
     moved = planner.landing._replace(footholds=planner.landing.footholds + [0.1, 0.0])
     planner._aim(now_s, moved)
-    height = float(swing.down.at(swing.down.end_s)[0, 0])
+    height = swing.at(swing.lands_s)[0, 2]
     assert height == pytest.approx(swing.goal @ slopes, abs=1e-6)
 
 

@@ -206,6 +206,19 @@ def test_a_foot_that_has_just_lifted_is_set_down_again_if_pushed_away_from_it(wa
     walk.go(2.5, (0.3, 0.0))
 
 
+@pytest.mark.parametrize(("left_s", "most_s"), [(0.09, 0.01), (0.13, 0.04)])
+def test_a_foot_that_comes_down_is_not_asked_to_land_much_sooner(walk, left_s, most_s):
+    """Pushed so late, it had half of its time, and what it then moves too fast along the ground is there as it lands."""
+    walk_until(walk, lambda sequence: not sequence.both)
+    sequence = walk.planner.sequence
+    while sequence.ends_s - walk.time_s > left_s:
+        walk.go(PERIOD_S, (0.3, 0.0))
+    lands_s = sequence.ends_s
+    walk.go(PERIOD_S, (0.3, 0.0), push=(0.25, 0.0))
+    walk.go(0.02, (0.3, 0.0))
+    assert lands_s - sequence.ends_s < most_s
+
+
 def test_pressure_in_a_turned_sole_is_planned_along_the_heading(walk, monkeypatch):
     """Else a millimetre aside, which grows with the divergent component, is bought with the length of the sole."""
     straight, turn = walk.body.points, np.array([[1.0, 0.03], [-0.03, 1.0]])

@@ -260,7 +260,7 @@ class Swing:
 
         Between its points each coordinate is part of one quintic, which is what the points are joined by.
         """
-        knots = [now_s, self.along.begin_s, self.along.end_s, self.lands_s]
+        knots = [now_s, self.along.begin_s, self.along.end_s, self.down.end_s, self.lands_s]
         if self.up is not None:
             knots.append(self.up.end_s)
         last_s = max(self.lands_s, now_s + SHORTEST_S)
@@ -279,11 +279,17 @@ class Swing:
         lands_s = max(lands_s, now_s + NEAR_S)
         return max(lands_s - self.rests_s(), now_s + LATEST_SHARE * (lands_s - now_s))
 
+    def _lowered(self, begin_s: float, motion: np.ndarray, ground: np.ndarray) -> Quintic:
+        """The way down from a motion (3, 1): the last of it, where a sole may touch early, at the speed of the landing."""
+        left_s, speed = self.lands_s - begin_s, self.shape.land_m_s
+        slow_s = min(self.shape.rest_s, (1.0 - LATEST_SHARE) * left_s)
+        return quintic(begin_s, motion, self.lands_s - slow_s, ground + speed * slow_s, -speed)
+
     def _rise(self, now_s: float, footing: Footing) -> None:
         """Plan the height from where it is: up to the highest point, if that is still ahead, and down."""
         motion, share = self.at(now_s)[:, 2:3], APEX_SHARE + LATER * max(-self.climbs, 0.0)
         apex_s = self.lifted_s + share * (self.lands_s - self.lifted_s)
-        ground, fall = np.array([footing.height_m]), -self.shape.land_m_s
+        ground = np.array([footing.height_m])
         over = ground if footing.over_m is None else np.array([footing.over_m])
         self._edge_m = float(over[0])
         if now_s < apex_s - NEAR_S:
@@ -295,11 +301,11 @@ class Swing:
             top = np.minimum(over + self.shape.lift_m, highest)
             self.up = quintic(now_s, motion, apex_s, top, 0.0)
             rest = np.array([top, [0.0], [0.0]])
-            self.down = quintic(apex_s, rest, self.lands_s, ground, fall)
+            self.down = self._lowered(apex_s, rest, ground)
         elif self.up is not None and now_s < self.up.end_s and footing.over_m is not None:
             # It brakes: going on from here as it does would lead it below the edge.
             end_s = self.up.end_s
-            self.down = quintic(end_s, self.up.at(end_s), self.lands_s, ground, fall)
+            self.down = self._lowered(end_s, self.up.at(end_s), ground)
         else:
             self.up = None
-            self.down = quintic(now_s, motion, self.lands_s, ground, fall)
+            self.down = self._lowered(now_s, motion, ground)

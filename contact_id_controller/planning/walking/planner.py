@@ -45,8 +45,9 @@ EARLIEST, LATEST = 0.45, 1.5
 """Shares of the usual swing between which a landing may lie. Earlier ones hold more of a push, but G1's legs do not follow
 from .4 on."""
 
-FIXED_S = 0.06
-"""Before a landing its time is not changed any more."""
+FIXED, FIXED_S = 0.2, 0.06
+"""Before a landing its time is not changed any more: share of the usual swing, and least time. Of TALOS' feet that had to
+land .07 s sooner, .06 s before, one came down along the ground with .67 m/s."""
 
 FIRST_SHIFTS = (0.005, 0.05, 0.1, 0.2, 0.3)
 """Durations of the first shift of weight that are tried, s."""
@@ -148,6 +149,7 @@ class WalkingPlanner:
         self.rules = rules
         self._most_m_s2 = self._fastest(acceleration_m_s2)
         self._room = self._in_room()
+        self._fixed_s = max(FIXED * rules.swing_s, FIXED_S)
         self._shares_s = rules.swing_s * np.linspace(EARLIEST, LATEST, CANDIDATES)
         self._inside = np.tile(body.half_sizes - body.margin_m, 2)
         self.rests = body.flat or len(body.frames) > 2
@@ -584,12 +586,12 @@ class WalkingPlanner:
             nominal_s = max(rules.swing_s - elapsed_s, 0.0)
             situation = self._situation(sequence.carry, False, nominal_s, left_s)
             times = np.array([left_s])
-            if left_s >= FIXED_S:
+            if left_s >= self._fixed_s:
                 range_s = (self._shares_s - elapsed_s).tolist()
-                soon_s = max(FIXED_S, range_s[0], self._down_s(time_s))
+                soon_s = max(self._fixed_s, range_s[0], self._down_s(time_s))
                 tried = [left_s, nominal_s, soon_s, *range_s]
                 over_s = max((swing.over_s(time_s) for swing in self._swings.values()), default=0.0)
-                tried = [max(t, over_s) for t in tried if t >= min(left_s, FIXED_S)]
+                tried = [max(t, over_s) for t in tried if t >= self._fixed_s]
                 times = np.array(list(dict.fromkeys(tried)))
         landing = self._land_on_ground(rules, situation, times)
         if not sequence.both and left_s >= FIXED_S:
