@@ -117,6 +117,17 @@ NO, LEFT, RIGHT, BOTH = (np.array(each) for each in ((0, 0), (1, 0), (0, 1), (1,
 PATIENCE = Patience(double_s=0.1, swing_s=0.4, early_s=0.15, late_s=0.1)
 
 
+def test_points_of_a_path_that_should_be_one_are_one():
+    """The ends of the ways along the ground and down are the same but for rounding: G1's planner stopped at it."""
+    rng = np.random.default_rng(8)
+    for _ in range(300):
+        lands_s = 1.0 + rng.uniform(0.3, 0.6)
+        swing = Swing(SHAPE, 1.0, np.zeros(3), 0.0, lands_s)
+        for now_s in np.sort(rng.uniform(1.0, lands_s, 4)).tolist():
+            aim(swing, now_s, lands_s, rng.normal(size=2), 0.0, Footing(0.0))
+            assert (np.diff(swing.path(now_s, 0.1).times_s) > 0.5e-4).all()
+
+
 def a_walk():
     sequence = Sequence(PATIENCE)
     sequence.begin(0.0, 0, 0.1)

@@ -264,8 +264,11 @@ class Swing:
         if self.up is not None:
             knots.append(self.up.end_s)
         last_s = max(self.lands_s, now_s + SHORTEST_S)
-        between = sorted(t for t in knots if now_s + SHORTEST_S < t < last_s - SHORTEST_S)
-        times = np.array([now_s, *dict.fromkeys(between), last_s])
+        taken = [now_s]
+        for t_s in sorted(knots):  # those that should be one differ by rounding
+            if taken[-1] + SHORTEST_S < t_s < last_s - SHORTEST_S:
+                taken.append(t_s)
+        times = np.array([*taken, last_s])
         points = np.empty((len(times), 3, 6))
         for t_s, point in zip(times.tolist(), points):
             self._fill(t_s, point)
