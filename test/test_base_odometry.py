@@ -561,6 +561,14 @@ def test_a_slope_is_not_taken_for_a_bias_of_the_accelerometer(short_walk, degree
     assert np.isnan(tight.odometry.arrays.record[filtering.O_LEVEL])
 
 
+def test_no_slope_explains_a_vertical_bias_of_the_accelerometer(short_walk):
+    """Level ground stays known, and the tilt with it."""
+    up = short_walk.rotations[:, 2] * 0.45
+    run = Run(short_walk._replace(accel=short_walk.accel + up), ground_height_noise_m=0.002)
+    assert np.isfinite(run.odometry.arrays.record[filtering.O_LEVEL])
+    assert run.odometry._x[filtering.ACCEL_BIAS + 2] > 0.4
+
+
 # What goes wrong
 
 

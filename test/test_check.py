@@ -311,6 +311,8 @@ def test_a_posture_at_the_end_of_a_joint_is_named(good, tmp_path):
     posture = good["gait_planner"]["ros__parameters"]["posture"]
     posture[2] = float(robot.upper[2]) - 1e-5
     assert len(lines(check(good, tmp_path), WARNING, "gait_planner.posture", at)) == 1
+    good["controller"]["ros__parameters"]["position_stops"] = False
+    assert not lines(check(good, tmp_path), WARNING, at)
 
 
 def test_the_watchdog_must_not_forward_more_than_the_urdf_states(good, tmp_path):

@@ -13,8 +13,9 @@ pytest.importorskip(
 
 from test_torques_ahead import STANDING, quadruped_guard
 
-from contact_id_controller.control.contact_estimate import ROUGHEST_M, _learn_round
+from contact_id_controller.control.contact_estimate import ROUGHEST_M, _learn_round, contact_room
 from contact_id_controller.control.feedback import SEARCH_S, consistent_acceleration
+from contact_id_controller.control.memory import ESTIMATED
 from contact_id_controller.geometry import HalfSpace, HeightField
 from contact_id_controller.new_robot.first_parameters import propose
 from contact_id_controller.planning.gait.ground import LevelGround
@@ -89,6 +90,11 @@ def test_soles_bear_ground_mass_friction_and_delay_that_nobody_told_of(robot, se
 def test_where_the_ground_is_as_believed_little_changes():
     before = outcome("solo12", "", 0.0, "contact_sources=[geometry,schedule]")
     assert outcome("solo12").joint_error_rad == pytest.approx(before.joint_error_rad, rel=0.25)
+
+
+def test_what_is_felt_is_handed_over():
+    """A copied controller wrote into the first one's array; the rest are found anew in each period."""
+    assert set(contact_room(1)) - set(ESTIMATED) == {"began", "ended", "foot_speed"}
 
 
 def test_a_foot_that_is_led_down_and_does_not_come_down_stands(tmp_path):

@@ -6,11 +6,14 @@ from kinematic_walk import ROBOTS, KinematicWalk
 
 from contact_id_controller.planning.gait.footsteps import SHORTEST_STANCE
 from contact_id_controller.planning.gait.gait_clock import GaitClock
+from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     controller_settings,
     mujoco_robot,
+    section,
 )
+from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 
 SPEED_M_S = 0.5
 
@@ -33,6 +36,24 @@ def test_a_walk_faster_than_its_joints_swing_at_the_duty_factor_reaches_its_spee
     assert speeds.min() > 0.9 * SPEED_M_S
     clock = run.planner._footsteps.clock
     assert SHORTEST_STANCE <= clock.duty_factor < run.planner.settings.duty_factor
+
+
+@pytest.mark.parametrize("gait", ["pace", "bound"])
+def test_the_longest_period_is_that_of_a_robot_not_of_the_frame_of_its_base(gait):
+    """With its frame as low as its feet the planner divided by a period of 0."""
+    settings = GaitPlannerSettings.from_mapping(
+        {**section("quadruped", "gait_planner"), "gait": gait, "gait_period_s": 1.0}
+    )
+    periods = []
+    for lower_m in (0.0, 0.2):
+        robot = controller_settings("quadruped").robot()
+        for joint in range(2, robot.model.njoints):
+            if robot.model.parents[joint] == 1:
+                robot.model.jointPlacements[joint].translation[2] += lower_m
+        robot.model.inertias[1].lever += [0.0, 0.0, lower_m]
+        periods.append(GaitPlanner(robot, settings)._footsteps._gait.period_s)
+    assert 0.15 < periods[0] < 1.0
+    assert periods[1] == pytest.approx(periods[0])
 
 
 def test_a_slow_walk_keeps_its_duty_factor():

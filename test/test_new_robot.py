@@ -60,16 +60,21 @@ def errors(file):
     return [str(finding) for finding in check_config(file) if finding.level == ERROR]
 
 
-@pytest.mark.parametrize("urdf", [A1, HYQ, B1])
-def test_a_quadruped_trots_as_it_is_written(new, urdf):
-    file = new(urdf)
+def walked(file, seconds):
+    """Record of a walk as a file has it, without a fall and at half its speed at least from .5 s on."""
     assert errors(file) == []
     settings = load_settings(file)
     world = mujoco_robot(settings, settings.friction_coefficient[0])
-    walk = InProcessRun(str(file), settings, world).record(2.5)
+    walk = InProcessRun(str(file), settings, world).record(seconds)
     assert not walk.fell
     speed = ParameterFile(file).section("gait_planner")["speed_m_s"]
-    assert walk.q[-1, 0] - walk.q[0, 0] > 0.5 * speed * 2.0
+    assert walk.q[-1, 0] - walk.q[0, 0] > 0.5 * speed * (seconds - 0.5)
+    return walk
+
+
+@pytest.mark.parametrize("urdf", [A1, HYQ, B1])
+def test_a_quadruped_trots_as_it_is_written(new, urdf):
+    walk = walked(new(urdf), 2.5)
     assert np.abs(walk.reference_position - walk.position).mean() < 0.05
 
 
@@ -126,14 +131,7 @@ def legs_of(tmp_path, limbs, bends):
 
 @pytest.mark.parametrize("urdf", [G1, TALOS, BOLT])
 def test_two_legs_walk_as_they_are_written(new, urdf):
-    file = new(urdf)
-    assert errors(file) == []
-    settings = load_settings(file)
-    world = mujoco_robot(settings, settings.friction_coefficient[0])
-    walk = InProcessRun(str(file), settings, world).record(4.0)
-    assert not walk.fell
-    speed = ParameterFile(file).section("gait_planner")["speed_m_s"]
-    assert walk.q[-1, 0] - walk.q[0, 0] > 0.5 * speed * 3.5
+    walked(new(urdf), 4.0)
 
 
 def test_what_one_leg_cannot_bear_stands_and_it_says_which_joint_is_too_weak(tmp_path, capsys):
@@ -219,11 +217,8 @@ def test_an_arm_on_legs_does_not_touch_its_soft_stops(new):
     """Kinova's joints cannot be at zero: at their ends torque was cut in 89 % of the periods of a walk."""
     file = new(ANYMAL_WITH_ARM)
     assert not [line for line in check_config(file) if "at an end of its range" in str(line)]
-    settings = load_settings(file)
-    world = mujoco_robot(settings, settings.friction_coefficient[0])
-    walk = InProcessRun(str(file), settings, world).record(2.0)
-    arm = [name.startswith("j2s6s200") for name in settings.joints]
-    assert not walk.fell and walk.saturated[:, arm].mean() < 0.01
+    arm = [name.startswith("j2s6s200") for name in load_settings(file).joints]
+    assert walked(file, 2.0).saturated[:, arm].mean() < 0.01
 
 
 def test_soles_are_the_lowest_of_the_foot():
@@ -240,6 +235,7 @@ def test_two_point_feet_cannot_stand_and_it_says_so(tmp_path, capsys):
     assert run(["new", BOLT, "--output", str(file)]) == DONE
     lines = [line for line in capsys.readouterr().out.splitlines() if "cannot stand still" in line]
     assert len(lines) == 1 and "2 point feet span no area" in lines[0]
+    assert lines[0].endswith("it balances by stepping")
     assert any("stands only by balancing" in str(finding) for finding in check_config(file))
 
 

@@ -113,7 +113,7 @@ def _at_the_desk(
         findings += _check_planner(robot, sections.get("gait_planner"))
     findings += check_watchdog(robot, settings, sections.get("command_watchdog"))
     findings += _check_order(settings, robot, sections)
-    posture, about_posture = _posture(robot, sections)
+    posture, about_posture = _posture(robot, sections, settings.position_stops)
     findings += about_posture
     if any(finding.level == ERROR for finding in findings):
         return between + findings, None
@@ -186,8 +186,8 @@ def _check_order(
     return findings
 
 
-def _posture(robot: RobotModel, sections: Any) -> tuple[np.ndarray, list[Finding]]:
-    """The standing posture (na,), and findings about the postures in the file."""
+def _posture(robot: RobotModel, sections: Any, stops: bool) -> tuple[np.ndarray, list[Finding]]:
+    """The standing posture (na,), and findings about the postures in the file; stops: see `check_posture`."""
     given = [
         (f"{section}.{name}", sections[section][name])
         for section, name in POSTURES
@@ -208,7 +208,9 @@ def _posture(robot: RobotModel, sections: Any) -> tuple[np.ndarray, list[Finding
     for name, values in given:
         alike.setdefault(repr(values), []).append(name)
     groups = [(", ".join(names), dict(given)[names[0]]) for names in alike.values()]
-    findings = [line for name, values in groups for line in check_posture(robot, name, values)]
+    findings = [
+        line for name, values in groups for line in check_posture(robot, name, values, stops)
+    ]
     if any(finding.level == ERROR for finding in findings):
         return np.zeros(robot.na), findings
     if len(given) == 2 and list(given[0][1]) != list(given[1][1]):

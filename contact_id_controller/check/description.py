@@ -18,9 +18,6 @@ from contact_id_controller.settings.robot_description import body_flaws
 PRISMATIC = "JointModelP"
 """Beginning of Pinocchio's names of prismatic joints."""
 
-AT_STOP = 0.1
-"""Share of a soft stop within which a posture is at the joint's end: there torque towards it is cut to this."""
-
 MOVING = ("revolute", "continuous", "prismatic")
 
 
@@ -122,8 +119,10 @@ def _has_range(joint: ElementTree.Element) -> bool:
     return None not in values and all(math.isfinite(float(value)) for value in values)
 
 
-def check_posture(robot: RobotModel, name: str, posture: Sequence[float]) -> list[Finding]:
-    """Check the size of a posture (na,), and its position limits."""
+def check_posture(
+    robot: RobotModel, name: str, posture: Sequence[float], stops: bool
+) -> list[Finding]:
+    """Check the size of a posture (na,), and its position limits; stops: the controller's `position_stops`."""
     try:
         values = np.array(posture, dtype=float)
     except (TypeError, ValueError):
@@ -147,7 +146,7 @@ def check_posture(robot: RobotModel, name: str, posture: Sequence[float]) -> lis
         where = f"{name}: joint {joint!r} at {value:g} is"
         if not low <= value <= high:
             findings.append(error("posture", f"{where} outside its limits [{low:g}, {high:g}]"))
-        elif min(value - low, high - value) < AT_STOP * stop_margin(low, high):
+        elif stops and min(value - low, high - value) < stop_margin(low, high):
             words = f"{where} at an end of its range [{low:g}, {high:g}]: torque towards it is cut"
             findings.append(warning("posture", words))
     return findings

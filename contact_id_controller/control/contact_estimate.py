@@ -418,9 +418,12 @@ def _weigh(period, foot, gap, lands, first_state, others, lasted, elsewhere):
     total -= 0.5 * min((speed / SLIDES_M_S) ** 2, 9.0)
     period.odds[i] = total
     stood = period.stands[i]
-    comes = period.foot_speed[i, 2] / max(settings.touchdown_speed_m_s, SLOWEST_M_S)
-    period.blocked[i] += max(pressure, 0.0) / share * (1.0 - comes) * settings.period_s
-    period.blocked[i] = max(period.blocked[i], 0.0) if planned and not stood else 0.0
+    if not planned or stood or not lasted:
+        period.blocked[i] = 0.0
+    elif not others:
+        comes = period.foot_speed[i, 2] / max(settings.touchdown_speed_m_s, SLOWEST_M_S)
+        blocked = max(pressure, 0.0) / share * (1.0 - comes) * settings.period_s
+        period.blocked[i] = max(period.blocked[i] + blocked, 0.0)
     felt = total > STANDS or (stood and total > PARTS) or period.blocked[i] > BLOCKED_S
     if first_state and planned and not lands and abs(gap) < 3.0 * FAR_M:
         felt = True

@@ -35,6 +35,7 @@ ESTIMATED = (
     "missed",
     "left",
     "lack",
+    "blocked",
     "changed_s",
 )
 """Those of ``contact_estimate``."""

@@ -79,7 +79,8 @@ for each metre walked, says that the ground is not level. Zeros of joints and th
 TELLS_TILT_M = 0.005
 """Ground that is level to within this tells the tilt, too: of a robot, half a degree."""
 LEVEL_BIAS = 0.2
-"""Share of the largest bias of the accelerometer from which on a slope explains better what it would take to be level."""
+"""Share of the largest bias of the accelerometer, aside, from which on a slope explains better what it would take to be
+level."""
 REPEATS_S = 0.02
 """For so long an IMU that is slower than its log repeats a sample; for longer one without noise, of a robot at rest."""
 VERTICAL_SHARE = 1e-4
@@ -400,10 +401,12 @@ def _use_level(i, x, P, radius, variance, largest_bias, record, dx, scratch):
     tells_tilt = variance <= TELLS_TILT_M**2
     for k in range(n):
         gain[k] = u[k] / S if tells_tilt else 0.0
-    bias = 0.0
+    upwards = square = 0.0
     for k in range(3):
-        bias += (x[ACCEL_BIAS + k] + dx[E_ACCEL + k] + gain[E_ACCEL + k] * y) ** 2
-    if tells_tilt and bias > (LEVEL_BIAS * largest_bias) ** 2:
+        bias = x[ACCEL_BIAS + k] + dx[E_ACCEL + k] + gain[E_ACCEL + k] * y
+        upwards += bias * x[ROTATION + 6 + k]
+        square += bias * bias
+    if tells_tilt and square - upwards * upwards > (LEVEL_BIAS * largest_bias) ** 2:
         record[O_LEVEL] = np.nan
         return
     record[O_HELD] = held

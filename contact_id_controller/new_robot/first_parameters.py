@@ -279,10 +279,8 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: Moto
         if isinstance(foot, RoundFoot) and not foot.known
     ]
     if not stands:
-        found.append(
-            f"{name} cannot stand still: its {len(feet)} point feet span no area; "
-            "no contact force holds it upright"
-        )
+        words = f"its {len(feet)} point feet span no area; {gait.upright}"
+        found.append(f"{name} cannot stand still: {words}")
     found += gait.found
     title = f"{name}: {robot.mass:.1f} kg, {robot.na} joints, {gait.does}; proposed from its URDF."
     return Proposal(_text(title, sections), (*found, *not_estimated), stands)
@@ -419,6 +417,7 @@ class _Gait(NamedTuple):
         motion: makes the section that moves it, of feet, posture (na,), leg length, m, and robot.
         controller, simulation: rows of these sections that go with it.
         found: lines for the user.
+        upright: what holds it where its feet span no area.
     """
 
     does: str
@@ -426,6 +425,7 @@ class _Gait(NamedTuple):
     controller: tuple[Row, ...] = ()
     simulation: tuple[Row, ...] = ()
     found: tuple[str, ...] = ()
+    upright: str = "no contact force holds it upright"
 
 
 def _gait_of(robot: RobotModel, posture: np.ndarray, limbs: Anatomy, feet: Any) -> _Gait:
@@ -448,7 +448,8 @@ def _gait_of(robot: RobotModel, posture: np.ndarray, limbs: Anatomy, feet: Any) 
             "for footsteps write a section kinodynamic_planner"
         )
         return _Gait("stands", _standing, found=(words,))
-    return _Gait("walks", _steps, STEPPING, (Row("wait_for_plan_s", 0.021),))
+    waits = (Row("wait_for_plan_s", 0.021),)
+    return _Gait("walks", _steps, STEPPING, waits, upright="it balances by stepping")
 
 
 def _on_one_leg(robot: RobotModel, posture: np.ndarray, feet: Any) -> tuple[str, float, float]:

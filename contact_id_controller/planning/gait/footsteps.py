@@ -115,10 +115,9 @@ class Footsteps:
     ):
         self._settings, self._ground = settings, ground
         self._home_m, self._home = home, home[:, 0] + 1j * home[:, 1]
-        self._below_m = max(-float(home[:, 2].mean()), 0.0)
         self._switch_s, self._limits = switch_s, limits
         self._missed_s = 0.0
-        self._gait = gait_of(settings, self._home, settings.gait, self._below_m)
+        self._gait = gait_of(settings, self._home, settings.gait, limits.below_m.mean())
         self._changed = False
         self.paths: list[FootPath] = []
         self.clock: GaitClock | None = None
@@ -169,7 +168,8 @@ class Footsteps:
 
     def take_gait(self, name: str) -> None:
         """Change to another gait: now if all feet are in stance, otherwise when all swinging feet have landed."""
-        gait = gait_of(self._settings, self._home, name, self._below_m)
+        below_m = self._limits.below_m.mean()
+        gait = gait_of(self._settings, self._home, name, below_m)
         self._changed = gait != self._gait
         self._gait = gait
 

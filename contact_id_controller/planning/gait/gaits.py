@@ -42,6 +42,7 @@ def check_gait(name: str) -> None:
 
 
 GRAVITY_M_S2 = 9.81
+SHORTEST_S = 0.02
 LONGEST = {"pace": 2.2, "bound": 1.7}
 """Largest period of a gait in units of sqrt(height / gravity): with its square a robot on the feet of a side, or of an
 end, turns."""
@@ -53,7 +54,7 @@ def gait_of(settings: GaitSettings, home: np.ndarray, name: str, below_m: float 
     Args:
         home: (L,) places of the feet relative to the base, x + iy, m, x forward and y to the left.
         name: one of ``PHASES``, or ``phases`` for the settings' `touchdown_phases`.
-        below_m: height of the base above the feet.
+        below_m: mean height of the hips above the feet.
 
     Raises:
         ConfigurationError: no such gait.
@@ -65,5 +66,6 @@ def gait_of(settings: GaitSettings, home: np.ndarray, name: str, below_m: float 
         phases = tuple(PHASES[name](bool(p.real > 0.0), bool(p.imag > 0.0)) for p in from_middle)
     period_s = settings.gait_period_s
     if name in LONGEST:
-        period_s = min(period_s, LONGEST[name] * math.sqrt(below_m / GRAVITY_M_S2))
+        longest_s = LONGEST[name] * math.sqrt(max(below_m, 0.0) / GRAVITY_M_S2)
+        period_s = min(period_s, max(longest_s, SHORTEST_S))
     return Gait(period_s, settings.duty_factor, phases)
