@@ -16,6 +16,7 @@ from synthetic_walk import FEET, PERIOD_S, SPEED_M_S, URDF, synthetic_walk
 from contact_id_controller.exceptions import RecordError, RenderingError
 from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.report import animation, comparison, metrics, plots, report, tables
+from contact_id_controller.report.force_strip import ForceStrip
 from contact_id_controller.report.tables import in_words
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.record import COLUMNS, merge_records
@@ -528,6 +529,15 @@ def test_many_joints_are_drawn_in_pictures_of_a_few():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure.canvas.draw()
+
+
+def test_names_of_feet_are_whole_beside_their_forces():
+    """Of corners of soles only `nkle_roll_link_1` was to be read, left and right alike."""
+    walk = synthetic_walk(0.5)
+    names = tuple(f"right_ankle_roll_link_{k}" for k in range(len(walk.foot_names)))
+    walk = dataclasses.replace(walk, foot_names=names)
+    picture = np.asarray(ForceStrip(walk, np.array([0.0, 0.0, 1.0]), 560, 150).draw(0.5))
+    assert (picture[:, :2] == 255).all() and (picture[40:, :60] < 200).any()
 
 
 def test_animation_of_a_fall_shows_the_end():

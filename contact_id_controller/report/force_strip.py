@@ -14,6 +14,8 @@ OVERSAMPLING = 2
 
 LABEL_WIDTH, TOP, MARGIN = 84, 24, 6
 FONT_SIZE = 11
+WIDEST = 0.5
+"""Largest share of the width for names of feet, which differ at their beginning as well as at their end."""
 
 
 class ForceStrip:
@@ -33,6 +35,9 @@ class ForceStrip:
         self._scale = max(1e-9, 1.1 * highest)
         self._size = (width, height)
         self._font = ImageFont.load_default(OVERSAMPLING * FONT_SIZE)
+        longest = max(map(self._font.getlength, walk.foot_names), default=0.0)
+        wanted = max(longest / OVERSAMPLING + 2 * MARGIN, LABEL_WIDTH)
+        self._left = OVERSAMPLING * min(wanted, WIDEST * width)
 
     def draw(self, time_s: float) -> Image.Image:
         """The strip that ends at ``time_s``."""
@@ -44,7 +49,7 @@ class ForceStrip:
         first = int(np.searchsorted(walk.time_s, time_s - SPAN_S))
         last = int(np.searchsorted(walk.time_s, time_s, side="right"))
         rows = slice(first, last, max(1, (last - first) // width))
-        left, right = OVERSAMPLING * LABEL_WIDTH, width - OVERSAMPLING * MARGIN
+        left, right = self._left, width - OVERSAMPLING * MARGIN
         x = right + (walk.time_s[rows] - time_s) / SPAN_S * (right - left)
         top = OVERSAMPLING * TOP
         pitch = (height - top - OVERSAMPLING * MARGIN) / max(1, len(walk.foot_names))
