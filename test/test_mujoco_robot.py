@@ -246,6 +246,38 @@ def test_a_sliding_block_is_slowed_by_mu_g(tmp_path, friction):
     np.testing.assert_allclose(state.v[:2], speed * start[:2] / np.linalg.norm(start), atol=2e-2)
 
 
+def _slides(tmp_path, exact, friction, start):
+    """Normal force, as a share of the weight, in each period of .1 s of sliding, and the last speed, m/s."""
+    ground = GroundSettings(exact_friction=exact)
+    simulated = block(tmp_path, friction=friction, ground=ground)
+    simulated.reset(simulated.state().q, np.array(start))
+    pressing = []
+    for _ in range(100):
+        state = simulated.step(np.zeros(0))
+        pressing.append(simulated.contact_forces()[:, 2].sum() / simulated.robot.weight)
+    return np.array(pressing), state.v[:2]
+
+
+@pytest.mark.parametrize("friction", [0.1, 0.3, 0.6])
+def test_with_exact_friction_a_sliding_block_stays_on_the_ground(tmp_path, friction):
+    pressing, _ = _slides(tmp_path, False, friction, [1.0, 0.5, 0, 0, 0, 0])
+    assert (pressing == 0.0).mean() > 0.5 and pressing.max() > 10.0  # MuJoCo lifts it, and it hops
+    pressing, speed = _slides(tmp_path, True, friction, [1.0, 0.5, 0, 0, 0, 0])
+    np.testing.assert_allclose(pressing[20:], 1.0, atol=0.02)
+    assert 0.95 < pressing[1:].min() and pressing.max() < 2.0
+    slowed = np.hypot(1.0, 0.5) - friction * 9.81 * 0.1
+    np.testing.assert_allclose(
+        speed, slowed * np.array([2, 1]) / 5**0.5, atol=2e-3 + 0.01 * friction
+    )
+
+
+def test_with_exact_friction_what_turns_and_what_stands_is_pressed_by_its_weight(tmp_path):
+    pressing, _ = _slides(tmp_path, True, 0.3, [0.5, 0, 0, 0, 0, 6.0])
+    np.testing.assert_allclose(pressing[20:], 1.0, atol=0.02)
+    _, still = _slides(tmp_path, True, 1.0, [0.5, 0, 0, 0, 0, 0])
+    assert np.abs(still).max() < 1e-4
+
+
 def test_without_friction_nothing_slows_it(tmp_path):
     simulated = block(tmp_path, friction=0.0)
     simulated.reset(simulated.state().q, np.array([1.0, 0, 0, 0, 0, 0]))

@@ -63,6 +63,7 @@ class GroundSettings:
             1, the stiffer the ground.
         tangential_stiffening: stiffness of friction relative to the normal direction (MuJoCo's
             impratio).
+        exact_friction: contacts that slide stay on the ground, see `ExactFriction`; MuJoCo alone lifts them.
 
     Raises:
         ConfigurationError: a value outside its range.
@@ -72,6 +73,7 @@ class GroundSettings:
     damping_ratio: float = 1.0
     impedance: tuple[float, float] = (0.99, 0.999)
     tangential_stiffening: float = 100.0
+    exact_friction: bool = False
 
     def __post_init__(self) -> None:
         if len(self.impedance) != 2 or not all(0.0 < d < 1.0 for d in self.impedance):

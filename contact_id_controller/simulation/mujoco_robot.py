@@ -17,6 +17,7 @@ from contact_id_controller.geometry import HalfSpace, HeightField, SphereFoot, f
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.robot import MotorRows, RobotModel, resolve_urdf
 from contact_id_controller.simulation.engine_sensors import EngineSensors
+from contact_id_controller.simulation.exact_friction import ExactFriction
 from contact_id_controller.simulation.mujoco_model import (
     LARGEST_FRICTION,
     GroundSettings,
@@ -111,6 +112,7 @@ class MujocoRobot(SteppedRobot):
         )
         self._friction = friction if callable(friction) else None
         self._data = mujoco.MjData(self._model)
+        self._exact = ExactFriction(self._model, self._data) if ground.exact_friction else None
         self._map = StateMap(self.robot, self._model)
         self._sites = [self._model.site(foot_name(i)).id for i in range(len(self.feet))]
         self._foot_of_geom = {self._model.geom(foot_name(i)).id: i for i in range(len(self.feet))}
@@ -151,6 +153,8 @@ class MujocoRobot(SteppedRobot):
         q = checked_vector("q", q, self.robot.nq)
         v = np.zeros(self.robot.nv) if v is None else checked_vector("v", v, self.robot.nv)
         mujoco.mj_resetData(self._model, self._data)
+        if self._exact is not None:
+            self._exact.forget()
         self._map.to_mujoco(q, v, self._data.qpos, self._data.qvel)
         mujoco.mj_forward(self._model, self._data)
         self._start()
@@ -178,7 +182,10 @@ class MujocoRobot(SteppedRobot):
                 model.pair_friction[:, :2] = np.minimum(
                     self._friction(self._contact_points()), LARGEST_FRICTION
                 )[:, None]
-            mujoco.mj_step(model, data)
+            if self._exact is None:
+                mujoco.mj_step(model, data)
+            else:
+                self._exact.step()
             self._add_contact_forces()
             self._sensors.add()
         self._forces /= self.substeps
