@@ -278,11 +278,10 @@ class RobotModel:
         """
         file = resolve_urdf(path)
         try:
-            if floating_base:
-                model = pin.buildModelFromUrdf(str(file), pin.JointModelFreeFlyer())
-            else:
-                model = pin.buildModelFromUrdf(str(file))
-        except (ValueError, RuntimeError) as error:
+            model = model_of(file.read_text(encoding="utf-8"), floating_base)
+        except ConfigurationError:
+            raise
+        except (ValueError, RuntimeError, OSError) as error:
             raise RobotDescriptionError(f"URDF {str(file)!r} cannot be read: {error}") from error
         held = dict(locked or {})
         both = [name for name in joints or () if name in held]
@@ -405,6 +404,27 @@ def _motors(
                 )
             getattr(motors, setting)[fits] = value
     return motors
+
+
+def model_of(urdf: str, floating_base: bool) -> pin.Model:
+    """Pinocchio's model of a URDF's text; its own floating joint at the root, if it has one, is the base's.
+
+    Raises:
+        ValueError: not a URDF.
+        ConfigurationError: a fixed base although the root floats.
+    """
+    model = pin.buildModelFromXML(urdf)
+    own = model.njoints > 1 and model.joints[1].nq == 7 and 0 not in list(model.parents)[2:]
+    if not floating_base:
+        if own:
+            raise ConfigurationError(
+                f"the URDF's joint {model.names[1]!r} floats: floating_base is false, must be true"
+            )
+        return model
+    if not own:
+        return pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer())
+    model.jointPlacements[1] = pin.SE3.Identity()
+    return model
 
 
 def _welded(model: pin.Model, locked: Mapping[str, float]) -> pin.Model:

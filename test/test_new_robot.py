@@ -15,7 +15,9 @@ from contact_id_controller.cli import run
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError
 from contact_id_controller.exit_codes import DONE
 from contact_id_controller.new_robot.anatomy import anatomy
+from contact_id_controller.new_robot.feet_from_shapes import sole
 from contact_id_controller.new_robot.first_parameters import propose
+from contact_id_controller.new_robot.searched import searched, shapes
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.one_process import InProcessRun, mujoco_robot
 from contact_id_controller.runs.record import merge_records
@@ -104,6 +106,99 @@ def test_legs_that_lie_level_at_zero_are_legs_whatever_the_names(new, tmp_path):
     assert np.abs(walk.reference_position - walk.position).mean() < 0.05
 
 
+WHEEL = 'type="continuous"><axis xyz="0 1 0"/><limit effort="9" velocity="9"/>'
+
+
+@pytest.mark.parametrize(
+    "as_it_is, changed",
+    [
+        pytest.param(
+            '"floating_base" type="fixed"', '"floating_base" type="floating"', id="own free joint"
+        ),
+        pytest.param(
+            r'thigh_joint" type="revolute"', 'thigh_joint" type="continuous"', id="no ends"
+        ),
+        pytest.param(r'foot_fixed" type="fixed">', f'foot_fixed" {WHEEL}', id="wheels"),
+    ],
+)
+def test_a_quadruped_trots_however_its_joints_are_described(new, tmp_path, as_it_is, changed):
+    """Its meshes are not available either."""
+    file = new(str(description(tmp_path, A1, as_it_is, changed)))
+    assert len(load_settings(file).foot_frames) == 4
+    walked(file, 1.5)
+
+
+def description(tmp_path, urdf, as_it_is, changed):
+    text = resolve_urdf(urdf).read_text()
+    assert as_it_is in text
+    file = tmp_path / "changed.urdf"
+    file.write_text(text.replace(as_it_is, changed))
+    return file
+
+
+def test_wheels_are_locked_and_it_says_so(tmp_path, capsys):
+    urdf = description(tmp_path, A1, 'foot_fixed" type="fixed">', f'foot_fixed" {WHEEL}')
+    assert run(["new", str(urdf), "--output", str(tmp_path / "a.yaml")]) == DONE
+    assert "wheels are locked, and feet: FL_foot_fixed, FR_foot_fixed, " in capsys.readouterr().out
+    assert load_settings(tmp_path / "a.yaml").locked["RR_foot_fixed"] == 0.0
+
+
+def test_a_free_base_of_the_description_cannot_be_bolted(tmp_path):
+    urdf = description(
+        tmp_path, A1, '"floating_base" type="fixed"', '"floating_base" type="floating"'
+    )
+    with pytest.raises(ConfigurationError, match="'floating_base' floats: floating_base is false"):
+        RobotModel.from_urdf(urdf, floating_base=False)
+    own, given = RobotModel.from_urdf(urdf), RobotModel.from_urdf(A1)
+    assert own.joint_names == given.joint_names and own.nv == given.nv
+    assert np.isclose(own.mass, given.mass)
+
+
+def test_legs_hang_on_a_waist_where_the_trunk_is_the_base(tmp_path):
+    legs = legs_of(tmp_path, limbs=2, bends=3.0, waist=True)
+    assert [len(leg) for leg in legs] == [3, 3]
+
+
+def test_a_sole_is_found_by_what_is_seen_and_where_other_meshes_are_missing(tmp_path):
+    """Shapes of the foot: of G1 without collisions, whose trunk has a mesh that is nowhere."""
+    file = resolve_urdf(G1)
+    text = re.sub("<collision>.*?</collision>", "", file.read_text(), flags=re.S)
+    text = text.replace("torso_link_rev_1_0.STL", "nowhere.STL")
+    text = re.sub(
+        "(<visual>.*?</visual>)",
+        lambda shape: shape[0].replace(" name=", " no_name="),
+        text,
+        flags=re.S,
+    )
+    assert "nowhere" in text and "no_name" in text
+    (tmp_path / "example-robot-data").mkdir()
+    (tmp_path / "example-robot-data" / "robots").symlink_to(file.parents[2])
+    changed = tmp_path / "changed.urdf"
+    changed.write_text(text)
+    found = searched(changed)
+    feet = [
+        sole(found.robot.model, found.limbs.posture, leg[-1], shapes(found))
+        for leg in found.limbs.legs
+    ]
+    assert all(
+        0.08 < foot.half_size_m[0] < 0.12 and 0.02 < foot.half_size_m[1] < 0.05 for foot in feet
+    )
+
+
+def test_a_finger_that_cannot_move_is_held(tmp_path):
+    text = resolve_urdf(TIAGO).read_text()
+    still = re.sub(
+        r'(name="hand_thumb_joint".*?lower=)"[^"]*"( upper=)"[^"]*"',
+        r'\1"0"\2"0"',
+        text,
+        flags=re.S,
+    )
+    assert still != text
+    (tmp_path / "tiago.urdf").write_text(still)
+    shared = yaml.safe_load(propose(str(tmp_path / "tiago.urdf")).text)["/**"]["ros__parameters"]
+    assert "hand_thumb_joint" in shared["locked_joints"]
+
+
 def test_two_arms_that_lie_level_at_zero_are_no_legs(tmp_path):
     """Nor are three that cannot hang down."""
     assert not legs_of(tmp_path, limbs=2, bends=3.0)
@@ -111,16 +206,21 @@ def test_two_arms_that_lie_level_at_zero_are_no_legs(tmp_path):
     assert not legs_of(tmp_path, limbs=3, bends=0.7)
 
 
-def legs_of(tmp_path, limbs, bends):
-    """Of a robot whose limbs, of three joints each, point forwards at zero."""
+def legs_of(tmp_path, limbs, bends, waist=False):
+    """Of a robot whose limbs, of three joints each, point forwards at zero; below a waist they hang down."""
     body = '<inertial><origin xyz="0.1 0 0"/><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>'
     text = f'<robot name="level"><link name="trunk">{body}</link>'
+    if waist:
+        text += (
+            f'<link name="hips">{body}</link><joint name="waist" type="revolute"><parent link="trunk"/>'
+            '<child link="hips"/><axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="9" velocity="9"/></joint>'
+        )
     for limb in range(limbs):
-        parent = "trunk"
+        parent, way = ("hips", "0 0 -0.2") if waist else ("trunk", "0.2 0 0")
         for k, axis in enumerate(("1 0 0", "0 1 0", "0 1 0")):
             text += (
                 f'<link name="l{limb}{k}">{body}</link><joint name="j{limb}{k}" type="revolute">'
-                f'<parent link="{parent}"/><child link="l{limb}{k}"/><origin xyz="0.2 0 0"/><axis xyz="{axis}"/>'
+                f'<parent link="{parent}"/><child link="l{limb}{k}"/><origin xyz="{way}"/><axis xyz="{axis}"/>'
                 f'<limit lower="{-bends}" upper="{bends if k == 1 else 0.1}" effort="9" velocity="9"/></joint>'
             )
             parent = f"l{limb}{k}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pinocchio as pin
@@ -31,6 +32,9 @@ HOT_W = 1000.0
 """Heat of one motor at its effort limit above which its constants are implausible."""
 
 STEPS = 300
+
+PRISMATIC = "JointModelP"
+"""What Pinocchio's names of prismatic joints begin with."""
 
 
 def standing_state(controller: Controller, posture: np.ndarray) -> RobotState:
@@ -63,10 +67,9 @@ def check_feet(controller: Controller, state: RobotState) -> list[Finding]:
     findings += _check_depth(controller)
     frames = [foot.frame for foot in feet.feet]
     crossed: dict[tuple[str, str], list[str]] = {}
-    for name, frame, point in zip(names, frames, feet.points):
-        sides = _wrong_side(robot, state, frame, point)
-        if sides is not None:
-            crossed.setdefault(sides, []).append(name)
+    for frame, sides in _wrong_sides(robot, state, frames, feet.points):
+        own = [name for name, of in zip(names, frames) if of == frame]
+        crossed.setdefault(sides, []).extend(own)
     if crossed:
         text = "; ".join(
             f"{choices(feet)} on the {other} side, the leg on the {own}"
@@ -106,20 +109,35 @@ def _check_depth(controller: Controller) -> list[Finding]:
     return findings
 
 
-def _wrong_side(
-    robot: RobotModel, state: RobotState, frame: str, point: np.ndarray
-) -> tuple[str, str] | None:
-    """The sides of leg and foot, if they differ."""
-    joint = robot.model.frames[robot.frame_id(frame)].parentJoint
-    leg = [j for j in robot.model.supports[joint] if j > 1]
-    if not leg:
-        return None
-    hip = robot.data.oMi[leg[0]].translation - state.q[:3]
+def _wrong_sides(
+    robot: RobotModel, state: RobotState, frames: list[str], points: np.ndarray
+) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Feet whose middle is not on the side of their leg: frame, and the sides of leg and foot.
+
+    Only along an axis that has legs on both sides of the base's origin.
+    """
+    model, data = robot.model, robot.data
+    parents = {frame: model.frames[robot.frame_id(frame)].parentJoint for frame in frames}
+    chains = {frame: [j for j in model.supports[parents[frame]] if j > 1] for frame in parents}
     for axis, sides in ((1, ("left", "right")), (0, ("front", "rear"))):
-        foot = (point - state.q[:3])[axis]
-        if abs(hip[axis]) > MIDLINE_M and foot * hip[axis] < 0.0:
-            return sides if hip[axis] > 0.0 else sides[::-1]
-    return None
+        hips = {
+            frame: (data.oMi[_first(chains, frame)].translation - state.q[:3])[axis]
+            for frame in chains
+            if chains[frame]
+        }
+        if not (min(hips.values(), default=0.0) < 0.0 < max(hips.values(), default=0.0)):
+            continue
+        for frame, hip in hips.items():
+            rows = [k for k, of in enumerate(frames) if of == frame]
+            foot = points[rows, axis].mean() - state.q[axis]
+            if abs(hip) > MIDLINE_M and foot * hip < 0.0:
+                yield frame, sides if hip > 0.0 else sides[::-1]
+
+
+def _first(chains: dict[str, list[int]], frame: str) -> int:
+    """The first joint of a foot's leg: of its chain behind a waist that other feet hang on, too."""
+    others = {joint for of, chain in chains.items() if of != frame for joint in chain}
+    return next((joint for joint in chains[frame] if joint not in others), chains[frame][-1])
 
 
 def check_support(controller: Controller, state: RobotState) -> list[Finding]:
@@ -191,10 +209,12 @@ def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
     # Of joints with equal shares the first, whatever the rounding.
     findings, worst = Findings("torques"), int(np.argmax(part >= part.max() * (1.0 - 1e-6)))
     if part[worst] > LOW_RESERVE:
-        weak = part[worst] > 1.0
+        weak, name = part[worst] > 1.0, robot.joint_names[worst]
+        slides = robot.model.joints[robot.model.getJointId(name)].shortname().startswith(PRISMATIC)
+        unit = "N" if slides else "N·m"
         text = (
-            f"joint {robot.joint_names[worst]!r} needs {abs(torques[worst]):.3g} N·m to stand, its "
-            f"limit is {limits[worst]:.3g} N·m"
+            f"joint {name!r} needs {abs(torques[worst]):.3g} {unit} to stand, its "
+            f"limit is {limits[worst]:.3g} {unit}"
         )
         more = np.count_nonzero(part > (1.0 if weak else LOW_RESERVE)) - 1
         text += f"; {more} more joints likewise" * bool(more)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import trapezoid
@@ -29,9 +27,8 @@ from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.estimation.stamps import StampFilter
 from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.logs.log import Array, BasePose, Log
-from contact_id_controller.new_robot.anatomy import anatomy
-from contact_id_controller.new_robot.feet_from_shapes import round_foot, shapes
-from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.new_robot.feet_from_shapes import round_foot
+from contact_id_controller.new_robot.searched import searched, shapes
 
 NAME = "base odometry"
 NEEDS = "--urdf or --config of a robot with legs, an IMU on its base"
@@ -109,8 +106,8 @@ def _radius(of: RobotOfLog) -> float:
     """Radius of the feet, m, from the parameter file, or else from the shapes of the description."""
     if of.radius_m or of.soles:
         return of.radius_m
-    model, urdf = RobotModel.from_urdf(of.urdf, True).model, resolve_urdf(of.urdf)
-    limbs, parts = anatomy(model), shapes(model, Path(urdf))
+    found = searched(of.urdf)
+    model, limbs, parts = found.robot.model, found.limbs, shapes(found)
     return float(
         np.mean([round_foot(model, limbs.posture, leg[-1], parts).radius_m for leg in limbs.legs])
     )

@@ -10,6 +10,7 @@ import pinocchio as pin
 
 from contact_id_controller.logs.log import Array, Log, common_joints
 from contact_id_controller.new_robot.anatomy import anatomy
+from contact_id_controller.new_robot.searched import searched
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
@@ -88,7 +89,7 @@ def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfL
 def joints_of(urdf: str | Path | None, config: Path | None) -> tuple[str, ...]:
     """The joints of a robot in the order of its URDF, or else of its parameter file; empty without both."""
     if urdf is not None:
-        return tuple(RobotModel.from_urdf(resolve_urdf(urdf), floating_base=False).joint_names)
+        return tuple(RobotModel.from_urdf(resolve_urdf(urdf)).joint_names)
     return () if config is None else tuple(load_settings(config).joints)
 
 
@@ -96,7 +97,7 @@ def _legged(urdf: str | Path, settings: ControllerSettings | None) -> bool:
     """Whether the base floats by the parameter file, or else whether the robot has legs."""
     if settings is not None:
         return settings.floating_base
-    return bool(anatomy(RobotModel.from_urdf(urdf, True).model).legs)
+    return bool(searched(urdf).limbs.legs)
 
 
 def _within(robot: RobotModel, held: dict[str, float]) -> dict[str, float]:

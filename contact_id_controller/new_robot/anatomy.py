@@ -1,15 +1,15 @@
 """Finds the limbs of a description: legs, and joints to be driven or locked.
 
-A *limb* is attached to the trunk by one joint. *Legs* are the limbs of a floating robot with at least three joints in
-series whose ends are lowest; there are two or more of them, or else three or more with two joints, or none: a robot
-without legs has a fixed base. If no limb reaches down with its joints at zero, as legs that are level then, three or
+A *limb* is attached to the trunk by one joint, or with others to the end of a waist. *Legs* are the limbs of a floating
+robot with at least three joints in series whose ends are lowest; there are two or more of them, or else three or more
+with two joints, or none: a robot without legs has a fixed base. A wheel at the end of a leg is locked, a foot. If no limb reaches down with its joints at zero, as legs that are level then, three or
 more that can hang straight down are legs.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,11 +63,13 @@ class Anatomy:
             origin.
         held: names of joints that cannot be driven: without effort limit or without inertia, and of
             fingers.
+        wheels: names of joints without end at the ends of the legs.
     """
 
     legs: tuple[tuple[int, ...], ...]
     posture: np.ndarray
     held: tuple[str, ...]
+    wheels: tuple[str, ...] = ()
 
     @property
     def walks_on_soles(self) -> bool:
@@ -75,11 +77,14 @@ class Anatomy:
         return bool(self.legs) and all(len(leg) >= SOLE_JOINTS for leg in self.legs)
 
 
-def anatomy(model: pin.Model, floating: bool | None = None) -> Anatomy:
+def anatomy(
+    model: pin.Model, floating: bool | None = None, endless: Collection[str] = ()
+) -> Anatomy:
     """The anatomy of a model with a floating base.
 
     Args:
         floating: whether the base floats; None: as the limbs suggest.
+        endless: joints without end that have one in this model; like wheels, not in legs of two.
     """
     children, q = _children(model), posture_near_zero(model)
     legs: list[tuple[int, ...]] = []
@@ -90,13 +95,19 @@ def anatomy(model: pin.Model, floating: bool | None = None) -> Anatomy:
         low = [leg for leg in low if _hangs(model, hanging, leg)]
         if len(low) >= LEVEL_LEGS:
             legs, q = low, hanging
+    ends = [model.names[wheel] for leg in legs for wheel in children[leg[-1]]]
+    if len(legs) < LEVEL_LEGS and (
+        ends or any(model.names[j] in endless for leg in legs for j in leg)
+    ):
+        legs, ends = [], []
     data = model.createData()
     pin.forwardKinematics(model, data, q)
     places = {leg: data.oMi[leg[0]].translation for leg in legs}
     across = {leg: data.oMi[leg[-1]].translation[1] for leg in legs}
     middle = float(np.mean([place[0] for place in places.values()])) if legs else 0.0
     legs.sort(key=lambda leg: (places[leg][0] < middle - 1e-3, across[leg] < 0.0))
-    return Anatomy(tuple(legs), q, _held(model, children, {j for leg in legs for j in leg}))
+    held = _held(model, children, {j for leg in legs for j in leg})
+    return Anatomy(tuple(legs), q, held, tuple(ends))
 
 
 def _reaching_down(
@@ -107,11 +118,7 @@ def _reaching_down(
     pin.forwardKinematics(model, data, q)
     heights = np.array([placement.translation[2] for placement in data.oMi])
     height = np.ptp(heights[1:])
-    able = [
-        chain
-        for limb in children[BASE]
-        if _can_be_leg(model, chain := min(_chains(limb, children), key=lambda c: heights[c[-1]]))
-    ]
+    able = [chain for limb in children[BASE] for chain in _able(model, limb, children, heights)]
     for joints, count in LEG_KINDS:
         long = [chain for chain in able if len(chain) >= joints]
         lowest = min((heights[chain[-1]] for chain in long), default=heights[BASE])
@@ -120,6 +127,28 @@ def _reaching_down(
         if len(low) >= count:
             return low
     return []
+
+
+def _able(
+    model: pin.Model, limb: int, children: dict[int, list[int]], heights: np.ndarray
+) -> list[tuple[int, ...]]:
+    """The lowest chain of a limb, if it can be a leg; of a limb that forks after a waist, both of its branches."""
+    waist = [limb]
+    while len(children[waist[-1]]) == 1:
+        waist += children[waist[-1]]
+    lowest = [
+        min(_chains(branch, children), key=lambda c: heights[c[-1]])
+        for branch in children[waist[-1]]
+    ]
+    whole = min(_chains(limb, children), key=lambda c: heights[c[-1]])
+    legs = [_without_wheel(model, chain) for chain in lowest]
+    legs = [leg for leg in legs if len(leg) >= LEG_JOINTS and _can_be_leg(model, leg)]
+    legs = legs if len(legs) > 1 else [_without_wheel(model, whole)]
+    return [leg for leg in legs if leg and _can_be_leg(model, leg)]
+
+
+def _without_wheel(model: pin.Model, chain: tuple[int, ...]) -> tuple[int, ...]:
+    return chain[:-1] if model.joints[chain[-1]].nq == 2 else chain
 
 
 def _hanging(model: pin.Model, children: dict[int, list[int]], q: np.ndarray) -> np.ndarray:
@@ -198,7 +227,7 @@ def _chains(first: int, children: dict[int, list[int]]) -> list[tuple[int, ...]]
 
 
 def _can_be_leg(model: pin.Model, chain: tuple[int, ...]) -> bool:
-    """Whether all joints are driven and none is continuous, like a wheel."""
+    """Whether all joints are driven and none is without end."""
     return all(
         model.joints[joint].nq == 1 and model.upperEffortLimit[model.joints[joint].idx_v] > 0.0
         for joint in chain

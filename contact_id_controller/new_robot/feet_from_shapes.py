@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import coal
@@ -43,17 +43,6 @@ class Sole(NamedTuple):
     center_m: tuple[float, float, float]
 
 
-def shapes(model: pin.Model, urdf: Path) -> list[Any]:
-    """Collision shapes of a description; none if it has none, or its meshes are not available."""
-    folders = [str(folder) for folder in urdf.resolve().parents]
-    try:
-        kind = pin.GeometryType.COLLISION
-        geometry = pin.buildGeomFromUrdf(model, str(urdf), kind, package_dirs=folders)
-    except (ValueError, RuntimeError):
-        return []
-    return list(geometry.geometryObjects)
-
-
 def round_foot(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) -> RoundFoot:
     """The foot at the end of a leg with few joints: a frame in the centre of a sphere, else the lowest frame."""
     data = model.createData()
@@ -72,6 +61,13 @@ def round_foot(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) ->
     radius = heights[lowest] - min(points) if points else 0.0
     known = radius > SAME_PLACE_M
     return RoundFoot(frames[lowest].name, float(radius) if known else UNKNOWN_RADIUS_M, known)
+
+
+def alike(feet: Sequence[RoundFoot]) -> list[RoundFoot]:
+    """Round feet with one radius, their largest, where they differ by drawing inaccuracy only."""
+    radii = [foot.radius_m for foot in feet]
+    same = max(radii) - min(radii) < SAME_PLACE_M
+    return [foot._replace(radius_m=max(radii)) if same else foot for foot in feet]
 
 
 def sole(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) -> Sole:

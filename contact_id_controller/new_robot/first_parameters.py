@@ -19,17 +19,18 @@ from contact_id_controller.control.held_damping import largest_damping, mobiliti
 from contact_id_controller.control.torques_ahead import joint_inertia
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import write_text
-from contact_id_controller.new_robot.anatomy import LEG_JOINTS, Anatomy, anatomy, away_from_ends
+from contact_id_controller.new_robot.anatomy import LEG_JOINTS, Anatomy, away_from_ends
 from contact_id_controller.new_robot.feet_from_shapes import (
     RoundFoot,
     Sole,
+    alike,
     round_foot,
-    shapes,
     sole,
 )
 from contact_id_controller.new_robot.mjcf_motors import motors_of_mjcf
+from contact_id_controller.new_robot.searched import Searched, searched, shapes
 from contact_id_controller.new_robot.stance import reach, standing_posture
-from contact_id_controller.robot import MotorRows, RobotModel, resolve_urdf
+from contact_id_controller.robot import MotorRows, RobotModel
 from contact_id_controller.settings.command_watchdog import DAMPING_PERIOD_S
 from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 from contact_id_controller.settings.nodes import TABLES
@@ -54,6 +55,9 @@ WAY = 3.0
 STEP_HEIGHT_OF_TWO = 0.09
 SPEED_OF_TWO = 0.08
 """The same of two legs, whose way is a leg length."""
+
+LEVEL_JOINTS = 6
+"""Least number of joints of a leg that holds its sole level wherever the foot is: position and attitude."""
 
 POSTURES = 200
 """Number of random postures, within half of each range, where that in the middle is heavy."""
@@ -130,15 +134,15 @@ def propose(urdf: str, floating: bool | None = None, mjcf: Path | None = None) -
         RobotDescriptionError: no such file, not a URDF, or feet that cannot be recognised.
         ConfigurationError: no standing posture, or no joint that can be driven.
     """
-    free = RobotModel.from_urdf(urdf)
+    found = searched(urdf, floating)
+    free, limbs = found.robot, found.limbs
     for joint, low, high in zip(free.joint_names, free.lower, free.upper):
-        if low == high:
+        if low == high and joint not in limbs.held:
             raise ConfigurationError(
                 f"joint {joint!r} cannot move: its position limits in the URDF are equal, or missing, which means 0; "
                 "give it lower and upper, or the type continuous or fixed, and run contact_id new again"
             )
     motors = () if mjcf is None else motors_of_mjcf(mjcf, free.joint_names)
-    limbs = anatomy(free.model, floating)
     name = free.model.name or "robot"
     if not limbs.legs:
         if floating:
@@ -147,7 +151,7 @@ def propose(urdf: str, floating: bool | None = None, mjcf: Path | None = None) -
                 "with two: no legs to stand on with a floating base"
             )
         return _bolted(urdf, name, limbs, motors)
-    return _legged(urdf, name, free, limbs, motors)
+    return _legged(urdf, name, found, motors)
 
 
 def refuse_unchecked(proposal: Proposal) -> None:
@@ -160,6 +164,9 @@ def refuse_unchecked(proposal: Proposal) -> None:
         file = Path(folder) / "proposal.yaml"
         write_text(file, proposal.text)
         errors = [finding for finding in check_config(file) if finding.level == ERROR]
+    errors.sort(
+        key=lambda finding: finding.subject != "torques"
+    )  # a joint too weak is why forces err
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise ConfigurationError(
@@ -222,14 +229,16 @@ def _light(robot: RobotModel, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return tried[int(np.argmin(shares))]
 
 
-def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: MotorRows) -> Proposal:
+def _legged(urdf: str, name: str, found: Searched, motors: MotorRows) -> Proposal:
     """A proposal for a legged robot: feet, standing posture, and a gait if it can walk."""
-    model = free.model
-    parts, near = shapes(model, resolve_urdf(urdf)), limbs.posture
+    free, limbs, parts = found.robot, found.limbs, shapes(found)
+    model, near = free.model, limbs.posture
     flat = limbs.walks_on_soles
     feet: list[Any] = [
         (sole if flat else round_foot)(model, near, leg[-1], parts) for leg in limbs.legs
     ]
+    if not flat:
+        feet = alike(feet)
     frames = [model.getFrameId(foot.frame) for foot in feet]
     centers = np.array([foot.center_m for foot in feet])
     others = away_from_ends(model, near, limbs.legs)
@@ -267,23 +276,25 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy, motors: Moto
         ],
         "command_watchdog": _watchdog(robot, posture),
     }
-    found = [
+    lines = [
         f"{name}: {len(feet)} legs of {length:.2f} m on "
         + ("soles" if flat else "round feet")
         + f", {robot.mass:.1f} kg; {robot.na} joints, {len(limbs.held)} held",
         "feet: " + ", ".join(_words(foot) for foot in feet),
     ]
-    found += [
+    lines += [
         f"{foot.frame}: its shape is unknown, radius {foot.radius_m:g} m is a guess"
         for foot in feet
         if isinstance(foot, RoundFoot) and not foot.known
     ]
+    if limbs.wheels:
+        lines.append("wheels are locked, and feet: " + ", ".join(limbs.wheels))
     if not stands:
         words = f"its {len(feet)} point feet span no area; {gait.upright}"
-        found.append(f"{name} cannot stand still: {words}")
-    found += gait.found
+        lines.append(f"{name} cannot stand still: {words}")
+    lines += gait.found
     title = f"{name}: {robot.mass:.1f} kg, {robot.na} joints, {gait.does}; proposed from its URDF."
-    return Proposal(_text(title, sections), (*found, *not_estimated), stands)
+    return Proposal(_text(title, sections), (*lines, *not_estimated), stands)
 
 
 def _estimator(shared: list[Row]) -> tuple[dict[str, list[Row]], list[str]]:
@@ -440,6 +451,12 @@ def _gait_of(robot: RobotModel, posture: np.ndarray, limbs: Anatomy, feet: Any) 
         return _Gait("trots", _trot, (Row("allow_moving_trajectory_end", True),))
     if len(limbs.legs) != 2:
         words = "it stands; for footsteps write a section kinodynamic_planner"
+        return _Gait("stands", _standing, found=(words,))
+    if limbs.walks_on_soles and min(len(leg) for leg in limbs.legs) < LEVEL_JOINTS:
+        words = (
+            f"it stands: legs of fewer than {LEVEL_JOINTS} joints tip their soles as they sway; for footsteps write a "
+            "section kinodynamic_planner"
+        )
         return _Gait("stands", _standing, found=(words,))
     weakest, torque, limit = _on_one_leg(robot, posture, feet)
     if torque > ONE_LEG * limit:

@@ -155,7 +155,11 @@ def _bad_numbers(of: str, element: ElementTree.Element) -> Iterator[str]:
             count = 3 if key in ("xyz", "rpy") else 1
             words = text.split() if count == 3 else [text]
             if len(words) != count or not all(map(_is_number, words)):
-                must = "be three finite numbers" if count == 3 else "be a finite number"
+                must = (
+                    "be three finite numbers"
+                    if count == 3
+                    else "be a finite number, no space behind"
+                )
             elif not all(low <= float(word) <= high for word in words):
                 must = f"be from {low:g} to {high:g}{unit}"
             elif child == "axis" and math.hypot(*map(float, words)) < LEAST_AXIS and turns:
@@ -167,7 +171,8 @@ def _bad_numbers(of: str, element: ElementTree.Element) -> Iterator[str]:
 
 
 def _is_number(word: str) -> bool:
-    return bool(_NUMBER.fullmatch(word)) and math.isfinite(float(word))
+    """Whether the parser reads a number: it skips spaces before, not behind it."""
+    return bool(_NUMBER.fullmatch(word.lstrip())) and math.isfinite(float(word))
 
 
 def refuse_impossible(description: ElementTree.Element, robot: RobotModel) -> None:

@@ -401,6 +401,7 @@ def _prepared_urdf(urdf: Path, meshes: bool, locked: Mapping[str, float]) -> str
             joint.remove(unused)
         if joint.get("name") in locked:
             _weld(joint, locked[joint.get("name")])
+    _free_of_root(root)
     for old in root.findall("mujoco"):
         root.remove(old)
     ElementTree.SubElement(
@@ -417,6 +418,16 @@ def _prepared_urdf(urdf: Path, meshes: bool, locked: Mapping[str, float]) -> str
         },
     )
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _free_of_root(root: ElementTree.Element) -> None:
+    """Remove the link from which the base floats by a joint of the URDF, in place: the base gets a free joint."""
+    for joint in root.findall("joint[@type='floating']"):
+        ends = {end.get("link") for end in joint.findall("parent")}
+        root.remove(joint)
+        if not any(end.get("link") in ends for end in root.iterfind("joint/parent")):
+            for link in [link for link in root.findall("link") if link.get("name") in ends]:
+                root.remove(link)
 
 
 def _weld(joint: ElementTree.Element, position: float) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 import trimesh
 
-from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.robot import RobotModel, model_of, resolve_urdf
 
 _GREY = (0.6, 0.6, 0.65, 1.0)
 MOST_TRIANGLES = 20_000
@@ -39,9 +39,8 @@ class RobotShapes:
 
     def __init__(self, robot: RobotModel, urdf: str) -> None:
         file = resolve_urdf(urdf)
-        root = (pin.JointModelFreeFlyer(),) if robot.floating_base else ()
         # The model of all joints, since the robot's own lacks those that are locked.
-        self._model = pin.buildModelFromUrdf(str(file), *root)
+        self._model = model_of(file.read_text(encoding="utf-8"), robot.floating_base)
         self._data = self._model.createData()
         self._q = pin.neutral(self._model)
         for name, angle in robot.locked.items():
