@@ -281,7 +281,7 @@ def test_legs_of_two_joints_are_legs_and_it_says_what_they_lack(tmp_path, capsys
 @pytest.mark.parametrize(
     "urdf, missing",
     [
-        (ICUB, "check would refuse it: feet: 'codyco_balancing_world_2'"),  # toes inwards
+        (ICUB, "check would refuse it: forces: the feet carry"),  # soles across its feet
         (
             ROBOTS + "simple_humanoid_description/urdf/simple_humanoid.urdf",
             "give its link a <collision>",
