@@ -70,6 +70,7 @@ def shapes(of: Searched) -> list[Any]:
 
 
 def _available(of: Searched, kind: Any) -> list[Any]:
+    """Shapes of one kind; of each link by itself where one of them cannot be loaded."""
     try:
         return _shapes(of, of.description, kind)
     except (ValueError, RuntimeError):
