@@ -70,8 +70,9 @@ STANDS, PARTS = 2.0, -2.0
 """Odds from which on a contact begins, and below which it ends: a probability of .88, and of .12."""
 MISSED_S = 0.02
 """A foot that lacks the force foreseen for so long, at an even share of the weight, does not stand."""
-BLOCKED_S = 0.01
-"""A foot that is led down, does not come down and bears something stands after so long at an even share of the weight."""
+BLOCKED_S, BEARS = 0.01, 0.1
+"""A foot that is led down, does not come down and bears something stands after so long, at this part of an even share of
+the weight or more: it cannot bear more than its leg is accelerated with."""
 SLOWEST_M_S = 1e-3
 LOADED = 0.3
 """Share of an even share of the weight that a foot carries at least where it shows how high the ground is."""
@@ -422,7 +423,8 @@ def _weigh(period, foot, gap, lands, first_state, others, lasted, elsewhere):
         period.blocked[i] = 0.0
     elif not others:
         comes = period.foot_speed[i, 2] / max(settings.touchdown_speed_m_s, SLOWEST_M_S)
-        blocked = max(pressure, 0.0) / share * (1.0 - comes) * settings.period_s
+        bears = min(max(pressure, 0.0) / (BEARS * share), 1.0)
+        blocked = bears * (1.0 - comes) * settings.period_s
         period.blocked[i] = max(period.blocked[i] + blocked, 0.0)
     felt = total > STANDS or (stood and total > PARTS) or period.blocked[i] > BLOCKED_S
     if first_state and planned and not lands and abs(gap) < 3.0 * FAR_M:
