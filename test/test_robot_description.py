@@ -87,6 +87,13 @@ BAD = {
         chain(2, inertia="1e-30"),
         "1e-30, 1e-30, 1e-30 kg m2, and 1e-30 kg m2 about its axis, must be at least 2.09e-06",
     ),
+    **{
+        f"joint {kind}": (
+            replaced('type="revolute"', f'type="{kind}"'),
+            f"joint 'LF_HAA' has type '{kind}', must be 'continuous', 'prismatic', 'revolute', 'fixed'",
+        )
+        for kind in ("planar", "floating", "spherical")
+    },
     "no mass": (replaced(MASS, '<weight value="0.1"'), "inertial without mass"),
     "mass of arabic digits": (replaced(MASS, '<mass value="٣"'), "mass value is "),
     "mass of 5,000 digits": (replaced(MASS, f'<mass value="{"9" * 5000}"'), "mass value is '9999"),

@@ -13,13 +13,10 @@ from contact_id_controller.control.limits import stop_margin
 from contact_id_controller.kernels.turns import TURN
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.robot_description import body_flaws
+from contact_id_controller.settings.robot_description import MOVING, body_flaws
 
 PRISMATIC = "JointModelP"
 """Beginning of Pinocchio's names of prismatic joints."""
-
-MOVING = ("revolute", "continuous", "prismatic")
-
 
 def check_joints(
     description: ElementTree.Element, names: Sequence[str], locked: Sequence[str] = ()

@@ -34,6 +34,7 @@ from contact_id_controller.robot import MotorRows, RobotModel
 from contact_id_controller.settings.command_watchdog import DAMPING_PERIOD_S
 from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 from contact_id_controller.settings.nodes import TABLES
+from contact_id_controller.settings.robot_description import read_description, refuse_unreadable
 
 PERIOD_S = 0.001
 FRICTION = 0.6
@@ -134,6 +135,7 @@ def propose(urdf: str, floating: bool | None = None, mjcf: Path | None = None) -
         RobotDescriptionError: no such file, not a URDF, or feet that cannot be recognised.
         ConfigurationError: no standing posture, or no joint that can be driven.
     """
+    refuse_unreadable(read_description(urdf))
     found = searched(urdf, floating)
     free, limbs = found.robot, found.limbs
     for joint, low, high in zip(free.joint_names, free.lower, free.upper):

@@ -17,11 +17,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from contact_id_controller.exceptions import RobotDescriptionError
+from contact_id_controller.exceptions import RobotDescriptionError, choices
 from contact_id_controller.robot import RobotModel, resolve_urdf
 
-MOVING = ("revolute", "continuous", "prismatic", "planar", "floating")
-"""Types of movable joints."""
+MOVING = ("revolute", "continuous", "prismatic")
+"""Types of movable joints: those of one freedom."""
 
 MOST_BYTES, MOST_DEPTH = 20_000_000, 100
 """Largest size of a file, and deepest nesting of its elements."""
@@ -133,13 +133,17 @@ def unreadable(description: ElementTree.Element, locked: Sequence[str] = ()) -> 
             for element in link.findall(part):
                 yield from _bad_numbers(f"link {link.get('name')!r}", element)
     for joint in joints:
+        kind = joint.get("type")
+        if kind not in (*MOVING, "fixed"):
+            free = ": floating_base frees the base without it" if kind == "floating" else ""
+            yield f"joint {joint.get('name')!r} has type {kind!r}, must be {choices(MOVING)}, 'fixed'{free}"
         yield from _bad_numbers(f"joint {joint.get('name')!r}", joint)
 
 
 def _bad_numbers(of: str, element: ElementTree.Element) -> Iterator[str]:
     """Problems of an element's numbers: missing, not finite, out of range; one line each."""
     required = {"mass": ("value",), "inertia": _INERTIA} if element.tag == "inertial" else {}
-    turns = element.get("type") in MOVING and element.get("type") != "floating"
+    turns = element.get("type") in MOVING
     for child, keys, low, high, unit in _RANGES:
         found = element.find(child)
         if found is None:
