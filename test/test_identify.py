@@ -365,6 +365,22 @@ def test_a_joint_that_stood_leaves_its_rotor_untold(truth, found):
     assert re.search(r"shoulder_pan_joint +rotor \S+ ± \S+ \?", text)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("effort", [np.nan, 0.0])
+def test_a_joint_without_effort_is_named_and_its_drive_is_the_descriptions(truth, effort):
+    """It printed nan; an effort of 0 in all rows was fitted, and weighed down the bodies behind the joint."""
+    log = truth.log(12.0)
+    log.effort[:, 3] = effort
+    found = identify(log, UR5)
+    text = "\n".join(lines(found, told(found.robot, found.fit)))
+    assert "that never changes: wrist_1_joint. Drives" in text and "nan" not in text
+    assert re.search(r"wrist_1_joint +no motion with effort", text)
+    assert re.search(r"wrist_1_joint +as in the URDF", text)
+    masses = found.fit.parameters.bodies[::10]
+    true = [body.mass for body in truth.model.inertias][1:]
+    np.testing.assert_allclose(masses[3:], true[3:], rtol=0.4)
+
+
 def test_base_parameters_are_as_many_as_the_rank_of_random_torques(found):
     """An independent count: numerical rank of Pinocchio's regressor with a column for each rotor."""
     model, data = found.robot.model, found.robot.model.createData()

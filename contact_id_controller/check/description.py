@@ -18,6 +18,7 @@ from contact_id_controller.settings.robot_description import MOVING, body_flaws
 PRISMATIC = "JointModelP"
 """Beginning of Pinocchio's names of prismatic joints."""
 
+
 def check_joints(
     description: ElementTree.Element, names: Sequence[str], locked: Sequence[str] = ()
 ) -> list[Finding]:

@@ -130,6 +130,7 @@ class Identified:
         left_out: joints of the log that the description lacks.
         in_amperes: whether currents were fitted, not torques.
         measured_constants: N·m/A of each joint (na,) where a log has both; else None.
+        unmeasured: joints without a torque, or with one that does not change: their drives are the description's.
     """
 
     robot: RobotModel
@@ -144,6 +145,7 @@ class Identified:
     left_out: tuple[str, ...]
     in_amperes: bool
     measured_constants: Array | None
+    unmeasured: tuple[str, ...]
 
 
 def robot_of(urdf: str, joints: Sequence[str]) -> RobotModel:
@@ -184,6 +186,7 @@ def samples_of(robot: RobotModel, log: Log) -> tuple[tuple[Samples, ...], bool]:
             "often; set the unit of time to ms, us or ns with --map"
         )
     q, torque = log.position[:, columns], torque[:, columns]
+    torque = np.where(_changing(torque), torque, np.nan)  # what is constant was not measured
     for name, each, low, high in zip(robot.joint_names, q.T, robot.lower, robot.upper):
         finite = each[np.isfinite(each)]
         if finite.size and (finite.min() < low - BEYOND_RAD or finite.max() > high + BEYOND_RAD):
@@ -196,11 +199,14 @@ def samples_of(robot: RobotModel, log: Log) -> tuple[tuple[Samples, ...], bool]:
 
 
 def _changes(channel: Array | None) -> bool:
-    return (
-        channel is not None
-        and bool(np.isfinite(channel).any())
-        and bool(np.nanstd(channel, axis=0).any())
-    )
+    return channel is not None and bool(_changing(channel).any())
+
+
+def _changing(channel: Array) -> NDArray[np.bool_]:
+    """Columns of a channel (n, na) with two different finite numbers, (na,)."""
+    finite = np.isfinite(channel)
+    low = np.where(finite, channel, np.inf).min(axis=0, initial=np.inf)
+    return np.asarray(np.where(finite, channel, -np.inf).max(axis=0, initial=-np.inf) > low)
 
 
 def identify(
@@ -263,7 +269,14 @@ def identify(
         tuple(name for name in log.joints if name not in robot.joint_names),
         in_amperes,
         None if in_amperes else measured_constants(robot, log),
+        _unmeasured(robot, samples),
     )
+
+
+def _unmeasured(robot: RobotModel, samples: Sequence[Samples]) -> tuple[str, ...]:
+    """Joints without any torque."""
+    measured = np.any([np.isfinite(each.torque).any(axis=0) for each in samples], axis=0)
+    return tuple(name for name, has in zip(robot.joint_names, measured) if not has)
 
 
 def _same_rows(log: Log, other: Log) -> bool:
@@ -416,9 +429,9 @@ def _judged(rows: Rows, moves: NDArray[np.bool_], simple: Array, found: Fit) -> 
         _rms(measured - simple),
         _rms(measured - predicted),
         ratio_sd(measured - simple, measured - predicted),
-        np.nanstd(measured, axis=0),
+        _spread(measured),
         _rms(rows.measured - predicted),
-        np.nanstd(rows.measured, axis=0),
+        _spread(rows.measured),
     )
 
 
@@ -471,6 +484,13 @@ def ratio_sd(before: Array, after: Array) -> Array:
     remaining = [np.maximum(part.sum(axis=0) - part, 0.0) for part in parts]
     ratios = np.sqrt(remaining[1] / np.maximum(remaining[0], 1e-24))
     return np.sqrt((BLOCKS - 1) * np.var(ratios, axis=0))
+
+
+def _spread(values: Array) -> Array:
+    """Standard deviation of the finite ones of each column; NaN without any."""
+    finite = np.isfinite(values)
+    total, count = np.where(finite, values, 0.0).sum(axis=0), finite.sum(axis=0)
+    return _rms(values - total / np.maximum(count, 1))
 
 
 def _rms(residual: Array) -> Array:

@@ -216,8 +216,10 @@ def belief_of(robot: RobotModel, motion: Motion, in_amperes: bool) -> Belief:
     if in_amperes:
         torque = rows.links @ bodies.parameters(np.zeros(bodies.size))
         log_gains, log_gain_sd, signs = _believed_gains(rows, torque)
-    size = np.sqrt(np.nanmean(motion.torque**2, axis=0))
-    size = np.where(np.isfinite(size) & (size > 0.0), size, np.nanmax([*size, 1e-9]))
+    known = np.isfinite(motion.torque)
+    squares = np.where(known, motion.torque, 0.0) ** 2
+    size = np.sqrt(squares.sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+    size = np.where(size > 0.0, size, max(*size, 1e-9))
     speed, change = (np.sqrt(np.mean(each**2, axis=0)) for each in (motion.v, motion.a))
     speed, change = (np.maximum(each, 1e-3 * max(each.max(), 1e-9)) for each in (speed, change))
     gains, motors = np.exp(log_gains), robot.motors

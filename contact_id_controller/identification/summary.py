@@ -33,6 +33,11 @@ def _fitted(found: Identified) -> list[str]:
     ]
     if found.left_out:
         result.append(f"Left out, not in the URDF: {', '.join(found.left_out)}.")
+    if found.unmeasured:
+        result.append(
+            f"No {'current' if found.in_amperes else 'effort'} in the log, or one that never changes: "
+            f"{', '.join(found.unmeasured)}. Drives stay as in the URDF there; name columns with --map."
+        )
     return result
 
 
@@ -41,7 +46,7 @@ def _judged(found: Identified) -> list[str]:
     judged = found.judged
     if judged is None:
         return ["Not evaluated: no samples were held out."]
-    unit = "A" if found.in_amperes else "N·m"
+    unit, torque = ("A", "current") if found.in_amperes else ("N·m", "effort")
     result = [
         f"Evaluated on {found.judged_s:.1f} s that were not fitted, where joints move (rms, {unit}):",
         f"  {'joint':24} {'URDF + friction':>16} {'identified':>11} {'ratio':>13} {'R²':>7} {'R², all samples':>17}",
@@ -53,6 +58,9 @@ def _judged(found: Identified) -> list[str]:
     )
     for row in zip(names, *columns, judged.explained, everywhere):
         name, before, after, ratio, sd, explained, of_all = row
+        if not np.isfinite(after):
+            result.append(f"  {name:24} no motion with {torque} in these samples")
+            continue
         result.append(
             f"  {name:24} {before:16.4g} {after:11.4g} {ratio:6.2f} ± {sd:4.2f} {explained:7.4f} {of_all:17.4f}"
         )
@@ -85,6 +93,9 @@ def _drives(found: Identified, told: Told) -> list[str]:
     """Lines with the drive parameters of each joint; ``?`` where the log does not determine one."""
     result = ["Drives (± one standard deviation; ? where this log does not determine it):"]
     for j, name in enumerate(found.robot.joint_names):
+        if name in found.unmeasured:
+            result.append(f"  {name:24} as in the URDF")
+            continue
         cells = [
             f"{title} {value:.3g} ± {sd:.2g}{'' if sure else ' ?'}"
             for title, value, sd, sure in zip(
