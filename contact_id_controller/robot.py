@@ -411,10 +411,15 @@ def model_of(urdf: str, floating_base: bool) -> pin.Model:
 
     Raises:
         ValueError: not a URDF.
-        ConfigurationError: a fixed base although the root floats.
+        ConfigurationError: a fixed base although the root floats, or another joint with more than one freedom.
     """
     model = pin.buildModelFromXML(urdf)
     own = model.njoints > 1 and model.joints[1].nq == 7 and 0 not in list(model.parents)[2:]
+    for name, joint in list(zip(model.names, model.joints))[2 if own else 1 :]:
+        if joint.nv != 1:
+            raise ConfigurationError(
+                f"the URDF's joint {name!r} has {joint.nv} freedoms, must have 1: only the base floats"
+            )
     if not floating_base:
         if own:
             raise ConfigurationError(

@@ -8,7 +8,11 @@ import pytest
 from robots import QUADRUPED, QUADRUPED_FEET
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
-from contact_id_controller.exceptions import RobotDescriptionError, UnknownFrameError
+from contact_id_controller.exceptions import (
+    ConfigurationError,
+    RobotDescriptionError,
+    UnknownFrameError,
+)
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.settings.controller import ControllerSettings
@@ -90,10 +94,14 @@ BAD = {
     **{
         f"joint {kind}": (
             replaced('type="revolute"', f'type="{kind}"'),
-            f"joint 'LF_HAA' has type '{kind}', must be 'continuous', 'prismatic', 'revolute', 'fixed'",
+            f"joint 'LF_HAA' has type '{kind}', must be 'continuous', 'fixed', 'floating', 'prismatic', 'revolute'",
         )
-        for kind in ("planar", "floating", "spherical")
+        for kind in ("planar", "spherical")
     },
+    "joint floating": (
+        replaced('type="revolute"', 'type="floating"'),
+        "joint 'LF_HAA' has 6 freedoms, must have 1: only the base floats",
+    ),
     "no mass": (replaced(MASS, '<weight value="0.1"'), "inertial without mass"),
     "mass of arabic digits": (replaced(MASS, '<mass value="٣"'), "mass value is "),
     "mass of 5,000 digits": (replaced(MASS, f'<mass value="{"9" * 5000}"'), "mass value is '9999"),
@@ -120,7 +128,7 @@ def test_what_is_no_robot_is_refused_in_one_line(name, tmp_path):
     file = tmp_path / "robot.urdf"
     file.write_text(text, encoding="utf-8")
     begun = time.process_time()
-    with pytest.raises(RobotDescriptionError) as refused:
+    with pytest.raises((RobotDescriptionError, ConfigurationError)) as refused:
         MovedRobot(urdf=str(file)).robot()
     took_s = time.process_time() - begun
     assert words in str(refused.value) and "\n" not in str(refused.value)
