@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,13 @@ BETTER = 0.95
 """Residual of another drive shape, relative to the usual one's, below which it is chosen."""
 
 
+class Missing(NamedTuple):
+    """Joints that the description lacks, and those whose torque the log lacks, or has without any change."""
+
+    undescribed: tuple[str, ...]
+    unmeasured: tuple[str, ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class Judged:
     """Residuals on held-out rows, where joints move; (na,) each, N·m or A.
@@ -127,10 +135,9 @@ class Identified:
         source, cutoff_hz: channel that the motion was made of, and cut-off of its filter.
         judged: on the held-out part, or on another log; None: nothing was held out.
         fitted_s, judged_s: duration of both parts.
-        left_out: joints of the log that the description lacks.
+        missing: joints that description or log lacks.
         in_amperes: whether currents were fitted, not torques.
         measured_constants: N·m/A of each joint (na,) where a log has both; else None.
-        unmeasured: joints without a torque, or with one that does not change: their drives are the description's.
     """
 
     robot: RobotModel
@@ -142,10 +149,9 @@ class Identified:
     judged: Judged | None
     fitted_s: float
     judged_s: float
-    left_out: tuple[str, ...]
+    missing: Missing
     in_amperes: bool
     measured_constants: Array | None
-    unmeasured: tuple[str, ...]
 
 
 def robot_of(urdf: str, joints: Sequence[str]) -> RobotModel:
@@ -266,17 +272,18 @@ def identify(
         judged,
         _duration(fitted),
         _duration(held_out_samples),
-        tuple(name for name in log.joints if name not in robot.joint_names),
+        _missing(robot, log, samples),
         in_amperes,
         None if in_amperes else measured_constants(robot, log),
-        _unmeasured(robot, samples),
     )
 
 
-def _unmeasured(robot: RobotModel, samples: Sequence[Samples]) -> tuple[str, ...]:
-    """Joints without any torque."""
+def _missing(robot: RobotModel, log: Log, samples: Sequence[Samples]) -> Missing:
     measured = np.any([np.isfinite(each.torque).any(axis=0) for each in samples], axis=0)
-    return tuple(name for name, has in zip(robot.joint_names, measured) if not has)
+    return Missing(
+        tuple(name for name in log.joints if name not in robot.joint_names),
+        tuple(name for name, has in zip(robot.joint_names, measured) if not has),
+    )
 
 
 def _same_rows(log: Log, other: Log) -> bool:

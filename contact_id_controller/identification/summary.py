@@ -31,12 +31,12 @@ def _fitted(found: Identified) -> list[str]:
         f"Fitted: {len(found.robot.joint_names)} joints, {found.fitted_s:.1f} s of {unit}; motion from the "
         f"{found.source} below {found.cutoff_hz:.1f} Hz (zero phase, chosen by the residual)."
     ]
-    if found.left_out:
-        result.append(f"Left out, not in the URDF: {', '.join(found.left_out)}.")
-    if found.unmeasured:
+    if found.missing.undescribed:
+        result.append(f"Left out, not in the URDF: {', '.join(found.missing.undescribed)}.")
+    if found.missing.unmeasured:
         result.append(
             f"No {'current' if found.in_amperes else 'effort'} in the log, or one that never changes: "
-            f"{', '.join(found.unmeasured)}. Drives stay as in the URDF there; name columns with --map."
+            f"{', '.join(found.missing.unmeasured)}. Drives stay as in the URDF there; name columns with --map."
         )
     return result
 
@@ -93,7 +93,7 @@ def _drives(found: Identified, told: Told) -> list[str]:
     """Lines with the drive parameters of each joint; ``?`` where the log does not determine one."""
     result = ["Drives (± one standard deviation; ? where this log does not determine it):"]
     for j, name in enumerate(found.robot.joint_names):
-        if name in found.unmeasured:
+        if name in found.missing.unmeasured:
             result.append(f"  {name:24} as in the URDF")
             continue
         cells = [
