@@ -561,6 +561,24 @@ def test_a_slope_is_not_taken_for_a_bias_of_the_accelerometer(short_walk, degree
     assert np.isnan(tight.odometry.arrays.record[filtering.O_LEVEL])
 
 
+@pytest.mark.parametrize("degrees", [2.5, 3.5])
+def test_a_slope_that_was_taken_for_a_bias_is_forgotten(short_walk, degrees):
+    """The first feet levelled it before the bias was too large: 2.3 degrees off, with a deviation of .4 to .9, remained."""
+    walk, slope = short_walk, np.radians(degrees)
+    forward = walk.q[-1] - walk.q[0]
+    forward = np.append(forward[:2] / np.linalg.norm(forward[:2]), 0.0)
+    up = np.cos(slope) * UP / 9.81 + np.sin(slope) * forward
+    felt = walk.accel + np.einsum("kji,j->ki", walk.rotations, 9.81 * up - UP)
+    run = Run(walk._replace(accel=felt), ground_height_noise_m=0.002)
+    odometry = run.odometry
+    assert np.isnan(odometry.arrays.record[filtering.O_LEVEL])
+    off = np.cross(run.rotation[-1] @ walk.rotations[-1].T @ up, [0.0, 0.0, 1.0])[:2]
+    assert np.degrees(np.linalg.norm(off)) < 0.3
+    deviations = np.degrees(np.sqrt(np.linalg.eigvalsh(odometry.arrays.P[:2, :2])))
+    assert 1.0 < deviations[0] and deviations[1] < 2.0
+    assert abs(run.errors[-1, :2] @ forward[:2]) < 0.03
+
+
 def test_no_slope_explains_a_vertical_bias_of_the_accelerometer(short_walk):
     """Level ground stays known, and the tilt with it."""
     up = short_walk.rotations[:, 2] * 0.45

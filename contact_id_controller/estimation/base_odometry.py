@@ -764,6 +764,7 @@ class BaseOdometry:
             settings.sole_walk**2,
             settings.sole_turn**2,
             settings.sole_creep**2,
+            settings.accelerometer_bias**2,
         )
         facts[filtering.F_IMU_ROTATION : filtering.F_IMU_POSITION] = rotation.ravel()
         facts[filtering.F_IMU_POSITION : filtering.F_FEET] = at

@@ -47,8 +47,8 @@ E_ROTATION, E_VELOCITY, E_POSITION, E_GYRO, E_ACCEL, E_FEET = 0, 3, 6, 9, 12, 15
 F_GYRO, F_ACCEL, F_GYRO_WALK, F_ACCEL_WALK, F_FOOT_WALK, F_FOOT = 0, 1, 2, 3, 4, 5
 F_GATE, F_SLIP_SPEED, F_SLIP_TIME, F_ROLLING, F_GROUND, F_GRAVITY = 6, 7, 8, 9, 10, 11
 F_LARGEST_MEAN, F_LARGEST_GYRO_BIAS, F_LARGEST_ACCEL_BIAS = 12, 13, 14
-F_JOINT, F_SOLE_WALK, F_SOLE_TURN, F_SOLE_CREEP = 15, 16, 17, 18
-F_IMU_ROTATION, F_IMU_POSITION, F_FEET = 19, 28, 31
+F_JOINT, F_SOLE_WALK, F_SOLE_TURN, F_SOLE_CREEP, F_ACCEL_BIAS = 15, 16, 17, 18, 19
+F_IMU_ROTATION, F_IMU_POSITION, F_FEET = 20, 29, 32
 # Places in the inputs; then q, v and the contacts.
 I_DT, I_GYRO, I_ACCEL, I_NOISE, I_SKEW, I_DISPUTED, INPUTS = 0, 1, 4, 7, 8, 9, 10
 # Places in the record: outputs, the mean acceleration (3,), the last sample of the
@@ -376,16 +376,18 @@ def _update_rows(P, at, of, y, noise, gate, dx, scratch):
 
 
 @bare_kernel
-def _use_level(i, x, P, radius, variance, largest_bias, record, dx, scratch):
-    """The centre of foot i, which touches down, is ``radius``, m, above level ground, with a variance, m^2.
+def _use_level(i, x, P, facts, record, dx, scratch):
+    """The centre of foot i, which touches down, is its radius above level ground, with variance F_GROUND, m^2.
 
     Kalman update with h = d_z, whose row H in the invariant error is e_d - (d x e_R)_z, after Hartley et al. (2020),
     section 7; with a variance beyond ``TELLS_TILT_M`` it lifts base and feet alone, for zeros of joints that are off
     would be a tilt: P <- P - K u^T - u K^T + S K K^T with u = P H^T for any gain K. x: state, P (n, n) covariance, dx
     (n,): corrections of all feet so far. Ground that turns out not to be level is known no longer: by heights, or as the
-    accelerometer would need a bias near ``largest_bias``, m/s^2, to feel gravity along its normal.
+    accelerometer would need a bias near F_LARGEST_ACCEL_BIAS to feel gravity along its normal; see ``_doubt_tilt``.
     """
     n, at, d = P.shape[0], E_FEET + 3 * i + 2, FEET + 3 * i
+    radius, variance = facts[F_FEET + 4 * i + 3], facts[F_GROUND]
+    tells_tilt = variance <= TELLS_TILT_M**2
     lever_x, lever_y = x[d], x[d + 1]
     u, gain = scratch[:n], scratch[n : 2 * n]
     for k in range(n):  # of the height: xi_d - d x xi_R
@@ -397,8 +399,9 @@ def _use_level(i, x, P, radius, variance, largest_bias, record, dx, scratch):
     off = abs(y) > LEVEL_M + 3.0 * np.sqrt(max(known, 0.0))
     if off or abs(held) > LEVEL_M + LEVEL_SLOPE * record[O_WALKED]:
         record[O_LEVEL] = np.nan
+        if tells_tilt:
+            _doubt_tilt(x, P, facts, False, dx, u)
         return
-    tells_tilt = variance <= TELLS_TILT_M**2
     for k in range(n):
         gain[k] = u[k] / S if tells_tilt else 0.0
     upwards = square = 0.0
@@ -406,8 +409,9 @@ def _use_level(i, x, P, radius, variance, largest_bias, record, dx, scratch):
         bias = x[ACCEL_BIAS + k] + dx[E_ACCEL + k] + gain[E_ACCEL + k] * y
         upwards += bias * x[ROTATION + 6 + k]
         square += bias * bias
-    if tells_tilt and square - upwards * upwards > (LEVEL_BIAS * largest_bias) ** 2:
+    if tells_tilt and square - upwards * upwards > (LEVEL_BIAS * facts[F_LARGEST_ACCEL_BIAS]) ** 2:
         record[O_LEVEL] = np.nan
+        _doubt_tilt(x, P, facts, True, dx, u)
         return
     record[O_HELD] = held
     for foot in range(-1, -1 if tells_tilt else _feet_in(x, n)):
@@ -416,6 +420,41 @@ def _use_level(i, x, P, radius, variance, largest_bias, record, dx, scratch):
         dx[r] += gain[r] * y
         for k in range(n):
             P[r, k] += S * gain[r] * gain[k] - gain[r] * u[k] - u[r] * gain[k]
+
+
+@bare_kernel
+def _doubt_tilt(x, P, facts, back, dx, turn):
+    """Add to P the tilt, and the bias aside that looks like it, that standing still leaves unknown (F_ACCEL_BIAS).
+
+        xi_R = e,   R db_a = g x e,   xi_p = xi_d = p x e,   xi_Z = e        for e = e_x, e_y
+
+    about the IMU, which stays where it is: what level ground has told is forgotten. back: dx turns everything until the
+    accelerometer has no bias aside, as at the start. Other arguments: see ``_use_level``; turn (n,): work.
+    """
+    n, gravity = P.shape[0], facts[F_GRAVITY]
+    soles = E_FEET + 3 * _feet_in(x, n)
+    for axis in range(2):
+        across = 1 - axis
+        pull = gravity if axis else -gravity  # g x e, along the other axis
+        fill(turn, 0.0)
+        for k in range(E_POSITION, n, 3):
+            if k in (E_GYRO, E_ACCEL) or k >= soles:
+                continue
+            turn[k + 2] = x[POSITION] if axis else -x[POSITION + 1]
+            turn[k + across] = -x[POSITION + 2] if axis else x[POSITION + 2]
+        for k in range(soles, n, 3):
+            turn[k + axis] = 1.0
+        turn[axis] = 1.0
+        bias = 0.0
+        for k in range(3):
+            turn[E_ACCEL + k] = pull * x[3 * across + k]
+            bias += x[3 * across + k] * (x[ACCEL_BIAS + k] + dx[E_ACCEL + k])
+        variance = facts[F_ACCEL_BIAS] / (gravity * gravity)
+        for r in range(n):
+            for c in range(n):
+                P[r, c] += variance * turn[r] * turn[c]
+            if back:
+                dx[r] -= bias / pull * turn[r]
 
 
 @bare_kernel
@@ -674,9 +713,7 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
             foot[KEPT_S] = 0.0
         settled = does == STANDS and stood_s < SHORT_S <= foot[SINCE]
         if settled and abs(record[O_LEVEL]) < np.inf:
-            radius = facts[F_FEET + 4 * i + 3]
-            largest_bias = facts[F_LARGEST_ACCEL_BIAS]
-            _use_level(i, x, P, radius, facts[F_GROUND], largest_bias, record, dx, rest)
+            _use_level(i, x, P, facts, record, dx, rest)
         slipping += does == GATED and foot[SINCE] > SHORT_S
     for k in range(3):
         out[k] = x[VELOCITY + k]
@@ -793,7 +830,7 @@ def step(integers, numbers, links, places, facts, x, P, inputs, record, buffer):
         integers, numbers: a mechanism's.  links (feet,): that carry the feet.
         places (feet, 12): in the error, of the foot's rotation and place, then of what they are measured from; the
             rotation's are -1 of a foot that is a sphere.
-        facts (31 + 4 feet,), x (21 + 3 feet + 9 soles,), P (n, n) with n = 15 + 3 feet + 3 soles, record (39 + 12 feet,),
+        facts (32 + 4 feet,), x (21 + 3 feet + 9 soles,), P (n, n) with n = 15 + 3 feet + 3 soles, record (39 + 12 feet,),
         inputs (10 + nq + nv + feet,): see the places above.
         buffer: work space, see ``buffer_size``.
     """
