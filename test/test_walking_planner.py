@@ -8,6 +8,7 @@ import pytest
 from paths import CONFIG
 
 from contact_id_controller.control.following import LIMITS
+from contact_id_controller.control.limits import POSITION_MARGIN
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.planning.walking.body import LOWEST, STRAIGHT, Body
 from contact_id_controller.planning.walking.planner import WalkingPlanner
@@ -144,6 +145,20 @@ def test_it_turns(walk):
     walk.go(3.0, turn=0.4)
     assert walk.planner.heading == pytest.approx(0.4 * 3.0, abs=0.2)
     assert walk.body.yaws == pytest.approx(np.full(2, walk.planner.heading), abs=0.25)
+
+
+@pytest.mark.parametrize("turn", [0.8, -0.8])
+def test_feet_turn_from_the_base_no_further_than_hips(walk, turn):
+    """TALOS' hips turn feet inwards by 20 degrees: the one that stands inside of a turn is led further out before it."""
+    robot, most = walk.robot, 0.0
+    hips = [robot.joint_names.index(f"leg_{side}_1_joint") for side in ("left", "right")]
+    for _ in range(int(5.0 / PERIOD_S)):
+        walk.go(PERIOD_S, turn=turn)
+        turned = walk.body.yaws - walk.body.heading
+        beyond = np.maximum(robot.lower[hips] - turned, turned - robot.upper[hips])
+        most = max(most, *np.abs(turned).tolist())
+        assert beyond.max() < -0.95 * POSITION_MARGIN, "in a soft stop"
+    assert most > 0.3
 
 
 def test_a_base_that_does_not_turn_winds_no_heading_up(walk):

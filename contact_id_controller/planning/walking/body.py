@@ -58,6 +58,9 @@ REST = 0.05
 ORIGIN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 """Pose of a base, m and quaternion x, y, z, w."""
 
+UPRIGHT, TURN_MARGIN = 0.95, 0.1
+"""Vertical part of the axis of a joint that turns a foot; what is left before its ends, rad: twice a soft stop."""
+
 STRETCHES = 100
 """Angles of the knee at which a leg's length is looked at."""
 
@@ -74,7 +77,7 @@ class Body:
     Attributes:
         frames: of the L feet.  groups: numbers of the feet of group 0 (left, or fore) and 1.
         places (L, 3): ground points of the feet, the middles of soles, m.  yaws (L,): rad.
-        toes (L,): yaws in the posture, before that of the base, rad.
+        toes (L,): yaws in the posture, before that of the base, rad.  turns (L, 2): the least and the largest to plan.
         com, speed (3,): of the centre of mass.  heading: of the base, rad.
         radii (L,): height of each frame's middle above its ground point is that of a ball, m; 0 for soles.
         half_sizes (2,): of a sole along its x and y, m; 0 for round feet.
@@ -114,6 +117,7 @@ class Body:
         q = robot.configuration(ORIGIN, posture)
         self.measure(q, np.zeros(robot.nv))
         self.toes = self.yaws - self.heading
+        self.turns = np.array([self._turned(k, q) for k in range(len(self.frames))])
         self.groups = self._grouped(gait)
         self.member = np.array(
             [
@@ -233,6 +237,21 @@ class Body:
             away = self._data.oMi[leg.root].translation - self._ankle(foot)
             longest = max(longest, float(np.linalg.norm(away)))
         return longest
+
+    def _turned(self, foot: int, q: np.ndarray) -> tuple[float, float]:
+        """Least and largest yaw of a foot before that of the base, rad, that its leg's vertical joint allows in q (nq,)."""
+        robot, model, toes = self.robot, self.robot.model, float(self.toes[foot])
+        pin.computeJointJacobians(model, self._data, q)
+        for j in model.supports[self._joints[foot]]:
+            name, axis = model.names[j], float(self._data.J[5, model.joints[j].idx_v])
+            if name not in robot.joint_names or abs(axis) < UPRIGHT:
+                continue
+            k = robot.joint_names.index(name)
+            ends = axis * (np.array([robot.lower[k], robot.upper[k]]) - self.posture[k])
+            margin = min(TURN_MARGIN, 0.5 * float(np.ptp(ends)))
+            if robot.upper[k] > robot.lower[k]:
+                return toes + float(ends.min()) + margin, toes + float(ends.max()) - margin
+        return -math.inf, math.inf
 
     def _ankle(self, foot: int) -> np.ndarray:
         frame, ankle = self._placements[foot], self.legs[foot].ankle

@@ -82,6 +82,9 @@ ASTRAY_M = 0.3
 MOST_AHEAD_RAD = 0.4
 """Of the heading that is asked before that of the base: one that does not turn is not wound up."""
 
+BEHIND = 0.15
+"""Share of a swing by which a foot, which begins at rest, lets the base turn on before it follows."""
+
 HELD = 0.5
 """Share of a sole in which the centre of pressure accelerates the walk: the rest is for balance."""
 
@@ -323,9 +326,8 @@ class WalkingPlanner:
         """Bring the velocity nearer to the commanded one, and turn."""
         if self._follower is not None and len(self._follower.points):
             self._asked = self._follower.command(complex(*self.body.com[:2]), self.heading)
-        turn, commanded = self._asked.yaw_rate, self._commanded()
-        turn = min(max(turn, -MAX_YAW_RATE_RAD_S), MAX_YAW_RATE_RAD_S)
-        asked = np.array([*self._in_reach(commanded), turn])
+        commanded = self._commanded()
+        asked = np.array([*self._in_reach(commanded), self._turn()])
         less = np.abs(asked[:2] - commanded).max() > SLOW
         self._bounded = tuple(asked[:2].tolist()) if less else ()
         asked[:2] = self._where_ground_is(asked[:2])
@@ -335,6 +337,10 @@ class WalkingPlanner:
             ahead = self.heading + self.velocity[2] * elapsed_s - self.body.heading
             ahead = math.remainder(ahead, 2.0 * math.pi)
             self.heading = self.body.heading + min(max(ahead, -MOST_AHEAD_RAD), MOST_AHEAD_RAD)
+
+    def _turn(self) -> float:
+        """The commanded yaw rate, rad/s, or the largest."""
+        return min(max(self._asked.yaw_rate, -MAX_YAW_RATE_RAD_S), MAX_YAW_RATE_RAD_S)
 
     def _commanded(self) -> np.ndarray:
         """The commanded velocity (2,), m/s, heading frame."""
@@ -701,8 +707,19 @@ class WalkingPlanner:
         )
 
     def _landing_yaw(self) -> float:
-        """Of the base when the foot aloft lands, rad."""
-        return self.heading + 0.5 * float(self.velocity[2]) * self.rules.swing_s
+        """Of the base in the middle of the stance of the foot aloft, rad."""
+        half_s = 0.5 * self.rules.swing_s + self.rules.double_s
+        return self.heading + half_s * 0.5 * (float(self.velocity[2]) + self._turn())
+
+    def _toes_out(self, foot: int) -> float:
+        """Yaw of a foot before that of the base in the middle of its stance, rad, which its leg holds from begin to end."""
+        body, rules = self.body, self.rules
+        fastest = max(abs(float(self.velocity[2])), abs(self._turn()))
+        half = fastest * ((0.5 + BEHIND) * rules.swing_s + rules.double_s)
+        least, most = body.turns[foot].tolist()
+        least, most = least + half, most - half
+        toes = float(body.toes[foot])
+        return 0.5 * (least + most) if least > most else min(max(toes, least), most)
 
     def _aim(self, time_s: float, landing: Landing) -> None:
         """Lead the feet aloft to the new foothold."""
@@ -714,7 +731,7 @@ class WalkingPlanner:
             kept = swing.keeps_place(time_s, sequence.ends_s)
             goal = swing.goal if kept else landing.footholds[0] + turn @ body.member[k]
             footing = self._footing(swing, goal)
-            toes = yaw + float(body.toes[k])
+            toes = yaw + self._toes_out(k)
             swing.aim(time_s, sequence.ends_s, None if kept else goal, toes, footing)
 
     def _footing(self, swing: Swing, goal: np.ndarray) -> Footing:
