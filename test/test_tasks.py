@@ -7,11 +7,17 @@ import pickle
 import numpy as np
 import pinocchio as pin
 import pytest
+import quadprog
 from scipy.spatial import ConvexHull
 
 from contact_id_controller.control import balance, tasks
-from contact_id_controller.control.balance_kernels import TASK_COMPLIANCE, _lengthen
+from contact_id_controller.control.balance_kernels import (
+    TASK_COMPLIANCE,
+    _lengthen,
+    _within_bounds,
+)
 from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.feedback import project
 from contact_id_controller.control.following import Following
 from contact_id_controller.control.tasks_kernels import aim_feet, com_acceleration, nearest_in_hull
 from contact_id_controller.exceptions import TrajectoryError
@@ -186,6 +192,63 @@ def wanted_and_rows(controller, q, v, goal, path_state, frames):
     return wanted, weights, A_hard, b_hard, soft
 
 
+def bounded_by_quadprog(tasks, weights, bounds, wanted):
+    """Acceleration (nv,): least squares in weights, tasks and how far rows are beyond their bounds."""
+    (A, rest, soft), (own, low, high, give), nv = tasks, bounds, len(wanted)
+    more = np.where(give > 0.0, give, 1.0)
+    H = np.diag(np.r_[weights, 1.0 / more])
+    H[:nv, :nv] += A.T @ (A / soft[:, None])
+    f = np.r_[weights * wanted + A.T @ ((rest + A @ wanted) / soft), np.zeros(len(low))]
+    rows = np.hstack([own, -np.diag((give > 0.0).astype(float))])
+    return quadprog.solve_qp(H, f, np.vstack([rows, -rows]).T, np.r_[low, -high])[0][:nv]
+
+
+def test_joints_that_bear_no_foot_keep_their_bounds():
+    """Random tasks, by quadprog; where no bound is exceeded nothing changes, and from there on nothing jumps."""
+    rng, acted, nv, free = np.random.default_rng(3), 0, 14, 6
+    for _ in range(300):
+        tasks_ = rng.normal(size=(7, nv)), 5.0 * rng.normal(size=7), np.full(7, 0.1)
+        factor = rng.normal(size=(nv, nv))
+        inertia, most = factor @ factor.T + np.eye(nv), rng.uniform(5.0, 100.0, free)
+        own = np.vstack([inertia[8:], np.eye(nv)[8:]])
+        high = np.r_[most, rng.uniform(0.5, 10.0, free)]
+        bounds = own, -0.5 * high, high, np.repeat([0.0, 1.0], free)
+        weights, wanted = rng.uniform(0.01, 1.0, nv), 3.0 * rng.normal(size=nv)
+        plain = wanted.copy()
+        project(tasks_[0].copy(), tasks_[1].copy(), tasks_[2], weights, plain)
+        found = plain.copy()
+        _within_bounds(tasks_[::2], weights, bounds, found)
+        judge = bounded_by_quadprog(tasks_, weights, bounds, wanted)
+        np.testing.assert_allclose(found, judge, atol=1e-4 * np.abs(judge).max())
+        value = own @ plain
+        within = (value <= high).all() and (value >= -0.5 * high).all()
+        assert (found == plain).all() == within
+        acted += not within
+        onset = np.abs(value) * np.r_[1.0 - 1e-4, np.full(2 * free - 1, 2.0)]
+        bounds = own, -onset, onset, bounds[3]
+        _within_bounds(tasks_[::2], weights, bounds, found := plain.copy())
+        assert 0.0 < np.abs(found - plain).max() < 0.01 * np.abs(plain).max()
+    assert 100 < acted
+
+
+def test_arms_and_torso_are_asked_for_no_more_than_they_have(standing):
+    """Standing TALOS whose torso and arms turn at up to 4 rad/s: posture alone asked for up to 9 times their torque."""
+    controller, q = standing
+    robot, rng = controller.robot, np.random.default_rng(2)
+    middle = begun(controller, q).mean(axis=0)[:2]
+    upper = np.array(["leg" not in name for name in robot.joint_names])
+    effort, most = controller.effort_limits[upper], 0.0
+    com = ComGoal(middle, middle, RATE, HEIGHT_M)
+    for _ in range(10):
+        v = np.zeros(robot.nv)
+        v[robot.actuated] = upper * rng.uniform(-4.0, 4.0, robot.na)
+        controller.reset(RobotState(1.0, q, v))
+        controller.follow(Plan(goals=goals_of(robot, q, com)), 1.0)
+        torques = controller.step(RobotState(1.0, q, v)).solution.torques[upper]
+        most = max(most, (np.abs(torques) / effort).max())
+    assert 0.9 < most < 1.001
+
+
 def hands(robot, q):
     """One hand is led .4 m away, farther than errors count, the other one to a place and a rotation."""
     pin.framesForwardKinematics(robot.model, robot.data, q)
@@ -200,9 +263,12 @@ def hands(robot, q):
 
 
 @pytest.mark.parametrize("hand", [False, True])
-def test_acceleration_is_the_least_squares_solution(standing, hand):
+def test_acceleration_is_the_least_squares_solution(standing, hand, monkeypatch):
     """One foot stands, the other one is led back, a hand is led or not: a KKT system by numpy, rows by Pinocchio."""
     controller, q = standing
+    free, bounds = controller.tasks._free[:0], tuple(part[:0] for part in controller.tasks._bounds)
+    monkeypatch.setattr(controller.tasks, "_free", free)
+    monkeypatch.setattr(controller.tasks, "_bounds", bounds)
     robot, rng = controller.robot, np.random.default_rng(11)
     v = 0.005 * rng.normal(size=robot.nv)
     pin.forwardKinematics(robot.model, robot.data, q)

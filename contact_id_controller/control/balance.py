@@ -134,6 +134,7 @@ class Balance:
         self._configuration = robot.neutral()
         self._weights = np.full(robot.nv, settings.joint_weight)
         self._weights[3:6] = TORSO_WEIGHT
+        self._unbounded = np.zeros((0, robot.nv)), np.zeros(0), np.zeros(0), np.zeros(0)
         self._bearing = Bearing(robot, feet, settings)
         self._com_gains = np.repeat(np.array(COM_GAINS)[:, None], 3, axis=1)
         self._swing_gains = np.tile(SWING_GAINS, (len(frames), 1))
@@ -214,6 +215,7 @@ class Balance:
             self._bearing.now(),
             (1.0 - SUPPORT_MARGIN, SPIN_WEIGHT, metric),
             self._weights,
+            self._unbounded,
             wanted,
             out,
         )

@@ -6,9 +6,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_id_controller.control.feedback import Fading, Feet, Tree, foot_rows, project
+from contact_id_controller.control.feedback import (
+    SOFTNESS,
+    Fading,
+    Feet,
+    Tree,
+    foot_rows,
+    project,
+)
+from contact_id_controller.control.least_change import least_change
 from contact_id_controller.kernels.arrays import assign
-from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.dense import (
+    add_rows,
+    backward_substitute,
+    cholesky,
+    forward_substitute_rows,
+)
 from contact_id_controller.kernels.nearest_point import SOLVED, nearest_point
 from contact_id_controller.kernels.spatial import (
     link_motion,
@@ -54,7 +68,7 @@ class Momentum(NamedTuple):
 
 @kernel
 def balanced_acceleration(
-    tree, feet, fading, swing, momentum, bearing, shares, weights, wanted, acceleration
+    tree, feet, fading, swing, momentum, bearing, shares, weights, bounds, wanted, acceleration
 ):
     """Write the closest acceleration (nv,) to ``wanted`` under the tasks, see `balance`.
 
@@ -68,6 +82,7 @@ def balanced_acceleration(
         shares: share of each sole that may be loaded; weight of angular momentum; metric (2, 2) of horizontal
             accelerations.
         weights: (nv,) of ``wanted``.
+        bounds: of rows of the acceleration, see ``_within_bounds``.
     """
     tree, feet, fading = Tree(*tree), Feet(*feet), Fading(*fading)
     swing, momentum = Swing(*swing), Momentum(*momentum)
@@ -89,6 +104,7 @@ def balanced_acceleration(
     saved = rest.copy()
     assign(acceleration, wanted)
     project(A[:rows], rest[:rows], compliance[:rows], weights, acceleration)
+    _within_bounds((A[:rows], compliance[:rows]), weights, bounds, acceleration)
     wrench = np.empty(6)
     height = _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench)
     if height == 0.0:
@@ -107,7 +123,66 @@ def balanced_acceleration(
     compliance[spin_rows] = WRENCH_COMPLIANCE
     assign(acceleration, wanted)
     project(A, rest, compliance, weights, acceleration)
+    _within_bounds((A, compliance), weights, bounds, acceleration)
     return True
+
+
+@bare_kernel
+def _add_products(first, second, sign, out):
+    """out (m, n) += sign first second^T; first (m, k), second (n, k)."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            total, one, other = 0.0, first[i], second[j]
+            for k in range(first.shape[1]):
+                total += one[k] * other[k]
+            out[i, j] += sign * total
+
+
+@kernel
+def _within_bounds(tasks, weights, bounds, acceleration):
+    """Change ``acceleration`` (nv,), projected onto the tasks, to the least squares within bounds on rows of it.
+
+    Of the tasks' equations S of `project` their rows are eliminated: what is left is the change of each bounded row per
+    multiplier, for ``least_change``. Where no bound is exceeded nothing is done, and so if there is no answer.
+
+    Args:
+        tasks: rows A (rows, nv), compliance (rows,).  weights (nv,): as there.
+        bounds: rows (m, nv), least and largest value (m,), compliance (m,) beyond them.
+    """
+    A, soft = tasks
+    own, low, high, give = bounds
+    rows, m = A.shape[0], low.shape[0]
+    value, beyond = np.empty(m), False
+    for i in range(m):
+        value[i] = 0.0
+        for k in range(acceleration.shape[0]):
+            value[i] += own[i, k] * acceleration[k]
+        beyond = beyond or value[i] > high[i] or value[i] < low[i]
+    if not beyond:
+        return
+    scaled, wide = A / weights, own / weights
+    S, G, X = np.zeros((rows, rows)), np.zeros((m, m)), np.zeros((m, rows))
+    _add_products(scaled, A, 1.0, S)
+    _add_products(wide, own, 1.0, G)
+    _add_products(wide, A, 1.0, X)
+    trace = 0.0
+    for a in range(rows):
+        trace += S[a, a]
+    for a in range(rows):
+        S[a, a] += SOFTNESS * trace + soft[a]
+    if not cholesky(S, rows, 0.0):
+        return
+    forward_substitute_rows(S, rows, X)
+    _add_products(X, X, -1.0, G)
+    for i in range(m):
+        G[i, i] += SOFTNESS * trace + give[i]
+    z = np.empty(m)
+    if least_change(G, value, low, high, z):
+        back = np.zeros(rows)
+        add_rows(X, z, 1.0, back)
+        backward_substitute(S, rows, back)
+        add_rows(wide, z, 1.0, acceleration)
+        add_rows(scaled, back, -1.0, acceleration)
 
 
 @kernel

@@ -34,6 +34,7 @@ from contact_id_controller.control.course import Course
 from contact_id_controller.control.period import Period
 from contact_id_controller.control.tasks_kernels import (
     aim_feet,
+    bound_free_joints,
     catch_touches,
     com_acceleration,
     wanted_motion,
@@ -76,6 +77,10 @@ LED_WEIGHT = 1e-5
 """The same of joints that move a hand or another frame with a goal: with that of other joints the hand of TALOS stayed
 6 cm short of .44 m."""
 
+TORQUE_SHARE, ENDS_COMPLIANCE = 0.9, 1.0
+"""Of joints that no foot hangs on: share of the largest torque that tasks may require, or what holds their weight, if
+that is more (the rest is for what tasks and contact forces differ by); compliance of the stop before their ends."""
+
 
 class Tasks:
     """Accelerations of one robot by the module's law. Not thread-safe.
@@ -114,6 +119,9 @@ class Tasks:
         self._lead({})
         legs = robot.supports[self._links][:, robot.actuated].any(axis=0)
         self._stiffness = np.where(legs, LEG_STIFFNESS, OTHER_STIFFNESS)
+        self._free, many = np.flatnonzero(~legs), 2 * np.count_nonzero(~legs)
+        compliance = np.repeat([0.0, ENDS_COMPLIANCE], many // 2)
+        self._bounds = np.zeros((many, robot.nv)), np.zeros(many), np.zeros(many), compliance
         self.com, self.pressure, self.limited = np.zeros((2, 3)), np.zeros(2), False
 
     def _lead(self, goals: Mapping[str, FrameGoal]) -> None:
@@ -202,6 +210,7 @@ class Tasks:
             self._lasts,
             self._goal,
         )
+        bound_free_joints(self._free, TORQUE_SHARE, period, self._bounds)
         stiffness = goals.posture.stiffness
         posture = np.asarray(goals.posture.positions)
         stiffness = self._stiffness if stiffness is None else np.asarray(stiffness)
@@ -244,6 +253,7 @@ class Tasks:
             bearing,
             (share, self._spin_weight, self._metric),
             self._weights,
+            self._bounds,
             period.wanted,
             period.acceleration,
         )

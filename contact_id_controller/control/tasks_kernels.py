@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.control.feedback import BASE_WEIGHT, base_error, base_feedback
+from contact_id_controller.control.limits import bound_joints
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 
 LIFT = 0.3  # share of gravity with which the height is corrected at most: feet that bear little slip and rock
@@ -206,3 +207,37 @@ def wanted_motion(heading, posture, stiffness, period, wanted):
         wanted[settings.actuated[j]] = stiffness[j] * away - damping * period.velocity[j]
     for d in range(6):
         period.weights[d] = BASE_WEIGHT
+
+
+@kernel
+def bound_free_joints(free, share, period, bounds):
+    """Write the bounds of ``balanced_acceleration`` for joints (f,) that no foot hangs on, of the actuated ones.
+
+    Torques M_k a + h_k + friction, over M_kk, rad/s^2: within ``share`` of the largest one, or what holds the joint's weight if that
+    is more. Accelerations: those of `limits.bound_joints`, so that joints stop before their ends.
+
+    bounds: rows (2 f, nv), least and largest (2 f,), compliance.
+    """
+    rows, low, high, _ = bounds
+    settings, count = period.settings, free.shape[0]
+    limits, inertia, bias = settings.limits, period.inertia, period.bias
+    na = settings.actuated.shape[0]
+    (dry, viscous, width), (_, more_dry, more_viscous) = settings.friction, period.motors
+    least, most, acting = np.full(na, -np.inf), np.full(na, np.inf), period.acting.copy()
+    bound_joints(period.position, period.velocity, limits, least, acting)
+    bound_joints(period.position, period.velocity, limits, most, acting)
+    for i in range(count):
+        j = free[i]
+        k = settings.actuated[j]
+        own, effort, rest = inertia[k, k], limits.effort[j], bias[k]
+        torque = max(share * effort, min(abs(rest), effort))
+        if period.rubs[0]:
+            speed = period.sought[j] if np.isfinite(period.sought[j]) else period.velocity[j]
+            rest += (viscous[j] + more_viscous[j]) * speed
+            rest += (dry[j] + more_dry[j]) * np.tanh(speed / width[j])
+        for d in range(rows.shape[1]):
+            rows[i, d] = inertia[k, d] / own
+            rows[count + i, d] = 0.0
+        rows[count + i, k] = 1.0
+        low[i], high[i] = (-torque - rest) / own, (torque - rest) / own
+        low[count + i], high[count + i] = least[j], most[j]
