@@ -3,7 +3,7 @@
     w = value + G z,    low <= w <= high,    z_i > 0 only where w_i = low_i,  z_i < 0 only where w_i = high_i
 
 For positive definite G there is one solution, continuous in all numbers and zero where the values are within. With
-G = L L^T it is z = L^-T y of the least |y| with low <= value + L y <= high, the nearest point of a polyhedron.
+G = L L^T these are the multipliers of the least |y| with low <= value + L y <= high, the nearest point of a polyhedron.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.kernels.dense import backward_substitute, cholesky
+from contact_id_controller.kernels.dense import cholesky
 from contact_id_controller.kernels.nearest_point import SOLVED, nearest_point
 
 
@@ -24,7 +24,7 @@ def least_change(G, value, low, high, z):
     m, count = value.shape[0], 0
     if not cholesky(G, m, 0.0):
         return False
-    A, b = np.zeros((2 * m, m)), np.empty(2 * m)
+    A, b, row = np.zeros((2 * m, m)), np.empty(2 * m), np.zeros(2 * m, dtype=np.int64)
     for i in range(m):
         for side in range(2):
             bound, sign = (high[i], -1.0) if side else (low[i], 1.0)
@@ -32,23 +32,24 @@ def least_change(G, value, low, high, z):
                 b[count] = sign * (value[i] - bound)
                 for j in range(i + 1):
                     A[count, j] = sign * G[i, j]
+                row[count] = i
                 count += 1
-    for i in range(m):
-        z[i] = 0.0
+    y, multipliers = np.zeros(m), np.zeros(count)
     status, _ = nearest_point(
         A[:count],
         b[:count],
         0,
         np.zeros(0, dtype=np.bool_),
-        z,
-        np.zeros(count),
+        y,
+        multipliers,
         np.zeros(m + 1, dtype=np.int64),
         np.zeros((m, m)),
         np.zeros((m, m)),
         np.zeros((3, m + 1)),
     )
-    backward_substitute(G, m, z)
     for i in range(m):
-        if not np.isfinite(z[i]):
-            return False
-    return bool(status == SOLVED)
+        z[i] = 0.0
+    for k in range(count):
+        i = row[k]
+        z[i] += multipliers[k] if A[k, i] > 0.0 else -multipliers[k]
+    return bool(status == SOLVED and np.isfinite(np.sum(z)))

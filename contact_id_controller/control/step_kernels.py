@@ -25,7 +25,8 @@ from contact_id_controller.control.feedback import (
 )
 from contact_id_controller.control.grip import foresee, learn
 from contact_id_controller.control.joint_velocity import foresee_velocities
-from contact_id_controller.control.limits import bound_joints, limit_joints
+from contact_id_controller.control.least_change import least_change
+from contact_id_controller.control.limits import EFFORT, RATE, bound_joints, limit_joints
 from contact_id_controller.control.motor_estimate import swinging_torque, take_motors
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
@@ -370,6 +371,41 @@ def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, fo
 
 
 @kernel
+def share_torques(torques, period):
+    """Torques (na,) within effort and rate limits with which joints that have torque left accelerate as before.
+
+    Of a fixed robot without contacts: tau + M z, where only joints at a limit change their acceleration, by z, and
+    only as their limit requires. Clipped alone, they would pull all others along. period: its ``bounded`` gets the bits
+    of these limits.
+    """
+    limits, inertia, last = period.settings.limits, period.inertia, period.decided
+    na, beyond = torques.shape[0], False
+    low, high = np.empty(na), np.empty(na)
+    for j in range(na):
+        effort, step = limits.effort[j], limits.rate_step[j]
+        # After its limit was lowered torque is within it at once.
+        low[j] = min(max(-effort, last[j] - step), effort)
+        high[j] = max(min(effort, last[j] + step), -effort)
+        beyond = beyond or torques[j] > high[j] or torques[j] < low[j]
+    z, actuated = np.zeros(na), period.settings.actuated
+    if not beyond or inertia.shape[0] != na or period.contact.any():
+        return torques
+    G, shared = np.empty((na, na)), torques.copy()
+    for i in range(na):
+        for j in range(na):
+            G[i, j] = inertia[actuated[i], actuated[j]]
+    if not least_change(G, torques, low, high, z):
+        return torques
+    for i in range(na):
+        for j in range(na):
+            shared[i] += inertia[actuated[i], actuated[j]] * z[j]
+        if z[i] != 0.0:
+            by_rate = high[i] < limits.effort[i] if z[i] < 0.0 else low[i] > -limits.effort[i]
+            period.bounded[i] |= RATE if by_rate else EFFORT
+    return shared
+
+
+@kernel
 def after_solving(time_s, torques, impulses, velocity, solved, seen_s, period):
     """Limit the solution's torques (na,) and store its forces, from impulses (3 m,), N·s; returns the heat, W.
 
@@ -388,6 +424,8 @@ def after_solving(time_s, torques, impulses, velocity, solved, seen_s, period):
     elsewhere = np.empty(torques.shape[0], np.bool_)
     for j in range(torques.shape[0]):
         elsewhere[j] = commanded[j] != decided[j]
+    if solved and not settings.has_base:
+        torques = share_torques(torques, period)
     limit_joints(
         period.position, period.velocity, torques, decided, limits, bounded, limited, acting
     )
