@@ -53,6 +53,9 @@ alone do not determine them; they have not been looked for."""
 
 _whole_turns = bare_kernel(whole_turns)
 
+ALOFT_S = 0.02
+"""Time constant of what is felt of a foot in the air: errors change with the leg's motion, touches at once."""
+
 
 class EstimationPeriod(Struct):
     """Of a robot with na joints, f feet and r numbers read by further sensors.
@@ -78,6 +81,7 @@ class EstimationPeriod(Struct):
         observable, sure (f,) bool: feet whose force is observable, and well enough to detect contact.
         forces (f, 3) N: of the ground on the feet, base axes.
         loads, on_n, off_n, states (f,): room.  raw, since_s, seen_s, felt (f,): of the hysteresis.
+        aloft (f,): loads felt of feet in the air, N, which have none.
         contact, bears (f,) bool: feet that touch, and those that carry nearly as much as any, see ``take_bearing``.
         stay (f,): feet in contact that bear and that the plan does not lift.
     """
@@ -115,6 +119,7 @@ class EstimationPeriod(Struct):
     loads: Numbers
     on_n: Numbers
     off_n: Numbers
+    aloft: Numbers
     states: Numbers
     raw: Flags
     since_s: Numbers
@@ -330,6 +335,7 @@ def find_contact(period, time_s, ready, planned):
     down, by 1 mm/s in a trot. A plan that lifts all feet that carry is not believed. While those that bear are
     refused all count. A touch of a foot that the plan lifts counts when twice the threshold has lasted
     ``confirm_s``, a larger force sooner: noise of what a swinging leg accelerates exceeds it for some periods.
+    What is felt of a foot in the air, up to the threshold, is an error of the model, and a touch is what exceeds it.
 
     Args:
         time_s: of the joints.
@@ -341,6 +347,7 @@ def find_contact(period, time_s, ready, planned):
         period.loads, period.on_n, period.off_n, period.states, period.felt
     )  # fmt: skip
     thresholds, rotation = period.thresholds, period.odometry.record[O_ROTATION : O_ROTATION + 9]
+    raw, since_s, seen_s, contact = period.raw, period.since_s, period.seen_s, period.contact
     known = True
     for i in range(stands.shape[0]):
         if not planned:
@@ -351,10 +358,14 @@ def find_contact(period, time_s, ready, planned):
         on_n[i], off_n[i] = thresholds[lower], thresholds[lower + 1]
         load = forces[i, 0] * rotation[6] + forces[i, 1] * rotation[7] + forces[i, 2] * rotation[8]
         felt[i] = ready and sure[i] and abs(load) < np.inf
+        if felt[i] and not raw[i]:
+            share = min(max((time_s - seen_s[i]) / ALOFT_S, 0.0), 1.0)
+            period.aloft[i] += share * (min(max(load, -on_n[i]), on_n[i]) - period.aloft[i])
+        on_n[i] += period.aloft[i]
+        off_n[i] += period.aloft[i]
         loads[i] = load if felt[i] else np.nan
         states[i] = np.nan if felt[i] else (1.0 if stands[i] else 0.0)
         known &= abs(forces[i, 0] + forces[i, 1] + forces[i, 2]) < np.inf
-    raw, since_s, seen_s, contact = period.raw, period.since_s, period.seen_s, period.contact
     take_forces(loads, time_s, on_n, off_n, raw, since_s, seen_s)
     take_states(states, time_s, raw, since_s, seen_s)
     touched = period.stay  # until it is made below
@@ -362,10 +373,10 @@ def find_contact(period, time_s, ready, planned):
         touched[i] = contact[i]
     debounce(time_s, 0.0, period.timeout_s, raw, since_s, seen_s, contact)
     for i in range(stands.shape[0]):
+        lasted_s = time_s - since_s[i]
+        if felt[i] and contact[i] and not touched[i] and 0.0 <= lasted_s:
+            contact[i] = lasted_s * (loads[i] - on_n[i]) >= period.confirm_s * on_n[i]
         if not stands[i]:
-            lasted_s = time_s - since_s[i]
-            if felt[i] and contact[i] and not touched[i] and 0.0 <= lasted_s:
-                contact[i] = lasted_s * (loads[i] - on_n[i]) >= period.confirm_s * on_n[i]
             loads[i] = np.nan
     bears, stay, any_stays = period.bears, period.stay, False
     take_bearing(loads, bears)

@@ -163,6 +163,7 @@ class EstimationPipeline:
         period, estimate = self.period, self.estimate
         period.raw[:] = False
         period.since_s[:] = period.seen_s[:] = -np.inf
+        period.aloft[:] = 0.0
         period.observable[:] = period.sure[:] = period.bears[:] = True
         period.contact[:], period.forces[:] = True, np.nan
         estimate.forces_known, estimate.residuals, estimate.faults = False, {}, ()
@@ -449,6 +450,7 @@ class EstimationPipeline:
             loads=np.zeros(feet),
             on_n=np.zeros(feet),
             off_n=np.zeros(feet),
+            aloft=np.zeros(feet),
             states=np.zeros(feet),
             raw=np.zeros(feet, dtype=bool),
             since_s=np.zeros(feet),
