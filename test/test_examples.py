@@ -174,6 +174,15 @@ def test_press(example):
     assert f"simulated {simulated:.2f} N" in printed
 
 
+@pytest.mark.parametrize("friction", [0.3, 0.6])
+def test_wipe(example, friction):
+    """The table's friction is told to be .6; the hand is never off it, and goes where it is to go."""
+    (pressed, error), printed = example("wipe", 20.0, friction)
+    assert abs(pressed.mean() - 20.0) < 1.0 and 10.0 < pressed.min() and pressed.max() < 30.0
+    assert error < 1e-3
+    assert "touching 100.0 %" in printed
+
+
 def test_sensors(example):
     """Only noisy sensors: the walk stays up, and the base's estimate within a centimetre."""
     (fell, drift, error), printed = example("sensors")

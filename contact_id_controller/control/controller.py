@@ -276,7 +276,7 @@ class StepSolver:
         period, total = self.period, known
         push, links = period.pressed, period.settings.links
         for i in np.flatnonzero(period.touching & (push > 0.0)):
-            force = push[i] * period.normals[i]
+            force = push[i] * period.normals[i] + period.rubbed[i]
             wrench = np.concatenate([force, np.cross(period.points[i], force)])
             row = self._robot.supports[links[i]] * (wrench @ self._robot.jacobian_view)
             total = row if total is None else total + row
@@ -353,7 +353,8 @@ class Controller:
         self.disturbance = Disturbance(robot, self.period) if bounded else None
         push_n = self.period.settings.push_n
         if push_n.any() and not robot.floating_base and not self.pid:
-            self.memory.touch = Touch(robot, feet, push_n)
+            friction = settings.spread_over_contacts("friction_coefficient")
+            self.memory.touch = Touch(robot, feet, push_n, friction)
         self._by_measurement = bool(settings.measured)
         if self.period.settings.estimates:
             feet.level = False
@@ -423,6 +424,7 @@ class Controller:
             forces=np.zeros((count, 3)),
             frame=np.zeros((3, 3)),
             pressed=settings.push_n.copy(),
+            rubbed=np.zeros((count, 3)),
             sought=np.full(robot.na + 1, -np.inf),
             **{name: np.zeros(count, dtype=bool) for name in flags},
             **{name: np.zeros(robot.na) for name in joints},
@@ -745,6 +747,8 @@ class Controller:
         if self._observes:
             seen_s = -math.inf if memory.solution is None else t
         heat = self._after(t, torques, impulses, velocity, solution is not None, seen_s, period)
+        if memory.touch is not None:
+            period.contact[memory.touch.slides] = True  # the model had none of it
         self._answered, self._corrected = state, corrected
         if delay_s > 0.0 and solution is not None:
             acceleration = (solution.velocity - period.v) / self.settings.period_s

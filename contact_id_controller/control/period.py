@@ -160,7 +160,8 @@ class Period(Struct):
             predicted one.  delay* (3,) s: estimated torque delay beyond the configured one; total delay; the first as
             applied; given* (LAGS, na) N·m, biases* (LAGS, na) N·m, answer* (2, na), lagged* (4, LAGS): see
             ``delay_estimate``.
-        pressed (n,) N: pressing force of touching contacts now, in addition to the model's forces.
+        pressed (n,) N: pressing force of touching contacts now, in addition to the model's forces. rubbed (n, 3) N:
+            friction at those that slide by plan, world frame; the model's forces on them have none.
         sought* (na + 1,): joint velocities that goals require, rad/s, and their time, s; minus infinity: unknown.
     """
 
@@ -232,6 +233,7 @@ class Period(Struct):
     foot_speed: Numbers
     carried: Numbers
     pressed: Numbers
+    rubbed: Numbers
     sought: Numbers
     grip: Numbers
     excess: Numbers

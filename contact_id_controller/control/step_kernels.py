@@ -350,17 +350,17 @@ def before_solving(time_s, has_goal, lands, period):
 
 
 @bare_kernel
-def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, forces):
-    """Write forces (n, 3) N, world frame: the model's, impulses / period, plus the pressing force at what touches.
+def _foot_forces(impulses, period_s, contact, touching, push, rubbed, normals, frame, forces):
+    """Write forces (n, 3) N, world frame: the model's, impulses / period, plus pressing and rubbing ones at what touches.
 
     impulses (3 m,): N·s in local frames, of the m contacts (n,) bool in the problem; push (n,): N along the normals
-    (n, 3); frame (3, 3): workspace.
+    (n, 3); rubbed (n, 3) N; frame (3, 3): workspace.
     """
     row = 0
     for i in range(contact.shape[0]):
         pressed = push[i] if touching[i] else 0.0
         for d in range(3):
-            forces[i, d] = pressed * normals[i, d]
+            forces[i, d] = pressed * normals[i, d] + rubbed[i, d]
         if contact[i]:
             tangents(normals[i], frame)
             for k in range(3):
@@ -443,6 +443,7 @@ def after_solving(time_s, torques, impulses, velocity, solved, seen_s, period):
             period.contact,
             period.touching,
             period.pressed,
+            period.rubbed,
             period.normals,
             period.frame,
             period.forces,

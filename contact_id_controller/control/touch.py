@@ -15,7 +15,9 @@ beyond the surface.
 
 In contact the force alone is controlled along the normal; it grows from the measured to the commanded value; the
 plan's height is ignored, and the surface may be soft. A bounded integral removes the error due to the model's.
-A contact that is lost is approached again.
+A contact that is lost is approached again. One that the plan moves along the surface slides there, as for wiping:
+friction against the planned speed is fed forward, with the coefficient told, then the measured one. Where friction is
+so large that pushing along the surface jams the arm, mu n . L t > t . L t for its direction t, contact is lost.
 
 Source: De Luca and Mattone, "Sensorless robot collision detection and hybrid force/motion control", ICRA 2005, for the
 measured force; Khatib, "A unified approach for motion and force control of robot manipulators", 1987, eq. 51, for L.
@@ -82,6 +84,16 @@ BUILD_S = 0.03
 CORRECT_S = 0.1
 """Time constant of the integral of the force error, and its largest share of the commanded force."""
 CORRECTION = 0.5
+SLIDES_M_S = 0.001
+"""Planned speed along the surface from which a contact slides; it is held below."""
+FULL_M_S = 0.002
+"""Planned speed v over which friction grows, as tanh(v / FULL_M_S)."""
+RUBS_S = 0.02
+"""Time constant of the measured coefficient of friction. While the hand sticks it is a bound from below only."""
+MOVES = 0.5
+"""Share of the planned speed along the surface from which a contact does not stick."""
+MOST_FRICTION = 2.0
+"""Largest coefficient that is taken for one of friction."""
 SINGULAR = 1e-6
 """Share of the mobility of a contact that is added to it, for directions in which it does not move."""
 
@@ -102,10 +114,10 @@ def _motion(period, i, J, drift):
 
 
 @kernel
-def _masses(period, J, normal, out):
-    """Write out (3,) = L n, kg, L = (J M^-1 J^T)^-1 the contact's effective mass; returns n . L J M^-1 r, N.
+def _masses(period, J, normal, out, force):
+    """Write out (3,) = L n, kg, L = (J M^-1 J^T)^-1 the contact's effective mass, and force (3,) = L J M^-1 r, N.
 
-    That is the force along n which would have moved the contact as the unexplained r (nv,) did, ``period.rest``.
+    That force would have moved the contact as the unexplained r (nv,) did, ``period.rest``.
     J (3, nv); normal n (3,). Zero where M is not positive definite.
 
     Source: Khatib, A unified approach for motion and force control of robot manipulators (1987).
@@ -115,34 +127,30 @@ def _masses(period, J, normal, out):
     for a in range(nv):
         for b in range(a, nv):
             inertia[a, b] = inertia[b, a] = period.inertia[a, b]
-    mobility, right, pulled = np.zeros((3, 3)), np.empty(3), np.zeros(3)
+    mobility = np.zeros((3, 3))
+    out[:] = force[:] = 0.0
     if not cholesky(inertia, nv, 0.0):
-        return 0.0
+        return
     for d in range(3):
         for k in range(nv):
             moved[d, k] = J[d, k]
         forward_substitute(inertia, nv, moved[d])
         backward_substitute(inertia, nv, moved[d])
         for k in range(nv):
-            pulled[d] += moved[d, k] * period.rest[k]
+            force[d] += moved[d, k] * period.rest[k]
     trace = 0.0
     for a in range(3):
-        right[a] = normal[a]
+        out[a] = normal[a]
         for b in range(3):
             for k in range(nv):
                 mobility[a, b] += moved[a, k] * J[b, k]
         trace += mobility[a, a]
     for a in range(3):
         mobility[a, a] += SINGULAR * trace
-    if not cholesky(mobility, 3, 0.0):
-        return 0.0
-    forward_substitute(mobility, 3, right)
-    backward_substitute(mobility, 3, right)
-    felt = 0.0
-    for a in range(3):
-        out[a] = right[a]
-        felt += right[a] * pulled[a]
-    return felt
+    if cholesky(mobility, 3, 0.0):
+        for right in (out, force):
+            forward_substitute(mobility, 3, right)
+            backward_substitute(mobility, 3, right)
 
 
 class Touch:
@@ -150,20 +158,25 @@ class Touch:
 
     Args:
         robot: with a fixed base.  feet: its n contacts.  asked: (n,) N, commanded force of each; 0: none.
+        friction: (n,) coefficients; infinite: it never slides.
 
     Attributes:
-        touches: (n,) bool.  felt, unmodelled, more: (n,) N, along the normals: measured force, its part in the
-            air, and the force's correction.  pressing: (n,) N, commanded now.
+        touches, slides: (n,) bool.  felt, unmodelled: (n, 3) N, world frame: measured force, and its part in the air.
+        more, pressing: (n,) N, along the normals: the force's correction, and the force commanded now.
+        rubs: (n,): friction coefficients of contacts that slide, as measured.
     """
 
-    def __init__(self, robot: RobotModel, feet: FeetOnGround, asked: Numbers) -> None:
+    def __init__(
+        self, robot: RobotModel, feet: FeetOnGround, asked: Numbers, friction: Numbers
+    ) -> None:
         self._robot, self._feet, self.asked = robot, feet, asked.copy()
+        self._friction = friction
         self._numbers = [int(i) for i in np.flatnonzero(asked > 0.0)]
         self._plan_data = robot.model.createData()
         n = len(asked)
-        self.touches, self._approaches = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        self.felt, self.unmodelled, self.more = np.zeros(n), np.zeros(n), np.zeros(n)
-        self.pressing = np.zeros(n)
+        self.touches, self.slides, self._approaches = np.zeros((3, n), dtype=bool)
+        self.felt, self.unmodelled = np.zeros((n, 3)), np.zeros((n, 3))
+        self.more, self.pressing, self.rubs = np.zeros(n), np.zeros(n), np.zeros(n)
         self._gaps = np.zeros(n)
         self._arrived, self._stands = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         self._masses, self._drifts = np.zeros((n, 3)), np.zeros((n, 3))
@@ -172,10 +185,11 @@ class Touch:
 
     def forget(self) -> None:
         """Reset; contacts at the surface at the next state count as established."""
-        self._last_s, self._fresh = -math.inf, True
+        self._last_s, self._fresh, self._elapsed = -math.inf, True, 0.0
         for numbers in (self.felt, self.unmodelled, self.more, self.pressing):
             numbers[:] = 0.0
         self.touches[:] = self._approaches[:] = False
+        self.rubs[:] = self._friction
 
     def copy(self) -> Touch:
         """An independent copy."""
@@ -204,7 +218,8 @@ class Touch:
                 self.felt[i] = self.unmodelled[i] = 0.0
                 continue
             _motion(period, i, self._jacobians[i], self._drifts[i])
-            raw = _masses(period, self._jacobians[i], period.normals[i], self._masses[i])
+            raw = np.empty(3)
+            _masses(period, self._jacobians[i], period.normals[i], self._masses[i], raw)
             if lasted:
                 self.felt[i] += (raw - self.felt[i]) * elapsed / (elapsed + FELT_S)
             self._decide(i, period, now[i], min(now[i], later[i]), elapsed if lasted else 0.0)
@@ -219,14 +234,15 @@ class Touch:
         wanted = bool(period.planned[i]) and lowest <= PLANNED_M
         if now > max(PLANNED_M, gap + RELEASED_M) and self.touches[i]:
             wanted = False
-        feels = self.felt[i] - self.unmodelled[i]
+        normal = period.normals[i]
+        feels = float(normal @ (self.felt[i] - self.unmodelled[i]))
         if period.settings.sources & BY_MEASUREMENT:
             begins = lasts = bool(period.measured[i])
         else:
             begins = feels > EVIDENCE * asked
             lasts = feels > LOST * self.pressing[i]
         if self._fresh and abs(gap) <= PARTED_M:
-            begins, self.pressing[i], self.felt[i] = True, asked, asked
+            begins, self.pressing[i], self.felt[i] = True, asked, asked * normal
         if not wanted:
             self.touches[i] = False
         elif self.touches[i]:
@@ -234,7 +250,8 @@ class Touch:
         elif gap <= EARLY_M and begins:
             self.touches[i] = True
             self.pressing[i] = max(self.pressing[i], EVIDENCE * asked)
-            self.more[i] = np.clip(self.unmodelled[i], -CORRECTION * asked, CORRECTION * asked)
+            known = float(normal @ self.unmodelled[i])
+            self.more[i] = np.clip(known, -CORRECTION * asked, CORRECTION * asked)
         self._stands[i] = period.planned[i]
         self._approaches[i] = wanted and not self.touches[i]
         self._arrived[i] = now <= PLANNED_M
@@ -243,7 +260,7 @@ class Touch:
         else:
             self.pressing[i] = self.more[i] = 0.0
             self.unmodelled[i] += (self.felt[i] - self.unmodelled[i]) * elapsed / LEARNT_S
-        self._gaps[i] = gap
+        self._gaps[i], self._elapsed = gap, elapsed
         # The contacts are this module's: see `settle`.
         period.planned[i], period.gaps[i] = False, max(gap, UNKNOWN_GAP_M)
 
@@ -269,12 +286,16 @@ class Touch:
     def settle(self, time_s: float, period: Period) -> None:
         """Change the ``acceleration`` (nv,) of a period for touching and approaching contacts, and mark these in it."""
         settings, acceleration = period.settings, period.acceleration
-        period.pressed[:] = 0.0
+        period.pressed[:] = period.rubbed[:] = 0.0
+        self.slides[:] = False
         for i in self._numbers:
             period.planned[i] = self._stands[i] or period.planned[i]
             if self.touches[i]:
-                self._hold(i, period)
-                period.contact[i] = period.touching[i] = period.landed[i] = True
+                self.slides[i] = self._slide(i, period)
+                if not self.slides[i]:
+                    self._hold(i, period)
+                period.contact[i] = not self.slides[i]  # the model would hold it
+                period.touching[i] = period.landed[i] = True
                 if not period.last[i]:
                     period.last[i], period.since_s[i] = True, time_s
                 period.pressed[i] = self.pressing[i]
@@ -297,13 +318,39 @@ class Touch:
             most = (fastest - way @ speed) / APPROACH_S
             wanted += min(most - way @ planned, 0.0) * way
             allowed -= weight * min(max(way @ speed, 0.0), fastest)
-        towards = -(allowed / mass + n @ speed) / APPROACH_S - self.unmodelled[i] / mass
+        towards = -(allowed / mass + n @ speed) / APPROACH_S - n @ self.unmodelled[i] / mass
         change = towards - n @ planned
         wanted += (change if self._arrived[i] else max(change, 0.0)) * n
         change = wanted - planned
         # Of all three directions: joints that slow one down do not speed up another.
         if change.any():
             self._project(J, change, period)
+
+    def _slide(self, i: int, period: Period) -> bool:
+        """Move contact i along the surface if the plan does; write the friction on it.
+
+        Feedback acts by a force F along the surface, n . L a = 0 for its acceleration a: a hand that sticks, or feels
+        other friction than is fed forward, presses no more. The planned acceleration has no part along n.
+        """
+        J, n, planned = self._jacobians[i], period.normals[i], np.zeros((2, self._robot.nv))
+        planned[:, self._robot.actuated] = period.reference[1:]
+        along = J @ planned[0]
+        along -= (n @ along) * n
+        speed = float(np.linalg.norm(along))
+        if speed < SLIDES_M_S or not math.isfinite(self._friction[i]):
+            return False
+        way, felt, mass = along / speed, self.felt[i] - self.unmodelled[i], self._masses[i]
+        if n @ felt > EVIDENCE * self.asked[i]:
+            seen = min(max(float(-way @ felt / (n @ felt)), 0.0), MOST_FRICTION)
+            if seen > self.rubs[i] or way @ (J @ period.v) > MOVES * speed:
+                self.rubs[i] += (seen - self.rubs[i]) * self._elapsed / (self._elapsed + RUBS_S)
+        share = math.tanh(speed / FULL_M_S)
+        period.rubbed[i] = -share * self.rubs[i] * self.pressing[i] * way
+        back = J @ (period.acceleration - planned[1])
+        back -= (n @ back) * n
+        rise = -float(mass @ back) / float(mass @ n)
+        self._project(J, (rise - n @ (self._drifts[i] + J @ period.acceleration)) * n, period)
+        return True
 
     def _hold(self, i: int, period: Period) -> None:
         """Remove acceleration along the normal; speed along the surface fades, as at all contacts in stance."""

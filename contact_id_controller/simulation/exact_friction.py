@@ -20,7 +20,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-SETTLED = 1e-3
+SETTLED = 1e-4
 """Change of s, as a share of it, or m/s2, with which the iteration ends."""
 MOST = 20
 """Iterations of a step; from the last step's s a steady slide needs one."""
