@@ -351,7 +351,7 @@ def before_solving(time_s, has_goal, lands, period):
 
 @bare_kernel
 def _foot_forces(impulses, period_s, contact, touching, push, rubbed, normals, frame, forces):
-    """Write forces (n, 3) N, world frame: the model's, impulses / period, plus pressing and rubbing ones at what touches.
+    """Write forces (n, 3) N, world frame: the model's, impulses / period, and pressing, rubbing ones at what touches.
 
     impulses (3 m,): N·s in local frames, of the m contacts (n,) bool in the problem; push (n,): N along the normals
     (n, 3); rubbed (n, 3) N; frame (3, 3): workspace.

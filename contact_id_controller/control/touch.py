@@ -86,6 +86,8 @@ CORRECT_S = 0.1
 CORRECTION = 0.5
 SLIDES_M_S = 0.001
 """Planned speed along the surface from which a contact slides; it is held below."""
+FLAT = 0.1
+"""Largest planned speed along the normal, as a share of that along the surface: a plan that comes down is no slide."""
 FULL_M_S = 0.002
 """Planned speed v over which friction grows, as tanh(v / FULL_M_S)."""
 RUBS_S = 0.02
@@ -335,9 +337,11 @@ class Touch:
         J, n, planned = self._jacobians[i], period.normals[i], np.zeros((2, self._robot.nv))
         planned[:, self._robot.actuated] = period.reference[1:]
         along = J @ planned[0]
-        along -= (n @ along) * n
+        down = float(n @ along)
+        along -= down * n
         speed = float(np.linalg.norm(along))
-        if speed < SLIDES_M_S or not math.isfinite(self._friction[i]):
+        slides = self._arrived[i] and FLAT * speed > max(FLAT * SLIDES_M_S, abs(down))
+        if not slides or not math.isfinite(self._friction[i]):
             return False
         way, felt, mass = along / speed, self.felt[i] - self.unmodelled[i], self._masses[i]
         if n @ felt > EVIDENCE * self.asked[i]:
