@@ -747,8 +747,6 @@ class Controller:
         if self._observes:
             seen_s = -math.inf if memory.solution is None else t
         heat = self._after(t, torques, impulses, velocity, solution is not None, seen_s, period)
-        if memory.touch is not None:
-            period.contact[memory.touch.slides] = True  # the model had none of it
         self._answered, self._corrected = state, corrected
         if delay_s > 0.0 and solution is not None:
             acceleration = (solution.velocity - period.v) / self.settings.period_s
@@ -759,7 +757,7 @@ class Controller:
             status,
             self._reference,
             period.forces.copy(),
-            period.contact.copy(),
+            self._contact(),
             period.acting.copy(),
             solution,
             solve_time,
@@ -769,6 +767,11 @@ class Controller:
         )
         result: StepResult = _new(StepResult, decided)  # a third of the time of its constructor
         return result
+
+    def _contact(self) -> np.ndarray:
+        """Contacts (n,) bool, a copy: those of the problem, and those that slide by plan."""
+        contact, touch = self.period.contact.copy(), self.memory.touch
+        return contact if touch is None else contact | touch.slides
 
     def _move_to_thread(self, data: Any) -> Period:
         """Let the period's arrays view the calling thread's Pinocchio data."""
