@@ -191,12 +191,12 @@ def test_sensors(example):
 
 
 def test_own_sensor(example):
-    """Four cells under each foot: forces that the joints alone do not tell as well, and contact."""
+    """Four cells under each foot: forces that the joints alone do not tell as well; contact is known by both."""
     try:
         (alone, cells), printed = example("own_sensor")
     finally:
         KINDS.pop("foot_cells", None)
-    assert cells[0] < 0.8 * alone[0] and cells[1] >= alone[1]
+    assert cells[0] < 0.8 * alone[0] and min(alone[1], cells[1]) > 0.97
     assert f"with cells: forces {100 * cells[0]:.1f} % of the weight off" in printed
 
 
