@@ -71,6 +71,21 @@ def test_a_push_of_one_newton_second_is_walked_off(side):
     assert np.linalg.norm(walk.state.v[:2]) < 0.05
 
 
+@pytest.mark.parametrize("side", [1j, -1j])
+@pytest.mark.parametrize("after_s", [0.089, 0.126, 0.239])
+def test_a_push_beyond_where_the_feet_stand_is_answered_by_a_step_at_once(side, after_s):
+    """.8 m/s aside, while all feet stand or two swing; it fell within .3 to .6 s."""
+    walk = standing("quadruped", planner={"step_in_place": True})
+    drive(walk, 1.3 + after_s)
+    force = 0.8 * walk.robot.mass / 0.1
+    pushed = walk.world.mujoco_data.xfrc_applied[1]
+    pushed[:2] = force * np.array([side.real, side.imag])
+    drive(walk, 0.1)
+    pushed[:] = 0.0
+    drive(walk, 1.2)
+    assert np.linalg.norm(walk.state.v[:2]) < 0.3
+
+
 def test_the_quadruped_walks_over_a_step_of_five_centimetres_and_down_again():
     x = np.arange(-1.0, 2.5, 0.01)
     heights = np.repeat(np.where((x > 0.4) & (x < 0.95), 0.05, 0.0)[:, None], 3, axis=1)

@@ -41,6 +41,7 @@ from contact_id_controller.safety.states import JOINTS_BEHIND_S, Refusal, StateC
 from contact_id_controller.settings.gait import HORIZON_S
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.shared_rows import CONFIGURE_S, ODOMETRY_AGE_LIMIT_S
+from contact_id_controller.state import RobotState
 
 QUEUE = 20
 """Queue length of states; more arrive between two polls only long before the next plan."""
@@ -107,6 +108,7 @@ class GaitPlannerNode(Node):
         self._packed_contacts: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
         self._touching = PositionsByName(self.settings.foot_frames)
         self._last_ns = self._due_ns = self._planned_ns = self._first_ns = NEVER_NS
+        self._look_ns = NEVER_NS
         self._touches: np.ndarray | None = None
         self._touches_ns = NEVER_NS
         self._touched = np.zeros(0, dtype=bool)
@@ -130,6 +132,7 @@ class GaitPlannerNode(Node):
         self._period_ns = round(self.settings.plan_period_s * 1e9)
         self._stamps = StampWatch(self._period_ns)
         self._lead_ns = round(self.planner.lead_s * 1e9)
+        self._looks_ns = round(min(self.planner.look_s, HORIZON_S) * 1e9)
 
     def run(self) -> None:
         """Plan until ROS shuts down or the process is interrupted."""
@@ -154,8 +157,8 @@ class GaitPlannerNode(Node):
             self._on_state(packed)
 
     def _rest_s(self) -> float:
-        """Wall time, s, to sleep: half of the time until the next plan, if the robot runs in real time."""
-        missing_s = 0.5e-9 * (self._due_ns - self._last_ns)
+        """Wall time, s, to sleep: half of the time until the next plan or look, if the robot runs in real time."""
+        missing_s = 0.5e-9 * (min(self._due_ns, self._look_ns) - self._last_ns)
         return min(max(missing_s, SHORTEST_REST_S), LONGEST_REST_S)
 
     # States
@@ -181,18 +184,20 @@ class GaitPlannerNode(Node):
                 self.planner.set_velocity()  # its timeout counts by the stamps before
             self._input.checks.reset()
             self._input.odometry.forget_frames()
-            self._due_ns = self._planned_ns = self._first_ns = NEVER_NS
+            self._due_ns = self._planned_ns = self._first_ns = self._look_ns = NEVER_NS
             self._velocity_ns = None
             self._packed_contacts.clear()
             self._touches = None
             self._plans.forget()  # they would begin in what is now the future
         self._last_ns = stamp_ns
-        if stamp_ns < self._due_ns or not self._is_heard():
+        if stamp_ns < min(self._due_ns, self._look_ns) or not self._is_heard():
             return
         self._find_odometry(stamp_ns)
         state = self._input.take_joint_state(packed, None)
         if isinstance(state, Refusal):
             self._warn(f"no plan: {state.detail}")
+            return
+        if stamp_ns < self._due_ns and not self._is_pushed(stamp_ns, state):
             return
         if stamp_ns - self._planned_ns > HORIZON_NS and not self._is_confirmed():
             return
@@ -203,9 +208,16 @@ class GaitPlannerNode(Node):
             self._warn(f"no plan: {error}")
             return
         self._planned_ns = stamp_ns
+        self._look_ns = stamp_ns + max(self._lead_ns, self._looks_ns)
         self._due_ns = (stamp_ns // self._period_ns + 1) * self._period_ns
+        self._due_ns = max(self._due_ns, stamp_ns + self._lead_ns)
         self._publish(plan, stamp_ns + self._lead_ns)
         self._report(plan)
+
+    def _is_pushed(self, stamp_ns: int, state: RobotState) -> bool:
+        """Whether the base is pushed off the last plan, at a look between two plans."""
+        self._look_ns = stamp_ns + self._looks_ns
+        return self.planner.is_pushed(stamp_ns * 1e-9, state.q, state.v)
 
     def _is_confirmed(self) -> bool:
         """Whether a state agrees with the one before, of another odometry: planning begins where the robot is for sure."""

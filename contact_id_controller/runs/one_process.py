@@ -39,6 +39,7 @@ from contact_id_controller.settings.dynamics_estimator import (
     DynamicsEstimatorSettings,
     estimator_parameters,
 )
+from contact_id_controller.settings.gait import HORIZON_S
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.simulation.recording import FallDetector
@@ -221,12 +222,15 @@ class InProcessRun:
                 np.flatnonzero(frames == foot) for foot in self.planner.settings.foot_frames
             ]
             self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
+            self._least = max(1, round(self.planner.lead_s / settings.period_s))
+            look_s = min(self.planner.look_s, HORIZON_S)
+            self._look = max(1, round(look_s / settings.period_s))
         # Initially all planned contacts touch, for the controller's contact estimate, too.
         self._contact = self.controller.felt_contacts
         if self._contact is not None:
             self._contact[:] = True
         self._landed: np.ndarray | None = None
-        self._plan, self._periods, self._planned = plan, 0, -1
+        self._plan, self._periods, self._planned = plan, 0, -(10**9)
         self.error: str | None = None
         if start is None:
             posture = section(name, "simulated_robot")["initial_joint_positions"]
@@ -301,10 +305,12 @@ class InProcessRun:
                     )
                 self.controller.follow(own, believed.time_s)
             return own
-        number = self._periods // self._every
-        if number == self._planned:
+        number, waited = self._periods // self._every, self._periods - self._planned
+        if waited < self._least:
             return None
-        self._planned = number
+        if number == self._planned // self._every and not self._is_pushed(waited, believed):
+            return None
+        self._planned = self._periods
         touching, contact, landed = self._contact, None, self._landed
         if touching is not None:  # a sole touches where a corner does
             touching = touching if landed is None else touching | landed
@@ -313,6 +319,12 @@ class InProcessRun:
         plan = self.planner.plan(believed.time_s, believed.q, believed.v, contact)
         follow(self.controller, plan, believed.time_s)
         return plan
+
+    def _is_pushed(self, waited: int, believed: RobotState) -> bool:
+        """Whether it is time to look, this many periods after the last plan, and the base is pushed off that."""
+        if waited % self._look:
+            return False
+        return self.planner.is_pushed(believed.time_s, believed.q, believed.v)
 
     def _step(self, believed: RobotState) -> StepResult:
         """Step the controller; return its result, with the torques of the feedback on the robot's side, if any."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import dataclasses
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from contact_id_controller.planning.gait.foot_path import (
     swing_shares,
 )
 from contact_id_controller.planning.gait.gait_clock import GaitClock
-from contact_id_controller.planning.gait.gaits import gait_of
+from contact_id_controller.planning.gait.gaits import GRAVITY_M_S2, gait_of
 from contact_id_controller.planning.gait.ground import AS_BELIEVED_M, Ground
 from contact_id_controller.planning.gait.joint_motion import ROLL_IN_S
 from contact_id_controller.planning.gait.measurement import Measured
@@ -62,6 +63,9 @@ LANDING_S, SETTLE_S = 0.02, 0.1
 
 NEAR_M = 0.05
 """Distance from the plan, m, up to which it does."""
+
+PUSHED = 0.5
+"""Share of the error of velocity that the nominal places can stop, from which on the base is pushed; walks err by .1."""
 
 LAST_CYCLES = 4
 """Cycles without a command after which the gait stops in any case."""
@@ -116,6 +120,8 @@ class Footsteps:
         self._settings, self._ground = settings, ground
         self._home_m, self._home = home, home[:, 0] + 1j * home[:, 1]
         self._switch_s, self._limits = switch_s, limits
+        self.capture_s = math.sqrt(max(float(limits.below_m.mean()), 0.0) / GRAVITY_M_S2)
+        """Shift of the footholds per error of base velocity, s, that stops a pushed base: an inverted pendulum."""
         self._missed_s = 0.0
         self._gait = gait_of(settings, self._home, settings.gait, limits.below_m.mean())
         self._changed = False
@@ -172,6 +178,22 @@ class Footsteps:
         gait = gait_of(self._settings, self._home, name, below_m)
         self._changed = gait != self._gait
         self._gait = gait
+
+    def is_pushed(self, slip: complex) -> bool:
+        """Whether a base that is off its planned velocity by ``slip``, m/s, base frame, is pushed.
+
+        As an inverted pendulum it would come to rest ``PUSHED`` of the way to the foremost nominal place, or beyond.
+        """
+        way = self.capture_s * abs(slip) ** 2
+        return way > PUSHED * float(np.max(np.real(self._home * np.conj(slip))))
+
+    def hurry(self, start_s: float) -> None:
+        """Let the feet that lift off next do so at ``start_s`` if all stand then."""
+        if self.clock is None or not self.standing(start_s + self._switch_s).all():
+            return
+        lifts_s = [self.clock.next_swing(foot, start_s)[0] for foot in range(len(self._home))]
+        sooner_s = min(lifts_s) - start_s
+        self.clock = dataclasses.replace(self.clock, start_s=self.clock.start_s - sooner_s)
 
     def run_clock(self, start_s: float, moves: bool, base: BaseMotion) -> None:
         """Start the gait if the robot shall move; stop it when all feet stand at their nominal places.

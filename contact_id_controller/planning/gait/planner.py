@@ -43,6 +43,7 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.gait import (
     HORIZON_S,
     LEAD_TIME_S,
+    LOOK_TIME_S,
     MAX_YAW_RATE_RAD_S,
     GaitSettings,
 )
@@ -74,9 +75,9 @@ DEFICIT_TIME_CONSTANT_S = 1.0
 LARGEST_DEFICIT = 0.1
 """Largest share of the commanded speed that is added to it."""
 
-RESTART_DISTANCE_M, RESTART_TURN_RAD = 0.1, 1.0
-"""Distance of a base or a stance foot from the plan, and turn of a base, above which the robot was carried or its
-odometry jumped: the planner restarts in stance."""
+RESTART_DISTANCE_M, RESTART_FOOT_M, RESTART_TURN_RAD = 0.2, 0.1, 1.0
+"""Distance of a base and of a stance foot from the plan, and turn of a base, above which the robot was carried or its
+odometry jumped: the planner restarts in stance. A pushed base comes up to the first between two steps."""
 
 GRID_S = 0.02
 """Time between two points of a plan: cubic interpolation between them is within .5 mrad of finer ones."""
@@ -100,6 +101,9 @@ class GaitPlanner:
 
     lead_s = LEAD_TIME_S
     """By which a plan begins after its state."""
+
+    look_s = LOOK_TIME_S
+    """Between two looks at whether the base is pushed."""
 
     parts = ("contacts", "base", "joints")
     """Of its plans, the one that is waited for last."""
@@ -163,6 +167,14 @@ class GaitPlanner:
         if not self.settings.posture:
             self._footsteps = None
 
+    def is_pushed(self, time_s: float, q: np.ndarray, v: np.ndarray) -> bool:
+        """Whether the base moves so differently from the last plan that the next is due at once; see `Footsteps.is_pushed`."""
+        if self._last is None:
+            return False
+        now_s = time_s - self._epoch_s
+        measured = self._without_sway(now_s, measure(self._legs, q, v))
+        return self._is_pushed(now_s, measured.velocity - self._base.velocity(now_s))
+
     def plan(
         self, time_s: float, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
     ) -> Plan:
@@ -196,12 +208,17 @@ class GaitPlanner:
         end_s = start_s + HORIZON_S
         command = self._command(start_s, measured)
         slip = measured.velocity - self._base.velocity(now_s)
+        pushed, feedback_s = self._is_pushed(now_s, slip), self.settings.footstep_feedback_s
+        if pushed:
+            feedback_s = max(feedback_s, self._footsteps.capture_s)
         last = self._base
         wanted = self._with_deficit(command, slip, start_s)
         self._base = self._continue_base(now_s, start_s, measured, wanted)
-        moves = command.moves or abs(self._base.velocity(start_s)) > SLOW_M_S
+        moves = command.moves or pushed or abs(self._base.velocity(start_s)) > SLOW_M_S
         # A foot out of reach cannot stand: step home, without any command.
         moves = moves or (bool(self._far_legs()) and start_s >= self._stand_until_s)
+        if pushed:
+            self._footsteps.hurry(start_s)
         self._footsteps.run_clock(start_s, moves, self._base)
         self._footsteps.extend(
             now_s,
@@ -211,7 +228,7 @@ class GaitPlanner:
             measured,
             self._planned_centers(now_s),
             self._planned_centers(start_s),
-            self.settings.footstep_feedback_s * slip,
+            feedback_s * slip,
         )
         self._base = dataclasses.replace(
             self._base,
@@ -253,6 +270,10 @@ class GaitPlanner:
             measured, position=measured.position - place, velocity=measured.velocity - rate
         )
 
+    def _is_pushed(self, now_s: float, slip: complex) -> bool:
+        """Whether ``slip``, m/s, world, is a push: of the measured base velocity from that of the plan at ``now_s``."""
+        return self._footsteps.is_pushed(slip * cmath.exp(-1j * self._base.pose(now_s)[1]))
+
     def _is_lost(self, now_s: float, measured: Measured) -> bool:
         """Whether the time is outside the last plan, or base or feet in stance are too far from it to continue."""
         if now_s < self._base.start_s - LEAD_TIME_S:
@@ -265,7 +286,7 @@ class GaitPlanner:
         if abs(_turn(measured.yaw - yaw)) > RESTART_TURN_RAD:
             return True
         slips = np.linalg.norm((measured.centers - self._planned_centers(now_s))[:, :2], axis=1)
-        return bool(np.any(slips[self._footsteps.standing(now_s)] > RESTART_DISTANCE_M))
+        return bool(np.any(slips[self._footsteps.standing(now_s)] > RESTART_FOOT_M))
 
     def _begin(self, time_s: float, q: np.ndarray, measured: Measured) -> None:
         """Start from standing where the robot is; called before the first step."""
