@@ -278,7 +278,7 @@ class RobotModel:
         """
         file = resolve_urdf(path)
         try:
-            model = model_of(file.read_text(encoding="utf-8"), floating_base)
+            model = model_of(file, floating_base)
         except ConfigurationError:
             raise
         except (ValueError, RuntimeError, OSError) as error:
@@ -406,14 +406,15 @@ def _motors(
     return motors
 
 
-def model_of(urdf: str, floating_base: bool) -> pin.Model:
-    """Pinocchio's model of a URDF's text; its own floating joint at the root, if it has one, is the base's.
+def model_of(urdf: Path | str, floating_base: bool) -> pin.Model:
+    """Pinocchio's model of a URDF, a file or a text; its own floating joint at the root, if any, is the base's.
 
     Raises:
         ValueError: not a URDF.
         ConfigurationError: a fixed base although the root floats, or another joint with more than one freedom.
     """
-    model = pin.buildModelFromXML(urdf)
+    build = pin.buildModelFromXML if isinstance(urdf, str) else pin.buildModelFromUrdf
+    model = build(str(urdf))
     own = model.njoints > 1 and model.joints[1].nq == 7 and 0 not in list(model.parents)[2:]
     for name, joint in list(zip(model.names, model.joints))[2 if own else 1 :]:
         if joint.nv != 1:
@@ -427,7 +428,7 @@ def model_of(urdf: str, floating_base: bool) -> pin.Model:
             )
         return model
     if not own:
-        return pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer())
+        return build(str(urdf), pin.JointModelFreeFlyer())
     model.jointPlacements[1] = pin.SE3.Identity()
     return model
 

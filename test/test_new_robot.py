@@ -2,6 +2,7 @@
 
 import re
 import time
+from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
@@ -154,6 +155,28 @@ def test_a_free_base_of_the_description_cannot_be_bolted(tmp_path):
     own, given = RobotModel.from_urdf(urdf), RobotModel.from_urdf(A1)
     assert own.joint_names == given.joint_names and own.nv == given.nv
     assert np.isclose(own.mass, given.mass)
+
+
+def test_a_joint_without_end_needs_no_limit_and_a_description_any_order_or_encoding(tmp_path):
+    text = (
+        resolve_urdf(A1)
+        .read_text()
+        .replace('"FL_hip_joint" type="revolute"', '"FL_hip_joint" type="continuous"')
+    )
+    text = re.sub(r'(<joint name="FL_hip_joint".*?)<limit[^>]*/>', r"\1", text, count=1, flags=re.S)
+    file = tmp_path / "free.urdf"
+    file.write_text(text)
+    assert len(searched(file).limbs.legs) == 3  # the fourth has a joint without a drive
+    root = ElementTree.fromstring(
+        resolve_urdf(A1)
+        .read_text()
+        .replace('thigh_joint" type="revolute', 'thigh_joint" type="continuous')
+    )
+    root[:] = reversed(list(root))
+    head = '<?xml version="1.0" encoding="ISO-8859-1"?><!-- é -->'
+    file.write_bytes((head + ElementTree.tostring(root, encoding="unicode")).encode("latin-1"))
+    assert len(searched(file).limbs.legs) == 4
+    assert RobotModel.from_urdf(file).na == 12
 
 
 def test_legs_hang_on_a_waist_where_the_trunk_is_the_base(tmp_path):

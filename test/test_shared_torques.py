@@ -89,7 +89,7 @@ def test_joints_with_torque_left_accelerate_as_before(panda):
 
 
 def test_torques_do_not_jump_as_limits_begin_to_act(panda):
-    """Along random lines of wanted torques: a step of 1e-4 of the limits changes the torques by no more than 5e-3."""
+    """Along random lines of wanted torques: a step of 5e-4 of the limits changes the torques by no more than .025."""
     rng, na, effort = np.random.default_rng(7), panda.robot.na, panda.effort_limits
     panda.period.decided[:], acted = 0.0, set()
     for _ in range(20):

@@ -118,3 +118,17 @@ def test_a_force_is_right_with_a_load_that_nobody_told_of():
     at = arm.until_it_touches()
     arm.go_on(1.0)
     judged(arm, at, peak_n=2.5 * ASKED_N)  # more mass comes down than is known
+
+
+def test_a_controller_that_takes_over_presses_with_its_own_force_and_friction():
+    """It took those of the one before: an operator who lowers the force got the old one."""
+    before = controller_settings(CONFIG, least_normal_force_n=[20.0], friction_coefficient=[0.6])
+    after = controller_settings(CONFIG, least_normal_force_n=[5.0], friction_coefficient=[0.2])
+    old, new = (Controller(each.robot(), each) for each in (before, after))
+    old.memory.touch.touches[:], old.memory.touch.felt[:] = True, 3.0
+    new.take_over(old)
+    taken = new.memory.touch
+    assert (taken.asked == 5.0).all() and (taken.rubs == 0.2).all()
+    assert taken.touches.all() and (taken.felt == 3.0).all()
+    taken.felt[:] = 0.0
+    assert (old.memory.touch.felt == 3.0).all()

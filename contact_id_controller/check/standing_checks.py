@@ -136,7 +136,10 @@ def _wrong_sides(
 
 def _first(chains: dict[str, list[int]], frame: str) -> int:
     """The first joint of a foot's leg: of its chain behind a waist that other feet hang on, too."""
-    others = {joint for of, chain in chains.items() if of != frame for joint in chain}
+    own, others = set(chains[frame]), set()
+    for chain in chains.values():
+        if chain and chain[-1] not in own and chains[frame][-1] not in chain:
+            others.update(chain)
     return next((joint for joint in chains[frame] if joint not in others), chains[frame][-1])
 
 

@@ -156,7 +156,7 @@ class Memory:
         self.up_in_base = other.up_in_base
         self.pending, self.solution = other.pending.copy(), other.solution
         if self.touch is not None and other.touch is not None:
-            self.touch = other.touch.copy()
+            self.touch.take_over(other.touch)
 
     def follow_as(self, other: Memory) -> None:
         """Follow the plans of another one, with its integral and estimates of disturbance, motors and grip.

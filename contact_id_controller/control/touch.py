@@ -155,6 +155,10 @@ def _masses(period, J, normal, out, force):
             backward_substitute(mobility, 3, right)
 
 
+GIVEN = ("_robot", "_feet", "asked", "_friction", "_numbers", "_plan_data")
+"""What a controller's own settings give."""
+
+
 class Touch:
     """The pressing contacts of one controller.
 
@@ -200,6 +204,14 @@ class Touch:
             if isinstance(value, np.ndarray):
                 setattr(other, name, value.copy())
         return other
+
+    def take_over(self, other: Touch) -> None:
+        """Go on as another one of the same contacts; robot, forces asked and friction stay its own."""
+        changed = self._friction != other._friction
+        for name, value in vars(other.copy()).items():
+            if name not in GIVEN:
+                setattr(self, name, value)
+        self.rubs[changed] = self._friction[changed]
 
     def look(self, time_s: float, course: Course, period: Period) -> None:
         """Update contact, before all other detection: contacts that touch or approach are none by geometry.

@@ -333,7 +333,7 @@ def find_contact(period, time_s, ready, planned):
     By forces; by the plan where they are not observable, or before the odometry has begun. A foot that the plan
     lifts does not stay: it keeps its filtered load for some periods, and taken as standing it pulls the base
     down, by 1 mm/s in a trot. A plan that lifts all feet that carry is not believed. While those that bear are
-    refused all count. A touch of a foot that the plan lifts counts when twice the threshold has lasted
+    refused all count. A touch counts when twice the threshold has lasted
     ``confirm_s``, a larger force sooner: noise of what a swinging leg accelerates exceeds it for some periods.
     What is felt of a foot in the air, up to the threshold, is an error of the model, and a touch is what exceeds it.
 
@@ -358,11 +358,11 @@ def find_contact(period, time_s, ready, planned):
         on_n[i], off_n[i] = thresholds[lower], thresholds[lower + 1]
         load = forces[i, 0] * rotation[6] + forces[i, 1] * rotation[7] + forces[i, 2] * rotation[8]
         felt[i] = ready and sure[i] and abs(load) < np.inf
-        if felt[i] and not raw[i]:
+        if felt[i] and not raw[i] and seen_s[i] > -np.inf:
             share = min(max((time_s - seen_s[i]) / ALOFT_S, 0.0), 1.0)
             period.aloft[i] += share * (min(max(load, -on_n[i]), on_n[i]) - period.aloft[i])
-        on_n[i] += period.aloft[i]
-        off_n[i] += period.aloft[i]
+        on_n[i] = max(on_n[i] + period.aloft[i], thresholds[3])
+        off_n[i] = max(off_n[i] + period.aloft[i], 0.5 * thresholds[3])
         loads[i] = load if felt[i] else np.nan
         states[i] = np.nan if felt[i] else (1.0 if stands[i] else 0.0)
         known &= abs(forces[i, 0] + forces[i, 1] + forces[i, 2]) < np.inf

@@ -1,9 +1,10 @@
 """Finds the limbs of a description: legs, and joints to be driven or locked.
 
-A *limb* is attached to the trunk by one joint, or with others to the end of a waist. *Legs* are the limbs of a floating
-robot with at least three joints in series whose ends are lowest; there are two or more of them, or else three or more
-with two joints, or none: a robot without legs has a fixed base. A wheel at the end of a leg is locked, a foot. If no limb reaches down with its joints at zero, as legs that are level then, three or
-more that can hang straight down are legs.
+A *limb* is attached to the trunk by one joint, or with others to the end of a waist. *Legs* are the limbs of a
+floating robot with at least three joints in series whose ends are lowest; there are two or more of them, or else
+three or more with two joints, or none: a robot without legs has a fixed base. A wheel at the end of a leg is locked,
+a foot. If no limb reaches down with its joints at zero, as legs that are level then, three or more that can hang
+straight down are legs.
 """
 
 from __future__ import annotations

@@ -103,16 +103,19 @@ def _only(description: ElementTree.Element, name: str | None) -> ElementTree.Ele
 def _end(description: ElementTree.Element) -> Collection[str]:
     """Give the joints without end, but for the last of a limb, half a turn to either side; returns their names."""
     joints = [joint for joint in description.iter("joint") if joint.find("child") is not None]
+    fixed = [joint for joint in joints if joint.get("type") == "fixed"]
     moved = {_link(joint, "parent") for joint in joints if joint.get("type") != "fixed"}
-    for joint in reversed(joints):  # links that move others, over fixed joints, too
-        if joint.get("type") == "fixed" and _link(joint, "child") in moved:
-            moved.add(_link(joint, "parent"))
+    found = 0
+    while found < len(moved):  # links that move others, over fixed joints, too
+        found = len(moved)
+        moved |= {_link(joint, "parent") for joint in fixed if _link(joint, "child") in moved}
     endless = []
     for joint in joints:
         if joint.get("type") == "continuous" and _link(joint, "child") in moved:
             joint.set("type", "revolute")
             limit = joint.find("limit")
-            limit = ElementTree.SubElement(joint, "limit") if limit is None else limit
+            if limit is None:  # no drive
+                limit = ElementTree.SubElement(joint, "limit", effort="0", velocity="0")
             limit.set("lower", str(-math.pi))
             limit.set("upper", str(math.pi))
             endless.append(str(joint.get("name")))

@@ -40,7 +40,7 @@ class RobotShapes:
     def __init__(self, robot: RobotModel, urdf: str) -> None:
         file = resolve_urdf(urdf)
         # The model of all joints, since the robot's own lacks those that are locked.
-        self._model = model_of(file.read_text(encoding="utf-8"), robot.floating_base)
+        self._model = model_of(file, robot.floating_base)
         self._data = self._model.createData()
         self._q = pin.neutral(self._model)
         for name, angle in robot.locked.items():
