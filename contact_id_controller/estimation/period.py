@@ -333,7 +333,7 @@ def find_contact(period, time_s, ready, planned):
     By forces; by the plan where they are not observable, or before the odometry has begun. A foot that the plan
     lifts does not stay: it keeps its filtered load for some periods, and taken as standing it pulls the base
     down, by 1 mm/s in a trot. A plan that lifts all feet that carry is not believed. While those that bear are
-    refused all count. A touch counts when twice the threshold has lasted
+    refused all count. A touch of a foot that the plan lifts counts when twice the threshold has lasted
     ``confirm_s``, a larger force sooner: noise of what a swinging leg accelerates exceeds it for some periods.
     What is felt of a foot in the air, up to the threshold, is an error of the model, and a touch is what exceeds it.
 
@@ -373,10 +373,10 @@ def find_contact(period, time_s, ready, planned):
         touched[i] = contact[i]
     debounce(time_s, 0.0, period.timeout_s, raw, since_s, seen_s, contact)
     for i in range(stands.shape[0]):
-        lasted_s = time_s - since_s[i]
-        if felt[i] and contact[i] and not touched[i] and 0.0 <= lasted_s:
-            contact[i] = lasted_s * (loads[i] - on_n[i]) >= period.confirm_s * on_n[i]
         if not stands[i]:
+            lasted_s = time_s - since_s[i]
+            if felt[i] and contact[i] and not touched[i] and 0.0 <= lasted_s:
+                contact[i] = lasted_s * (loads[i] - on_n[i]) >= period.confirm_s * on_n[i]
             loads[i] = np.nan
     bears, stay, any_stays = period.bears, period.stay, False
     take_bearing(loads, bears)
