@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.spatial import ConvexHull, QhullError
 
+from contact_id_controller.check.description import PRISMATIC
 from contact_id_controller.check.findings import Finding, Findings, error, note, warning
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.exceptions import choices
@@ -32,9 +33,6 @@ HOT_W = 1000.0
 """Heat of one motor at its effort limit above which its constants are implausible."""
 
 STEPS = 300
-
-PRISMATIC = "JointModelP"
-"""What Pinocchio's names of prismatic joints begin with."""
 
 
 def standing_state(controller: Controller, posture: np.ndarray) -> RobotState:

@@ -387,9 +387,10 @@ def share_torques(torques, period):
         low[j] = min(max(-effort, last[j] - step), effort)
         high[j] = max(min(effort, last[j] + step), -effort)
         beyond = beyond or torques[j] > high[j] or torques[j] < low[j]
-    z, actuated = np.zeros(na), period.settings.actuated
-    if not beyond or inertia.shape[0] != na or period.contact.any():
+    touched = period.contact.any() or period.touching.any()  # one that slides is not in the problem
+    if not beyond or inertia.shape[0] != na or touched:
         return torques
+    z, actuated = np.zeros(na), period.settings.actuated
     G, shared = np.empty((na, na)), torques.copy()
     for i in range(na):
         for j in range(na):

@@ -213,8 +213,8 @@ def wanted_motion(heading, posture, stiffness, period, wanted):
 def bound_free_joints(free, share, period, bounds):
     """Write the bounds of ``balanced_acceleration`` for joints (f,) that no foot hangs on, of the actuated ones.
 
-    Torques M_k a + h_k + friction, over M_kk, rad/s^2: within ``share`` of the largest one, or what holds the joint's weight if that
-    is more. Accelerations: those of `limits.bound_joints`, so that joints stop before their ends.
+    Torques M_k a + h_k + friction, over M_kk, rad/s^2: within ``share`` of the largest one, or what holds the joint's
+    weight if that is more. Accelerations: those of `limits.bound_joints`, so that joints stop before their ends.
 
     bounds: rows (2 f, nv), least and largest (2 f,), compliance.
     """

@@ -185,7 +185,7 @@ class Touch:
         self.more, self.pressing, self.rubs = np.zeros(n), np.zeros(n), np.zeros(n)
         self._gaps = np.zeros(n)
         self._arrived, self._stands = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        self._masses, self._drifts = np.zeros((n, 3)), np.zeros((n, 3))
+        self._masses, self._drifts, self._raw = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(3)
         self._jacobians = np.zeros((n, 3, robot.nv))
         self.forget()
 
@@ -232,8 +232,8 @@ class Touch:
                 self.felt[i] = self.unmodelled[i] = 0.0
                 continue
             _motion(period, i, self._jacobians[i], self._drifts[i])
-            raw = np.empty(3)
-            _masses(period, self._jacobians[i], period.normals[i], self._masses[i], raw)
+            raw, J = self._raw, self._jacobians[i]
+            _masses(period, J, period.normals[i], self._masses[i], raw)
             if lasted:
                 self.felt[i] += (raw - self.felt[i]) * elapsed / (elapsed + FELT_S)
             self._decide(i, period, now[i], min(now[i], later[i]), elapsed if lasted else 0.0)

@@ -166,9 +166,8 @@ def refuse_unchecked(proposal: Proposal) -> None:
         file = Path(folder) / "proposal.yaml"
         write_text(file, proposal.text)
         errors = [finding for finding in check_config(file) if finding.level == ERROR]
-    errors.sort(
-        key=lambda finding: finding.subject != "torques"
-    )  # a joint too weak is why forces err
+    # A joint that is too weak is why forces err.
+    errors.sort(key=lambda finding: finding.subject != "torques")
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise ConfigurationError(

@@ -132,7 +132,7 @@ class GaitPlannerNode(Node):
         self._period_ns = round(self.settings.plan_period_s * 1e9)
         self._stamps = StampWatch(self._period_ns)
         self._lead_ns = round(self.planner.lead_s * 1e9)
-        self._looks_ns = round(min(self.planner.look_s, HORIZON_S) * 1e9)
+        self._look_period_ns = round(min(self.planner.look_s, HORIZON_S) * 1e9)
 
     def run(self) -> None:
         """Plan until ROS shuts down or the process is interrupted."""
@@ -208,7 +208,7 @@ class GaitPlannerNode(Node):
             self._warn(f"no plan: {error}")
             return
         self._planned_ns = stamp_ns
-        self._look_ns = stamp_ns + max(self._lead_ns, self._looks_ns)
+        self._look_ns = stamp_ns + max(self._lead_ns, self._look_period_ns)
         self._due_ns = (stamp_ns // self._period_ns + 1) * self._period_ns
         self._due_ns = max(self._due_ns, stamp_ns + self._lead_ns)
         self._publish(plan, stamp_ns + self._lead_ns)
@@ -216,7 +216,7 @@ class GaitPlannerNode(Node):
 
     def _is_pushed(self, stamp_ns: int, state: RobotState) -> bool:
         """Whether the base is pushed off the last plan, at a look between two plans."""
-        self._look_ns = stamp_ns + self._looks_ns
+        self._look_ns = stamp_ns + self._look_period_ns
         return self.planner.is_pushed(stamp_ns * 1e-9, state.q, state.v)
 
     def _is_confirmed(self) -> bool:

@@ -242,7 +242,11 @@ class Body:
         """Least and largest yaw of a foot before that of the base, rad, that its leg's vertical joint allows in q (nq,)."""
         robot, model, toes = self.robot, self.robot.model, float(self.toes[foot])
         pin.computeJointJacobians(model, self._data, q)
-        for j in model.supports[self._joints[foot]]:
+        own = list(model.supports[self._joints[foot]])
+        waist = set(own).intersection(*(model.supports[joint] for joint in self._joints))
+        for j in own:
+            if j in waist:  # it turns all feet
+                continue
             name, axis = model.names[j], float(self._data.J[5, model.joints[j].idx_v])
             if name not in robot.joint_names or abs(axis) < UPRIGHT:
                 continue
