@@ -12,7 +12,6 @@ from contact_id_controller import ContactFrames, ContactSet, build_problem, solv
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.estimation import DynamicsEstimator, JointEffort
 from contact_id_controller.estimation.filters import LowPass
-from contact_id_controller.forward import build_forward_problem
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.views import columns, dense, rows, view
 from contact_id_controller.lcp import lemke, lemke_friction, ppm, ppm_factored
@@ -20,6 +19,7 @@ from contact_id_controller.models.inverse_dynamics import InverseDynamics
 from contact_id_controller.settings.parameter_file import load_settings
 from contact_id_controller.state import RobotState
 from experiments.benchmark.lcp_problems import standing_robot
+from experiments.rigid.forward import build_forward_problem
 
 DT = 1e-3
 

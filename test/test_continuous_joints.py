@@ -10,7 +10,6 @@ from paths import QUADRUPED_URDF, ROOT
 from robots import point_kinematics
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
-from contact_id_controller.constraints import Coupling, stack
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.torques_ahead import TorquesAhead
 from contact_id_controller.estimation.pipeline import EstimationPipeline
@@ -31,6 +30,7 @@ from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
 from contact_id_controller.state import RobotState
 from experiments.benchmark.sensed_walk import readings, sensed_walk
+from experiments.rigid.constraints import Coupling, stack
 
 KINOVA = "example-robot-data://kinova_description/robots/kinova.urdf"
 ARM = [f"j2s6s200_joint_{k}" for k in range(1, 7)]

@@ -13,9 +13,9 @@ import pytest
 from robots import SOLO12, SOLO_FEET, random_contacts, random_state
 
 from contact_id_controller import ContactSet, Problem, RobotModel, Solution, build_problem, solve
-from contact_id_controller.constraints import Pin
 from contact_id_controller.exceptions import ContactIdError, StateError
-from contact_id_controller.forward import build_forward_problem, constraint_forces
+from experiments.rigid.constraints import Pin
+from experiments.rigid.forward import build_forward_problem, constraint_forces
 
 DT = 1e-3
 

@@ -7,16 +7,16 @@ from robots import SOLO_FEET, gliding_solo, point_kinematics, random_contacts, r
 from tolerances import within
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
-from contact_id_controller.constraints import Coupling, Pin, Weld
 from contact_id_controller.exceptions import ConfigurationError, StateError, UnknownJointError
-from contact_id_controller.forward import (
+from contact_id_controller.geometry import Body, Box, HalfSpace, Scene, Surface
+from contact_id_controller.models import ROWS, Tangential, contact_models
+from experiments.rigid.constraints import Coupling, Pin, Weld
+from experiments.rigid.forward import (
     ForwardProblem,
     build_forward_problem,
     constraint_forces,
     step,
 )
-from contact_id_controller.geometry import Body, Box, HalfSpace, Scene, Surface
-from contact_id_controller.models import ROWS, Tangential, contact_models
 
 pytestmark = pytest.mark.usefixtures("same_random_configurations")
 DT = 0.001

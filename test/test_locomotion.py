@@ -21,7 +21,6 @@ from contact_id_controller.geometry import (
 )
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, feet_of
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
-from contact_id_controller.simulation.rigid_robot import RigidRobot
 from contact_id_controller.state import RobotState
 from experiments.papers import locomotion
 from experiments.papers.compliant_robot import CompliantRobot
@@ -42,6 +41,7 @@ from experiments.papers.terrains import (
     Ground,
     bumpy_field,
 )
+from experiments.rigid.rigid_robot import RigidRobot
 
 PLANES = [name for name, kind in TERRAINS.items() if not kind.bumps]
 

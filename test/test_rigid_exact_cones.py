@@ -6,7 +6,7 @@ import pytest
 
 from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.simulation.rigid_robot import RigidRobot
+from experiments.rigid.rigid_robot import RigidRobot
 
 G, MU, MASS = 9.81, 0.3, 2.0
 NCP = ("coulomb", "ncp")

@@ -32,7 +32,7 @@ from contact_id_controller.geometry.terrain import ball_points
 from contact_id_controller.models import ROWS, Tangential
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
-from contact_id_controller.simulation.rigid_robot import MODELS, RigidRobot
+from experiments.rigid.rigid_robot import MODELS, RigidRobot
 
 G, DT = 9.81, 1e-3
 DEPTH_M = 1e-4  # deepest penetration after an impact at several m/s; at rest it is nil

@@ -18,7 +18,6 @@ from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.simulation.from_settings import build_robot, build_sensors
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
-from contact_id_controller.simulation.rigid_robot import RigidRobot
 from contact_id_controller.simulation.sensor_noise import (
     PRESETS,
     NoisySensors,
@@ -26,6 +25,7 @@ from contact_id_controller.simulation.sensor_noise import (
     SimulatedSensors,
     preset,
 )
+from experiments.rigid.rigid_robot import RigidRobot
 
 RADIUS_M = 0.016
 

@@ -136,7 +136,7 @@ class ContactModel:
         exact_cone: friction in the quadratic cone; otherwise in the polygon of option ``edges``.
         yields: its contacts are soft, with option ``regularisation`` as compliance.
         uses_history: which of several solutions it finds depends on ``warm_start``.
-        engine: can drive ``simulation.RigidRobot``.
+        engine: can drive the rigid engine, ``experiments/rigid/``.
         switchable: prepared by default for being switched to while the controller runs.
         most_contacts: more are refused; None: any number.
         practical_contacts: with more a solve takes tenths of a second; benchmarks stop there.

@@ -167,7 +167,7 @@ class InProcessRun:
     Args:
         name: of the robot's configuration.
         settings: of the controller.
-        world: a simulated robot (``MujocoRobot``, ``RigidRobot``), which is put on its ground in
+        world: a simulated robot (``SteppedRobot``), which is put on its ground in
             the posture of the configuration; on uneven ground with all feet down.
         planner: changes of the gait planner's settings.
         feet: as for ``Controller``, if the ground is not level.

@@ -1,1 +1,1 @@
-"""MuJoCo robot and rigid time stepping."""
+"""The robot in MuJoCo: motors, sensors, perturbations, pictures."""

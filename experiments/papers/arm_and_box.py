@@ -21,8 +21,8 @@ from contact_id_controller.simulation.mujoco_model import (
     LARGEST_FRICTION,
     GroundSettings,
 )
-from contact_id_controller.simulation.rigid_robot import RigidRobot
 from contact_id_controller.state import RobotState
+from experiments.rigid.rigid_robot import RigidRobot
 
 URDF = "package://contact_id_controller/urdf/arm.urdf"
 TIPS = ("tip_1", "tip_2", "tip_3", "tip_4")

@@ -17,7 +17,7 @@ import pinocchio as pin
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.simulation.rigid_robot import RigidRobot, cross
+from experiments.rigid.rigid_robot import RigidRobot, cross
 
 DAMPING_RATIO = 0.3
 """Of a foot's share of the mass on its spring."""

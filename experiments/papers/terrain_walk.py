@@ -23,11 +23,11 @@ from contact_id_controller.runs.one_process import (
     controller_settings,
     feet_of,
 )
-from contact_id_controller.simulation.rigid_robot import RigidRobot
 from experiments.papers.blocks import Claim, Section, Text, outcome
 from experiments.papers.paper import Paper
 from experiments.papers.store import RunDescription, RunResult
 from experiments.papers.terrains import BLIND_STEPS, bumpy_field
+from experiments.rigid.rigid_robot import RigidRobot
 
 NAME = "terrain_walk"
 ROBOT, FRICTION = "quadruped", 100.0

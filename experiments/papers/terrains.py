@@ -21,8 +21,8 @@ from contact_id_controller.runs.one_process import feet_of
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.simulation.mujoco_model import GroundSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
-from contact_id_controller.simulation.rigid_robot import RigidRobot
 from experiments.papers.compliant_robot import CompliantRobot
+from experiments.rigid.rigid_robot import RigidRobot
 
 STICKY, SLIPPERY = math.inf, 0.1
 FRICTION_RANGE = (0.1, 1.5)

@@ -19,14 +19,14 @@ import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
-from contact_id_controller.forward import ForwardProblem, build_forward_problem, free_robot, step
 from contact_id_controller.geometry import HalfSpace, SphereFoot, feet_on
 from contact_id_controller.models import ROWS, Tangential, solve
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.simulation.rigid_contacts import FeetFinder, SceneFinder
 from contact_id_controller.simulation.stepped_robot import SteppedRobot, checked_vector
 from contact_id_controller.solution import SOLVED, Solution
 from contact_id_controller.state import RobotState
+from experiments.rigid.forward import ForwardProblem, build_forward_problem, free_robot, step
+from experiments.rigid.rigid_contacts import FeetFinder, SceneFinder
 
 MODELS = tuple(pair for pair, row in ROWS.items() if row.engine)
 """Contact models that can drive the simulation. Those that give complementarity up are solved until

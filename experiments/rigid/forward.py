@@ -25,13 +25,13 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
-from contact_id_controller import constraints as bilateral
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.frozen import sealed
 from contact_id_controller.problem import How, Problem, build_problem
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.solution import Solution
+from experiments.rigid import constraints as bilateral
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -1,0 +1,1 @@
+"""Rigid engine: the contact models as a time stepper, on forward problems with bilateral constraints."""
