@@ -21,6 +21,11 @@ _WORDS = {
     "numbers": "a number or a list of numbers",
 }
 
+SMALLEST, LARGEST = 1e-30, 1e30
+"""Least and largest size of a number: powers of it are finite, and not 0."""
+
+_SIZES = f"0 or between {SMALLEST:g} and {LARGEST:g} in size"
+
 
 @dataclasses.dataclass(frozen=True)
 class ParameterSpec:
@@ -113,6 +118,8 @@ class ParameterSpec:
         """Raise ConfigurationError if a number is not finite or outside [minimum, maximum]."""
         if math.isnan(value) or (math.isinf(value) and not self.infinite):
             raise ConfigurationError(f"parameter '{self.name}' is {value}, must be finite")
+        if value and not SMALLEST <= abs(value) <= LARGEST and not math.isinf(value):
+            raise ConfigurationError(f"parameter '{self.name}' is {value:g}, must be {_SIZES}")
         if not self.minimum <= value <= self.maximum:
             unit = f" {self.unit}" if self.unit else ""
             raise ConfigurationError(
@@ -149,6 +156,12 @@ def named_settings(text: str, kinds: Mapping[str, str]) -> tuple[str, dict[str, 
             raise ConfigurationError(f"{text!r}: {setting} is {value!r}, no number") from None
         if kinds[setting] == "float" and not math.isfinite(float(value)):
             raise ConfigurationError(f"{text!r}: {setting} is {value}, must be finite")
+        if (
+            kinds[setting] == "float"
+            and float(value)
+            and not SMALLEST <= abs(float(value)) <= LARGEST
+        ):
+            raise ConfigurationError(f"{text!r}: {setting} is {value}, must be {_SIZES}")
     return name, given
 
 

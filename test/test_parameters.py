@@ -2,11 +2,13 @@
 
 import functools
 import math
+import re
 
 import numpy as np
 import pytest
 
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.parameter_spec import named_settings
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 from contact_id_controller.settings.nodes import SETTINGS, TABLES
 from contact_id_controller.settings.parameter_file import load_settings
@@ -90,6 +92,21 @@ def test_numbers_must_be_finite_unless_infinity_means_something(value):
             spec("friction_coefficient").check(value)
     else:
         assert spec("friction_coefficient").check(value) == (math.inf,)
+
+
+NUMBERS = [row for table in TABLES.values() for row in table if row.kind in ("number", "numbers")]
+
+
+@pytest.mark.parametrize("value", [1e300, 1e-300, -1e300])
+def test_a_number_whose_powers_are_not_finite_is_refused(value):
+    """`ground_height_noise_m: 1e300` ended in a traceback."""
+    for row in NUMBERS:
+        with pytest.raises(
+            ConfigurationError, match=re.escape(f"'{row.name}' is {value:g}, must be")
+        ):
+            row.check(value)
+    with pytest.raises(ConfigurationError, match="x_m is .*, must be 0 or between 1e-30"):
+        named_settings(f"foot x_m={value}", {"x_m": "float"})
 
 
 def test_time_constant_of_contacts_says_what_it_does():

@@ -46,6 +46,9 @@ SWEPT = 25
 
 SWEEPS = 3
 
+BESIDE = 0.5
+"""Largest distance of a wheel's centre of mass from its axis, in its radii of gyration; a rod about its end has 1.7."""
+
 SPARE = 2.0
 """Distance of other joints than the legs' from the ends of their ranges, in soft stops: they do not touch these."""
 
@@ -65,12 +68,14 @@ class Anatomy:
         held: names of joints that cannot be driven: without effort limit or without inertia, and of
             fingers.
         wheels: names of joints without end at the ends of the legs.
+        arms: names of joints without end of two limbs that reach down, which for them are no legs.
     """
 
     legs: tuple[tuple[int, ...], ...]
     posture: np.ndarray
     held: tuple[str, ...]
     wheels: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
 
     @property
     def walks_on_soles(self) -> bool:
@@ -97,9 +102,10 @@ def anatomy(
         if len(low) >= LEVEL_LEGS:
             legs, q = low, hanging
     ends = [model.names[wheel] for leg in legs for wheel in children[leg[-1]]]
-    if len(legs) < LEVEL_LEGS and (
-        ends or any(model.names[j] in endless for leg in legs for j in leg)
-    ):
+    arms: list[str] = []
+    if len(legs) < LEVEL_LEGS:
+        arms = [model.names[j] for leg in legs for j in leg if model.names[j] in endless] + ends
+    if arms:
         legs, ends = [], []
     data = model.createData()
     pin.forwardKinematics(model, data, q)
@@ -108,7 +114,22 @@ def anatomy(
     middle = float(np.mean([place[0] for place in places.values()])) if legs else 0.0
     legs.sort(key=lambda leg: (places[leg][0] < middle - 1e-3, across[leg] < 0.0))
     held = _held(model, children, {j for leg in legs for j in leg})
-    return Anatomy(tuple(legs), q, held, tuple(ends))
+    return Anatomy(tuple(legs), q, held, tuple(ends), tuple(arms))
+
+
+def swinging(model: pin.Model) -> list[str]:
+    """Names of joints without end that are no wheels: their body's centre of mass is beside their axis."""
+    data, found = model.createData(), []
+    pin.computeJointJacobians(model, data, pin.neutral(model))
+    for joint in range(2, model.njoints):
+        body = model.inertias[joint]
+        if model.joints[joint].nq != 2 or not body.mass > 0.0:
+            continue
+        axis = data.oMi[joint].rotation.T @ data.J[3:, model.joints[joint].idx_v]
+        square = max(float(axis @ body.inertia @ axis) / body.mass, 0.0)
+        if np.linalg.norm(np.cross(axis, body.lever)) > BESIDE * np.sqrt(square):
+            found.append(str(model.names[joint]))
+    return found
 
 
 def _reaching_down(
@@ -247,7 +268,7 @@ def _held(model: pin.Model, children: dict[int, list[int]], legs: set[int]) -> t
         branch = parent != BASE and len(children[parent]) > 1 and joint not in legs
         if parent in fingers or (branch and masses[joint] < FINGER_MASS * total_mass):
             fingers.add(joint)
-        undriven = not model.upperEffortLimit[kind.idx_v] > 0.0
+        undriven = not 0.0 < model.upperEffortLimit[kind.idx_v] < np.inf
         if undriven or joint in fingers or joint in light or not masses[joint] > 0.0:
             held.append(model.names[joint])
     return tuple(held)

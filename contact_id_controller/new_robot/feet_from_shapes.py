@@ -74,7 +74,7 @@ def sole(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) -> Sole:
     """The sole at the end of a leg with many joints: the rectangle around its lowest points.
 
     Raises:
-        RobotDescriptionError: no shape, or no frame with an upright z axis.
+        RobotDescriptionError: no shape, one without length or width, or no frame with an upright z axis.
     """
     data = model.createData()
     pin.framesForwardKinematics(model, data, q)
@@ -103,6 +103,11 @@ def sole(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) -> Sole:
     touching = within[within[:, 2] < lowest + SOLE_THICKNESS_M, :2]
     low, high = touching.min(axis=0), touching.max(axis=0)
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    if min(half) < SAME_PLACE_M:
+        raise RobotDescriptionError(
+            f"the lowest shape of the foot behind joint {name!r} is {2e3 * half[0]:.0f} x {2e3 * half[1]:.0f} mm: "
+            "give its link a <collision> in the URDF, such as a box of the sole's size, and run contact_id new again"
+        )
     return Sole(
         frame.name,
         (float(half[0]), float(half[1])),

@@ -17,7 +17,7 @@ from contact_id_controller.check.estimator import check_pipeline
 from contact_id_controller.check.findings import ERROR
 from contact_id_controller.control.held_damping import largest_damping, mobilities
 from contact_id_controller.control.torques_ahead import joint_inertia
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError, ContactIdError
 from contact_id_controller.files import write_text
 from contact_id_controller.new_robot.anatomy import LEG_JOINTS, Anatomy, away_from_ends
 from contact_id_controller.new_robot.feet_from_shapes import (
@@ -82,6 +82,9 @@ QUINTIC_PEAK = 1.875
 DIGITS = 5
 
 
+NO_LEGS = ": if these are no legs, --base fixed"
+
+
 class Row(NamedTuple):
     """A parameter of a section; why: a comment above it."""
 
@@ -116,11 +119,13 @@ class Proposal(NamedTuple):
         text: of the parameter file.
         found: lines for the user.
         stands: whether the robot can stand still; otherwise a line in ``found`` says why not.
+        legs: what a refusal adds about them.
     """
 
     text: str
     found: tuple[str, ...]
     stands: bool
+    legs: str = ""
 
 
 def propose(urdf: str, floating: bool | None = None, mjcf: Path | None = None) -> Proposal:
@@ -147,13 +152,23 @@ def propose(urdf: str, floating: bool | None = None, mjcf: Path | None = None) -
     motors = () if mjcf is None else motors_of_mjcf(mjcf, free.joint_names)
     name = free.model.name or "robot"
     if not limbs.legs:
+        if floating and limbs.arms:
+            raise ConfigurationError(
+                f"{_are_arms(limbs)}; no legs to stand on with a floating base"
+            )
         if floating:
             raise ConfigurationError(
                 f"{urdf!r} has fewer than two limbs with three joints or more that reach down, or three "
                 "with two: no legs to stand on with a floating base"
             )
         return _bolted(urdf, name, limbs, motors)
-    return _legged(urdf, name, found, motors)
+    legs = "; its legs are taken to end with " + ", ".join(
+        free.model.names[leg[-1]] for leg in limbs.legs
+    )
+    try:
+        return _legged(urdf, name, found, motors)._replace(legs=legs + NO_LEGS)
+    except ContactIdError as error:
+        raise type(error)(f"{error}{legs}{NO_LEGS}") from error
 
 
 def refuse_unchecked(proposal: Proposal) -> None:
@@ -173,7 +188,12 @@ def refuse_unchecked(proposal: Proposal) -> None:
         raise ConfigurationError(
             f"nothing is written, because contact_id check would refuse it: {errors[0].subject}: "
             f"{errors[0].text}{more}; correct the URDF, and run contact_id new again"
+            f"{proposal.legs}"
         )
+
+
+def _are_arms(limbs: Anatomy) -> str:
+    return f"2 limbs reach down, but are no legs, with joints without end: {', '.join(limbs.arms)}"
 
 
 def _bolted(urdf: str, name: str, limbs: Anatomy, motors: MotorRows) -> Proposal:
@@ -210,7 +230,10 @@ def _bolted(urdf: str, name: str, limbs: Anatomy, motors: MotorRows) -> Proposal
                 "command_watchdog": _watchdog(robot, middle),
             },
         ),
-        (f"{name}: no legs, bolted to the ground; {robot.na} joints, {len(limbs.held)} held",),
+        (
+            f"{name}: no legs, bolted to the ground; {robot.na} joints, {len(limbs.held)} held",
+            *([_are_arms(limbs)] if limbs.arms else []),
+        ),
         True,
     )
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pinocchio as pin
 
 from contact_id_controller.exceptions import RobotDescriptionError
-from contact_id_controller.new_robot.anatomy import Anatomy, anatomy
+from contact_id_controller.new_robot.anatomy import Anatomy, anatomy, swinging
 from contact_id_controller.robot import RobotModel, model_of, resolve_urdf
 from contact_id_controller.settings.robot_description import read_description
 
@@ -46,8 +46,11 @@ def searched(urdf: str | Path, floating: bool | None = None) -> Searched:
     ):  # the parser drops links of which one material has no name
         for material in shape.findall("material"):
             shape.remove(material)
-    endless = _end(description)
+    endless = _end(description, _moving(description))
     robot = _robot(file, description)
+    if shanks := swinging(robot.model):
+        endless += _end(description, shanks)
+        robot = _robot(file, description)
     limbs = anatomy(robot.model, floating, endless)
     if limbs.wheels:
         for joint in description.iter("joint"):
@@ -100,8 +103,8 @@ def _only(description: ElementTree.Element, name: str | None) -> ElementTree.Ele
     return description
 
 
-def _end(description: ElementTree.Element) -> Collection[str]:
-    """Give the joints without end, but for the last of a limb, half a turn to either side; returns their names."""
+def _moving(description: ElementTree.Element) -> Collection[str]:
+    """Names of the joints that move others."""
     joints = [joint for joint in description.iter("joint") if joint.find("child") is not None]
     fixed = [joint for joint in joints if joint.get("type") == "fixed"]
     moved = {_link(joint, "parent") for joint in joints if joint.get("type") != "fixed"}
@@ -109,9 +112,14 @@ def _end(description: ElementTree.Element) -> Collection[str]:
     while found < len(moved):  # links that move others, over fixed joints, too
         found = len(moved)
         moved |= {_link(joint, "parent") for joint in fixed if _link(joint, "child") in moved}
+    return {str(joint.get("name")) for joint in joints if _link(joint, "child") in moved}
+
+
+def _end(description: ElementTree.Element, names: Collection[str]) -> list[str]:
+    """Give those of the named joints that have no end half a turn to either side; returns their names."""
     endless = []
-    for joint in joints:
-        if joint.get("type") == "continuous" and _link(joint, "child") in moved:
+    for joint in description.iter("joint"):
+        if joint.get("type") == "continuous" and joint.get("name") in names:
             joint.set("type", "revolute")
             limit = joint.find("limit")
             if limit is None:  # no drive
