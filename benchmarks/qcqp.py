@@ -32,8 +32,8 @@ from robots import gliding_solo, solo12
 
 from contact_id_controller import build_problem, solve
 from contact_id_controller.models.least_power.task import TIE_BREAK
-from contact_id_controller.projected.program import QcqpProgram
 from experiments.benchmark.random_programs import random_program
+from experiments.projected.program import QcqpProgram
 
 BLOCKS, REPEATED = 20, 25
 AGREED_NM = 1e-4  # torques may differ from those of a solver with tolerance 1e-8 by this

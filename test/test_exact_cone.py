@@ -8,8 +8,8 @@ from robots import gliding_solo, random_contacts, solo12, standing_solo
 from contact_id_controller import ContactSet, build_problem, solve
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.models.steps.exact_law import FINE_TIE_BREAK
-from contact_id_controller.projected.program import QcqpProgram
 from experiments.benchmark.random_problems import random_problem
+from experiments.projected.program import QcqpProgram
 
 DT = 1e-3
 

@@ -7,8 +7,8 @@ from robots import SOLO_FEET, frame_positions, solo12, standing_solo
 
 from contact_id_controller import ContactSet
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.projected.dynamics import ProjectedDynamics
-from contact_id_controller.projected.operational_space import (
+from experiments.projected.dynamics import ProjectedDynamics
+from experiments.projected.operational_space import (
     center_of_mass_task,
     frame_pose_task,
     frame_position_task,

@@ -23,7 +23,6 @@ from contact_id_controller.runs.allocations import (
 )
 from contact_id_controller.runs.power_runs import (
     Run,
-    arm_push,
     configuration,
     legged,
     peak_torque,
@@ -31,6 +30,7 @@ from contact_id_controller.runs.power_runs import (
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+from arm_power import arm_push
 from qcqp import reduced_program
 
 DURATION_S = 0.4

@@ -15,7 +15,7 @@ from robots import (
 
 from contact_id_controller import ContactSet, RobotModel
 from contact_id_controller.exceptions import ConfigurationError, StateError
-from contact_id_controller.projected.dynamics import ProjectedDynamics
+from experiments.projected.dynamics import ProjectedDynamics
 
 PANDA = "example-robot-data://panda_description/urdf/panda.urdf"
 STEP_S = 1e-6

@@ -21,8 +21,8 @@ from contact_id_controller.kernels.interior_point.second_order_cone import (
     scale,
     unscale,
 )
-from contact_id_controller.projected.program import QcqpProgram
 from experiments.benchmark.random_programs import random_program
+from experiments.projected.program import QcqpProgram
 
 LOAD_N = 100.0
 CORNERS = np.array([[0.1, 0.05], [-0.1, 0.05], [-0.1, -0.05], [0.1, -0.05]])

@@ -1,6 +1,6 @@
 """Power that heats the motors with three allocations of torque, and which constraints each violates.
 
-An arm pushes on a table, a quadruped stands on level ground and on a slope and walks (``power_runs``). In every period
+A quadruped stands on level ground and on a slope and walks (``power_runs``). In every period
 ``allocations`` realises the same planned motion of the same state by torques and contact forces in three ways. Loss:
 sum R (tau / Kt)^2 with the motors of the robot's YAML.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,11 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import check_free, make_folder, write_json, write_with
 from contact_id_controller.runs.allocations import ALLOCATIONS, CONES, PINV, PINV_W, PYRAMID
 from contact_id_controller.runs.computer import describe_machine, installed_versions
-from contact_id_controller.runs.power_runs import Run, arm_push, configuration, legged, peak_torque
+from contact_id_controller.runs.power_runs import Run, configuration, legged, peak_torque
 
 SLOPE_DEG, SLOPE_FRICTION = 20.0, 0.6
 TIGHT_FRICTION = 0.3
-# Torque limits as shares of the pyramid's peak in the same run without them.
-ARM_LIMIT, WALK_LIMIT = 0.8, 0.6
+WALK_LIMIT = 0.6  # of torques, as a share of the pyramid's peak in the same run without limits
 LABELS = {
     PINV: "(a) pinv",
     PINV_W: "(a) pinv, weighted",
@@ -45,42 +45,13 @@ FIGURES, PLOT = "power.json", "power.png"
 COLORS = {PINV: "#868e96", PINV_W: "#343a40", PYRAMID: "#1c7ed6", CONES: "#e8590c"}
 
 
-def compare(duration_s: float, output: Path) -> list[dict[str, Any]]:
-    """Make all runs, write ``power.json`` and ``power.png`` into a folder, return the rows.
-
-    Raises:
-        ConfigurationError: a duration that is not positive.
-        RecordError: the folder cannot be written to.
-    """
-    if not (math.isfinite(duration_s) and duration_s > 0.0):
-        raise ConfigurationError(f"--duration must be positive, got {duration_s}")
-    check_free(*(make_folder(output) / name for name in (FIGURES, PLOT)))
-    runs = all_runs(duration_s)
-    rows = [row for one in runs for row in figures(one)]
-    result = {
-        "machine": describe_machine(),
-        "versions": installed_versions(),
-        "command": " ".join(sys.argv),
-        "duration_s": duration_s,
-        "rows": rows,
-    }
-    write_json(output / FIGURES, result)
-    plot(runs, output / PLOT)
-    return rows
-
-
 def all_runs(duration_s: float) -> list[Run]:
     """The runs of the table."""
-    arm, quadruped = configuration("arms/panda"), configuration("quadruped")
-    push = arm_push(arm, "arm pushes", duration_s)
+    quadruped = configuration("quadruped")
     slippery = legged(
         quadruped, "quadruped walks", duration_s, walk=True, friction=TIGHT_FRICTION, solver="qcqp"
     )
     return [
-        push,
-        arm_push(
-            arm, "arm pushes, limited", duration_s, limit_nm=ARM_LIMIT * peak_torque(push, PYRAMID)
-        ),
         legged(quadruped, "quadruped stands", duration_s),
         legged(
             quadruped,
@@ -101,6 +72,32 @@ def all_runs(duration_s: float) -> list[Run]:
             solver="qcqp",
         ),
     ]
+
+
+def compare(
+    duration_s: float, output: Path, make_runs: Callable[[float], list[Run]] = all_runs
+) -> list[dict[str, Any]]:
+    """Make all runs, write ``power.json`` and ``power.png`` into a folder, return the rows.
+
+    Raises:
+        ConfigurationError: a duration that is not positive.
+        RecordError: the folder cannot be written to.
+    """
+    if not (math.isfinite(duration_s) and duration_s > 0.0):
+        raise ConfigurationError(f"--duration must be positive, got {duration_s}")
+    check_free(*(make_folder(output) / name for name in (FIGURES, PLOT)))
+    runs = make_runs(duration_s)
+    rows = [row for one in runs for row in figures(one)]
+    result = {
+        "machine": describe_machine(),
+        "versions": installed_versions(),
+        "command": " ".join(sys.argv),
+        "duration_s": duration_s,
+        "rows": rows,
+    }
+    write_json(output / FIGURES, result)
+    plot(runs, output / PLOT)
+    return rows
 
 
 def figures(one: Run) -> list[dict[str, Any]]:

@@ -17,7 +17,6 @@ import numpy as np
 from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.models import solve
 from contact_id_controller.problem import Problem
-from contact_id_controller.projected.program import QcqpProgram
 from contact_id_controller.solution import SOLVED, Solution
 
 PINV, PINV_W, PYRAMID, CONES = "pinv", "pinv, weighted", "pyramid", "cones"
@@ -126,45 +125,3 @@ def allocate_reduced(
             solution.torques, solution.impulses.reshape(n, 3) / dt, bool(kept)
         )
     return answers, problem.contacts.friction, exact
-
-
-def allocate_push(
-    make_program: Any,
-    na: int,
-    push: float,
-    load: float,
-    weights: Any,
-    limits: Any,
-    previous: Any = None,
-) -> tuple[Any, ...]:
-    """All four allocations of one contact that must push with at least ``push``, N, and bear ``load``, N.
-
-    make_program(weights, lower, upper, friction): the ``QcqpProgram`` of motion and contact. load: force
-    of the surface along tangent 1. Free: tangent 2, and the normal force above ``push``, which the
-    pseudo-inverse fixes. Returns as ``allocate_reduced``.
-    """
-    ones, friction = np.ones(na), make_program(weights).friction
-    exact = _pushing(make_program(weights, -limits, limits), push, load)
-    # Unbounded friction in the program: the pyramid's four faces stand for the cone.
-    pyramid = _pushing(make_program(ones, friction=np.full(1, np.inf)), push, load)
-    faces = np.zeros((4, na + 3))
-    faces[:, na:] = [[friction[0], one, two] for one in (-1.0, 1.0) for two in (-1.0, 1.0)]
-    pyramid.add_inequality(faces, np.zeros(4))
-    plain = make_program(ones)
-    offset, F = plain.b, -plain.A[:, na:]
-    answers = {}
-    for name, price in ((PINV, ones), (PINV_W, weights)):
-        torques, f = pseudo_inverse(offset, F, np.eye(3)[:2], np.array([push, load]), price)
-        answers[name] = Allocation(torques, f[None], True)
-    results = {PYRAMID: pyramid.solve(), CONES: exact.solve(previous)}
-    for name, result in results.items():
-        answers[name] = Allocation(result.torques, result.forces, result.status == SOLVED)
-    return answers, friction, results[CONES]
-
-
-def _pushing(program: QcqpProgram, push: float, load: float) -> QcqpProgram:
-    program.prescribe_force(0, load, (1,))
-    row = np.zeros(program.A.shape[1])
-    row[program.na] = 1.0
-    program.add_inequality(row, push)
-    return program

@@ -1,7 +1,6 @@
 """The runs of ``contact_id power``: in each period all force allocations for the same state and plan.
 
-An arm pushes on a table while its joints sway and a load pulls along the table; a quadruped stands on
-level ground and on a slope, swaying, and walks, simulated in MuJoCo.
+A quadruped stands on level ground and on a slope, swaying, and walks, simulated in MuJoCo.
 """
 
 from __future__ import annotations
@@ -10,22 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pinocchio as pin
-from numpy.typing import ArrayLike
 
-from contact_id_controller.contacts import ContactSet
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import ConfigurationError, SimulationError
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.projected.dynamics import ProjectedDynamics
-from contact_id_controller.projected.operational_space import joint_task, program, track
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.allocations import (
     ALLOCATIONS,
     TOLERANCE,
-    allocate_push,
     allocate_reduced,
     breach,
 )
@@ -33,10 +26,8 @@ from contact_id_controller.runs.one_process import follow, mujoco_robot
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
 
-STIFFNESS, DAMPING = 100.0, 20.0  # of the arm's sway, 1/s2 and 1/s
 SWAY, SWAY_PERIOD_S = 0.1, 2.0  # of a standing base, as a share of its height
 KNOT_S = 0.05  # between points of the planned sway
-PRICE = 1e4  # of leaving the plan, relative to that of the torques: that of coulomb/qcqp
 FALLEN = 0.5  # share of its height below which a robot has fallen
 
 
@@ -59,7 +50,7 @@ class Run(NamedTuple):
     peak: np.ndarray
 
 
-class _Record:
+class Record:
     """Collects the periods of a run."""
 
     def __init__(self, weights: np.ndarray, limits: np.ndarray) -> None:
@@ -93,65 +84,6 @@ def configuration(name: str) -> Path:
     return path
 
 
-def arm_push(path: Path, name: str, duration_s: float, limit_nm: float | None = None) -> Run:
-    """A fixed-base arm whose hand sticks to a table, pushing with at least push_n along -z.
-
-    The contact point does not move, the joints sway as far as that allows (``track``), and a
-    load of load_n sin(2 pi t / T) acts along tangent 1. The state follows the plan exactly.
-    limit_nm: of all torques, None: the URDF's.
-    """
-    settings, push = load_settings(path), ParameterFile(path).section("push")
-    robot = RobotModel.from_urdf(settings.urdf, settings.floating_base, list(settings.joints))
-    weights = _weights(settings, robot)
-    limits = robot.effort_limits if limit_nm is None else np.full(robot.na, limit_nm)
-    mu, dt = settings.friction_coefficient[0], settings.period_s
-    frame, data = settings.contact_frames[0], robot.model.createData()
-    q = robot.neutral()
-    robot.put_joints(q, push["posture"])
-    posture, sway = np.array(push["posture"]), np.array(push["sway"])
-    v, previous, record = np.zeros(robot.nv), None, _Record(weights, limits)
-    rate = 2.0 * np.pi / push["sway_period_s"]
-    for k in range(round(duration_s / dt)):
-        angle = rate * k * dt
-        pin.framesForwardKinematics(robot.model, data, q)
-        contact = ContactSet(
-            data.oMf[robot.frame_id(frame)].translation[None], [[0.0, 0.0, 1.0]], [frame], mu
-        )
-        dynamics = ProjectedDynamics(robot, q, v, contact)
-        task = joint_task(
-            dynamics,
-            posture + 0.5 * sway * (1.0 - np.cos(angle)),
-            STIFFNESS,
-            DAMPING,
-            0.5 * sway * rate * np.sin(angle),
-            0.5 * sway * rate**2 * np.cos(angle),
-        )
-        tau_c = track(dynamics, [task])
-
-        def program_of(
-            weights: Any,
-            lower: ArrayLike = -np.inf,
-            upper: ArrayLike = np.inf,
-            friction: Any = None,
-            dynamics: ProjectedDynamics = dynamics,
-            tau_c: np.ndarray = tau_c,
-        ) -> Any:
-            """The least-power program of this period's task, with other limits, N·m, or friction (1,)."""
-            result = program(dynamics, tau_c, PRICE, weights, lower, upper)
-            result.friction = result.friction if friction is None else friction
-            return result
-
-        load = push["load_n"] * np.sin(angle)
-        answers, friction, previous = allocate_push(
-            program_of, robot.na, push["push_n"], load, weights, limits, previous
-        )
-        record.add(answers, friction)
-        qdd = np.linalg.solve(dynamics.M, program_of(weights).b - dynamics.C @ v - dynamics.gravity)
-        v = dynamics.P @ (v + dt * qdd)
-        q = pin.integrate(robot.model, q, dt * v)
-    return record.run(name, mu, "the plan", limit_nm, dt)
-
-
 def legged(
     path: Path,
     name: str,
@@ -174,7 +106,7 @@ def legged(
     changes |= {} if limit_nm is None else {"effort_limits_nm": [limit_nm]}
     controller, simulated, planner, state = _set_up(path, changes, slope_deg)
     settings, height, previous = controller.settings, state.q[2], None
-    record = _Record(controller.loss_weights, controller.effort_limits)
+    record = Record(controller.loss_weights, controller.effort_limits)
     if not walk:
         sway = _sway(state.q, duration_s, SWAY * height)
         controller.follow(Plan(base=sway), state.time_s)
@@ -200,10 +132,6 @@ def legged(
 def peak_torque(run: Run, allocation: str) -> float:
     """Largest torque of any joint in a run, N·m."""
     return float(run.peak[:, ALLOCATIONS.index(allocation)].max())
-
-
-def _weights(settings: Any, robot: RobotModel) -> np.ndarray:
-    return settings.spread("motor_constant_nm_sqrt_w", robot.na) ** -2.0
 
 
 def _set_up(path: Any, changes: Any, slope_deg: float) -> tuple[Any, ...]:

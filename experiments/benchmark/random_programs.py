@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_id_controller.projected.program import QcqpProgram
+from experiments.projected.program import QcqpProgram
 
 FORCE_WEIGHT = 1e-6  # makes the forces unique where torques do not
 

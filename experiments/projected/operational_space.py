@@ -22,8 +22,8 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.projected.dynamics import ProjectedDynamics
-from contact_id_controller.projected.program import QcqpProgram
+from experiments.projected.dynamics import ProjectedDynamics
+from experiments.projected.program import QcqpProgram
 
 INDEPENDENCE = 1e-6  # a task direction counts when this share of the largest singular value is left
 YIELD = 1e3  # price of contacts that yield against that of the task
