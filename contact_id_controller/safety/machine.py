@@ -11,7 +11,7 @@
                             stopped                          safe output, back by resume or activate
       emergency stop (from any state) --> emergency_stop     back by release, then resume
 
-The table `REACTIONS` states for each fault what happens, and how it ends.
+docs/safety.md states for each fault what happens, and how it ends.
 """
 
 from __future__ import annotations
@@ -35,115 +35,6 @@ class SafetyState(enum.Enum):
 
 
 _COMMANDING = frozenset((SafetyState.HOLDING, SafetyState.FOLLOWING, SafetyState.NOT_FOLLOWING))
-
-
-class Reaction(NamedTuple):
-    """What the controller does on a fault, and what ends it; both as sentences for the user."""
-
-    reaction: str
-    recovery: str
-
-
-_BY_ITSELF = "by itself with the next good state"
-_EXPLICIT = "~/resume, or deactivate and activate"
-
-REACTIONS = {
-    "bad state": Reaction("torque is blended to the safe output at blend_rate_nm_s", _BY_ITSELF),
-    "no state": Reaction(
-        "after state_timeout_s the safe output at once: damping while the last velocity is fresh, "
-        "then zero torque",
-        f"{_BY_ITSELF} within recovery_window_s, then {_EXPLICIT}",
-    ),
-    "gap": Reaction(
-        "more than recovery_window_s between two good states, while the controller's process ran: stopped, "
-        "safe output",
-        _EXPLICIT,
-    ),
-    "late computer": Reaction(
-        "time in which the controller's process was suspended or busy counts neither as time-out nor as gap; "
-        "after more than recovery_window_s of it plans are dropped and the measured posture is held",
-        "by itself with the next state, and the next plan",
-    ),
-    "no measured contact": Reaction(
-        "contact_sources or the solver require measured forces, and none arrived for 0.05 s: a bad state",
-        _BY_ITSELF,
-    ),
-    "efforts differ": Reaction(
-        "measured efforts followed the commands, and differ from them for 0.1 s: the command stays a tenth of the "
-        "way from the measured efforts to the wanted torques",
-        "by itself once they follow again: over start_ramp_s, or within 0.05 s if the measured efforts are 15 % of the "
-        "torque or more, which carries a load",
-    ),
-    "time back": Reaction(
-        "states whose stamps do not increase are bad states, then missing ones; in the process of "
-        "ros2_control: plans are dropped and the measured posture is held",
-        "deactivate and activate, after which stamps may begin anywhere; in process by itself",
-    ),
-    "time ahead": Reaction(
-        "without a clock (stamp_reference: stream, lockstep) or in simulated time one stamp far ahead is a bad state, as "
-        "is one after our own delay at over twice real time; in process a clock set forward by more than 1 s "
-        "is a gap",
-        "the next state; if it confirms the stamp: a gap",
-    ),
-    "lost plan": Reaction(
-        "the last posture of the plan is held with all feet in contact; with task goals, swinging feet come down at "
-        "touchdown_speed_m_s",
-        "by itself with the next plan",
-    ),
-    "bad plan": Reaction(
-        "malformed, in the past, starting too far from the robot (goals: a foot .5 m or the heading 1 rad away), or beyond "
-        "a limit of position, speed or acceleration: joints, base and contacts of that plan are refused, the plan "
-        "before is followed",
-        "by itself with the next plan",
-    ),
-    "impossible state": Reaction(
-        "a joint or the base outside its believable range of position or speed: a bad state",
-        "by itself with the next good state",
-    ),
-    "joint jump": Reaction(
-        "a bad state; if three states agree with the new position: plans are dropped and the measured posture is held",
-        "by itself with the next plan",
-    ),
-    "odometry jump": Reaction(
-        "a bad state; if three agree with the new pose: plans are dropped and the measured posture is held",
-        "by itself with the next plan",
-    ),
-    "late odometry": Reaction(
-        "the base is predicted to the stamp of the joints; if the odometry is too old or the prediction too uncertain: a bad "
-        "state",
-        _BY_ITSELF,
-    ),
-    "solver failure": Reaction(
-        "no convergence (the solver's fallback forces are used), or a relaxed solution with contact velocities off by more than "
-        ".05 m/s (its torques are used): after failures_in_a_row of them stopped, safe output",
-        _EXPLICIT,
-    ),
-    "error": Reaction(
-        "torque is blended to the safe output at blend_rate_nm_s; after failures_in_a_row stopped",
-        f"by itself with the next good step; stopped: {_EXPLICIT}",
-    ),
-    "overrun": Reaction(
-        "steps during which states were lost, by their stamps, are counted; after overruns_in_a_row of them (0: never) "
-        "stopped, safe output",
-        _EXPLICIT,
-    ),
-    "second commander": Reaction(
-        "another node publishes on the command topic: stopped, safe output; with second_commander report only logged and "
-        "counted",
-        f"{_EXPLICIT}, once it is silent",
-    ),
-    "not following": Reaction(
-        "joints, base or feet are away from the plan, or forces differ from the predicted ones, for as long as a fall "
-        "takes: reported only, the controller's torques go on",
-        "by itself, once the robot follows again",
-    ),
-    "tilt": Reaction("beyond tilt_limit_rad: stopped, safe output", _EXPLICIT),
-    "emergency stop": Reaction(
-        "emergency_stop_output at once", "release ~/emergency_stop, then ~/resume or activate"
-    ),
-    "deactivation": Reaction("safe output once, then silence", "activate"),
-}
-"""Every fault that the controller knows."""
 
 
 class SafetyLimits(NamedTuple):
