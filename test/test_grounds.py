@@ -60,15 +60,12 @@ def test_a_sloping_field_answers_as_sloping_flat_ground_does(robot, friction):
     np.testing.assert_allclose(flat.normals, np.tile(plane().normal, (4, 1)), atol=1e-12)
     mask = np.array([True, False, True, True])
     chosen = [feet.select(mask, np.array([0.1, 0.2, 0.3, 0.4])) for feet in (flat, field)]
-    near = [feet.touching(1e-3) for feet in (flat, field)]
-    np.testing.assert_array_equal(near[0][1], near[1][1])
-    assert 0 < len(near[0][1]) < 4
-    for first, second in (chosen, (near[0][0], near[1][0])):
-        for name in ("points", "normals", "gaps", "friction", "viscosity", "load_share"):
-            np.testing.assert_allclose(
-                getattr(second, name), getattr(first, name), atol=1e-9, err_msg=name
-            )
-        assert first.frames == second.frames
+    first, second = chosen
+    for name in ("points", "normals", "gaps", "friction", "viscosity", "load_share"):
+        np.testing.assert_allclose(
+            getattr(second, name), getattr(first, name), atol=1e-9, err_msg=name
+        )
+    assert first.frames == second.frames
     for feet in (flat, field):
         assert feet.up.shape == (3,) and abs(np.linalg.norm(feet.up) - 1.0) < 1e-12
 

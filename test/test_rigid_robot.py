@@ -387,7 +387,7 @@ def test_a_robot_is_placed_on_uneven_ground_and_stays_there():
     assert simulated.contact_forces()[:, 2].sum() == pytest.approx(47.088, rel=0.01)
 
 
-def test_feet_on_a_height_field_have_the_contacts_of_the_general_search():
+def test_feet_on_a_height_field_have_the_nearest_contact_of_the_general_search():
     rng, robot = np.random.default_rng(0), ball()
     data = robot.model.createData()
     several = 0
@@ -398,18 +398,16 @@ def test_feet_on_a_height_field_have_the_contacts_of_the_general_search():
             center = np.append(rng.uniform(-1.02, 1.02, 2), rng.uniform(0.0, height + radius))
             pin.forwardKinematics(robot.model, data, np.concatenate([center, [0, 0, 0, 1.0]]))
             feet.update(data)
-            contacts, foot = feet.touching(0.01)
             expected = ball_points(center, radius, field, 0.01, 0)
-            assert len(contacts) == len(expected) == len(foot)
-            several += len(expected) > 1
-            for k, other in enumerate(expected):
-                np.testing.assert_allclose(contacts.points[k], other.point, atol=1e-12)
-                np.testing.assert_allclose(contacts.normals[k], other.normal, atol=1e-10)
-                assert contacts.gaps[k] == pytest.approx(other.gap, abs=1e-12)
+            assert (feet.gaps[0] <= 0.01) == bool(expected)
             if expected:
-                nearest = feet.select(np.array([True]))
-                assert nearest.gaps[0] == pytest.approx(min(p.gap for p in expected), abs=1e-12)
-    assert several > 30
+                found = feet.select(np.array([True]))
+                nearest = min(expected, key=lambda point: point.gap)
+                np.testing.assert_allclose(found.points[0], nearest.point, atol=1e-12)
+                np.testing.assert_allclose(found.normals[0], nearest.normal, atol=1e-10)
+                assert found.gaps[0] == pytest.approx(nearest.gap, abs=1e-12)
+                several += 1
+    assert several > 100
 
 
 def test_a_spinning_body_in_flight_keeps_its_momentum():

@@ -107,9 +107,6 @@ class FeetOnGround(Protocol):
     ) -> ContactSet:
         """Nearest contacts of the feet where ``mask`` (n,) is true, at the last update."""
 
-    def touching(self, anticipation_m: float) -> tuple[ContactSet, NDArray[np.int64]]:
-        """All contacts with gaps up to ``anticipation_m``, and the index of each one's foot."""
-
 
 class Placements:
     """Pinocchio's joint placements as one array: fetching one placement takes a microsecond.
@@ -298,8 +295,3 @@ class FootContacts:
             None if load_share is None else load_share.take(rows),
             None if self._friction is None else self._friction(points),
         )
-
-    def touching(self, anticipation_m: float) -> tuple[ContactSet, NDArray[np.int64]]:
-        """All contacts with gaps up to ``anticipation_m``, and the index of each one's foot."""
-        near = self.gaps <= anticipation_m
-        return self.select(near), np.flatnonzero(near)

@@ -21,7 +21,7 @@ class Touching(NamedTuple):
 
 
 class FeetFinder:
-    """Finds the contacts of spherical feet only, which is fast."""
+    """Finds the contacts of spherical feet with level ground, which is fast."""
 
     def __init__(
         self, robot: RobotModel, feet: Any, ground: Any, friction: Any, anticipation_m: float
@@ -32,7 +32,8 @@ class FeetFinder:
     def find(self, data: Any) -> Touching:
         """The contacts at joint placements ``data.oMi``."""
         self._feet.update(data)
-        return Touching(*self._feet.touching(self._anticipation_m))
+        near = self._feet.gaps <= self._anticipation_m
+        return Touching(self._feet.select(near), np.flatnonzero(near))
 
 
 class SceneFinder:
