@@ -5,7 +5,7 @@ import pytest
 from robots import frame_positions
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.grip import GROWS_S, SURE, learn
+from contact_id_controller.control.grip import GROWS_S, SURE
 from contact_id_controller.runs import one_process, perturbed_runs
 from contact_id_controller.runs.perturbed_runs import config_of
 
@@ -62,23 +62,12 @@ def test_ground_as_believed_is_not_felt_to_be_less(name, friction):
     assert (felt > SURE * friction * 0.9).all()
 
 
-def test_a_sole_that_slips_as_a_whole_has_the_friction_of_all_its_corners():
-    """One corner bears next to nothing and is dragged along: alone it was felt as ice, .05 at least."""
-    settings = one_process.controller_settings(str(config_of("talos")))
-    controller = Controller(settings.robot(), settings)
-    period = controller.period
-    corners = np.flatnonzero(period.settings.foot == 0)
-    period.normals[:] = [0.0, 0.0, 1.0]
-    period.contact[:], period.foreseen[:] = True, 0.0
-    period.carried[:] = period.forces[:] = [0.0, 0.0, 100.0]
-    period.carried[corners, 0] = [90.0, 40.0, 0.2, 29.8]
-    period.carried[corners, 2] = [200.0, 110.0, 20.0, 70.0]
-    slip = np.array([0.2, 0.0, 0.0, 0.0, 0.0, 0.0])
-    period.v[:6] = slip
-    controller.robot.jacobian_view[:3, :3] = np.eye(3)
-    for _ in range(40):
-        learn(period)
-    np.testing.assert_allclose(period.grip[corners], SURE * 0.4, rtol=0.01)
+def test_a_sole_that_a_landing_jolts_is_not_taken_to_stand_on_ice():
+    """Rolling for some ms it was felt as .06 of .4; then nothing held the base, and G1 fell at 4.5 s."""
+    case = perturbed_runs.Case(str(config_of("g1")), "scene", 1.0, seed=36, seconds=4.6)
+    outcome = perturbed_runs.run(case)
+    assert outcome.failed_s is None
+    assert outcome.joint_error_rad < 4e-3
 
 
 def test_what_is_felt_is_handed_over_and_bounds_the_friction_of_the_problem():

@@ -86,57 +86,48 @@ def foresee(period, velocity):
 def learn(period):
     """Update ``grip`` from the state of ``period`` and the ``forces`` and ``foreseen`` of the period before.
 
-    Requires the measured force of that time, see ``disturbance.observe``. A sole slips as a unit: slips of its corners
-    are weighted by their loads, and its friction is sum |f_T| / sum f_N, also when it turns. Its predicted slip is no
-    evidence in any case: a sole that rolls about an edge for some ms moves its corners, too.
+    Requires the measured force of that time, see ``disturbance.observe``. Of feet with one contact: a landing jolts the
+    sole that stands, it rolls, and what its corners bear meanwhile is no friction.
     """
-    foot, forces = period.settings.foot, period.forces
-    normals, carried = period.normals, period.carried
-    feet, bearing = period.settings.begins.shape[0] - 1, 0.0
-    sums = np.zeros((8, feet))
-    borne, pressing, along, slip = sums[0], sums[1], sums[2], sums[3]
-    drawn, speed, foreseen, friction = sums[4], sums[5], sums[6], sums[7]
-    lasts, loaded = np.ones(feet, np.bool_), np.zeros(feet, np.bool_)
-    for i in range(foot.shape[0]):
-        k, normal, square, load, whole = foot[i], 0.0, 0.0, 0.0, 0.0
+    settings, forces, carried = period.settings, period.forces, period.carried
+    normals, grip, count = period.normals, period.grip, period.grip.shape[0]
+    borne, pressing, slip, friction = np.zeros((4, count))
+    lasts, loaded, bearing = np.zeros(count, np.bool_), np.zeros(count, np.bool_), 0.0
+    for i in range(count):
+        k = settings.foot[i]
         for d in range(3):
-            load += forces[i, d] * normals[i, d]
+            borne[i] += forces[i, d] * normals[i, d]
+            pressing[i] += carried[i, d] * normals[i, d]
+        alone = settings.begins[k + 1] - settings.begins[k] == 1
+        lasts[i] = alone and period.contact[i] and period.foreseen[i] < np.inf
+        bearing = max(bearing, borne[i])
+    slides, bear = True, 0
+    for i in range(count):
+        loaded[i] = lasts[i] and pressing[i] > LOADED * bearing
+        if not loaded[i]:
+            continue
+        whole, square = 0.0, 0.0
+        for d in range(3):
             whole += forces[i, d] * forces[i, d]
-            normal += carried[i, d] * normals[i, d]
             square += carried[i, d] * carried[i, d]
-        borne[k] += load
-        drawn[k] += np.sqrt(max(whole - load * load, 0.0))
-        lasts[k] = lasts[k] and period.contact[i] and period.foreseen[i] < np.inf
-        pressing[k] += normal
-        along[k] += np.sqrt(max(square - normal * normal, 0.0))
-        if lasts[k]:
-            now = slip_speed(period, i, period.v)
-            speed[k] += max(normal, 0.0) * now
-            foreseen[k] += max(normal, 0.0) * period.foreseen[i]
-            more = now - period.foreseen[i]
-            slip[k] += max(normal, 0.0) * (more - min(max(more, -NOISE_M_S), NOISE_M_S))
-    for k in range(feet):
-        bearing = max(bearing, borne[k])
-    slides, bear = not period.settings.soles, 0
-    for k in range(feet):
-        loaded[k] = lasts[k] and pressing[k] > LOADED * bearing
-        if loaded[k]:
-            friction[k] = along[k] / pressing[k]
-            less = borne[k] > LOADED * bearing and friction[k] * borne[k] < SURE * drawn[k]
-            goes_on = speed[k] > max(SLIDES_M_S * pressing[k], SURE * foreseen[k])
-            slides = slides and less and goes_on
-            bear += 1
+        friction[i] = np.sqrt(max(square - pressing[i] * pressing[i], 0.0)) / pressing[i]
+        drawn = np.sqrt(max(whole - borne[i] * borne[i], 0.0))
+        now, foreseen = slip_speed(period, i, period.v), period.foreseen[i]
+        more = now - foreseen
+        slip[i] = more - min(max(more, -NOISE_M_S), NOISE_M_S)
+        less = borne[i] > LOADED * bearing and friction[i] * borne[i] < SURE * drawn
+        slides = slides and less and now > max(SLIDES_M_S, SURE * foreseen)
+        bear += 1
     slides = slides and bear > 1  # a single one may be in the air
     period.slips[0] = False
-    for i in range(foot.shape[0]):
-        k = foot[i]
-        if not lasts[k]:
+    for i in range(count):
+        if not lasts[i]:
             period.stands_s[i] = period.excess[i] = 0.0
-        elif loaded[k]:
-            _bound(period, i, slip[k] / pressing[k], friction[k], slides)
+        elif loaded[i]:
+            _bound(period, i, slip[i], friction[i], slides)
         else:
-            period.excess[i] *= 1.0 - period.settings.period_s / EVIDENCE_S
-        period.slips[0] |= period.grip[i] < FORGOTTEN
+            period.excess[i] *= 1.0 - settings.period_s / EVIDENCE_S
+        period.slips[0] |= grip[i] < FORGOTTEN
 
 
 @kernel
@@ -151,8 +142,7 @@ def _bound(period, i, slip, friction, slides):
         excess[i] = max(excess[i] * (1.0 - dt / EVIDENCE_S) + slip, 0.0)
     if excess[i] > EXCESS_M_S or (slides and period.stands_s[i] > LANDED_S):
         grip[i] = max(min(grip[i], SURE * friction), LEAST)
-        if not period.settings.soles:
-            excess[i] = 0.0  # once is enough: it may stand now, and be felt to need little friction
+        excess[i] = 0.0  # once is enough: it may stand now, and be felt to need little friction
     elif grip[i] < FORGOTTEN:
         grip[i] *= 1.0 + dt / GROWS_S
     else:

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.control import grip
 from contact_id_controller.control.balance import (
     SUPPORT_MARGIN,
     TORSO_WEIGHT,
@@ -162,11 +161,8 @@ class Tasks:
 
         Args:
             goals: in the robot's order.  course: stores which feet landed early.
-            period: with feet and plan of this time; its ``planned``, and under soles its friction felt, are changed.
+            period: with feet and plan of this time; its ``planned`` is changed.
         """
-        if period.settings.soles:
-            # The load of one corner is not observable: a rocking sole would be taken for low friction.
-            grip.forget(period)
         if goals.frames is not self._others and (goals.frames or self._others):
             self._lead(goals.frames)
         self._lasts = goals.fill(time_s, self.sample)
