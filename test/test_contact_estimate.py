@@ -80,9 +80,11 @@ def test_plans_over_stones_are_walked_to_their_end(robot, height):
     assert nominal.failed_s is None and nominal.joint_error_rad < 1.5e-3
 
 
-@pytest.mark.parametrize("robot, seed", [("talos", 0), ("talos", 3), ("g1", 0), ("g1", 14)])
+@pytest.mark.parametrize(
+    "robot, seed", [("talos", 0), ("talos", 3), ("g1", 0), ("g1", 14), ("g1", 44)]
+)
 def test_soles_bear_ground_mass_friction_and_delay_that_nobody_told_of(robot, seed):
-    """Scenes in which soles rolled over their edges: TALOS fell at 4.1 and 2.9 s, G1 at 4.41 and 4.43 s."""
+    """Scenes in which soles rolled over their edges: TALOS fell at 4.1 and 2.9 s, G1 at 4.41, 4.43 and 4.42 s."""
     file = ROOT / "config/plans" / f"{robot}.yaml"
     assert run(Case(str(file), "scene", 1.0, seed, 4.5)).failed_s is None
 

@@ -480,7 +480,7 @@ def forget_contacts(period: Period) -> None:
 def contact_room(contacts: int) -> dict[str, NDArray[np.generic]]:
     """The arrays of a ``Period`` that the estimate works on, by name."""
     flags = ("stands", "caught", "missed", "left")
-    numbers = ("pressure", "odds", "rise", "lack", "blocked", "height")
+    numbers = ("pressure", "odds", "lack", "blocked", "height")
     return {
         **{name: np.zeros(contacts) for name in numbers},
         **{name: np.zeros(contacts, dtype=bool) for name in flags},

@@ -412,6 +412,7 @@ class Controller:
             points=feet.points,
             normals=feet.normals,
             gaps=feet.gaps,
+            rise=feet.rise,
             since_s=self.sources.since_s,
             last=self.sources.last,
             foot_touches=np.zeros(int(feet.foot.max(initial=-1)) + 1, dtype=bool),

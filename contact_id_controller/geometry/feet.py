@@ -86,6 +86,8 @@ class FeetOnGround(Protocol):
         points: (n, 3) m, the point of each foot nearest to the ground, world frame.
         normals: (n, 3) unit normals of the ground there, world frame.
         gaps: (n,) m, positive when apart.
+        rise: (n,) m, by which the real ground is felt to be higher: the nearest point of a field is sought from there,
+            for a foot that stands lower than believed may be nearer to a stone's side than to its top.
         up: (3,) unit vector, world frame: along it a robot is lifted off this ground.
     """
 
@@ -95,6 +97,7 @@ class FeetOnGround(Protocol):
     points: NDArray[np.float64]
     normals: NDArray[np.float64]
     gaps: NDArray[np.float64]
+    rise: NDArray[np.float64]
     up: NDArray[np.float64]
 
     def __len__(self) -> int: ...
@@ -244,7 +247,7 @@ class FootContacts:
         frames = [foot.frame for foot in self.feet]
         names = frames if len(set(frames)) == n else None
         self._friction = friction if callable(friction) else None
-        self.points, self.gaps = np.zeros((n, 3)), np.zeros(n)
+        self.points, self.gaps, self.rise = np.zeros((n, 3)), np.zeros(n), np.zeros(n)
         self.normals = np.tile(self.up, (n, 1))
         self._all = ContactSet(
             self.points,

@@ -56,19 +56,22 @@ class TerrainFeet(FootContacts):
         """Compute points, gaps and normals from joint placements ``data.oMi``."""
         foot_centers(self._placements.of(data), self.links, self._offsets, self._centers)
         field = self.terrain
-        _feet_on_field(
-            self._centers, self._radii, field.x, field.y, field.heights, self.normals, self.gaps
-        )
+        grid = field.x, field.y, field.heights
+        _feet_on_field(self._centers, self._radii, self.rise, *grid, self.normals, self.gaps)
         np.subtract(self._centers, self._radii[:, None] * self.normals, out=self.points)
 
 
 @kernel
-def _feet_on_field(centers, radii, x, y, heights, normals, gaps):
-    """Find the nearest contact of each ball (centers (n, 3), radii (n,), m): normals (n, 3), gaps (n,), m."""
+def _feet_on_field(centers, radii, rise, x, y, heights, normals, gaps):
+    """Find the nearest contact of each ball (centers (n, 3), radii (n,), m): normals (n, 3), gaps (n,), m.
+
+    rise (n,), m: of the ground at each ball; the gaps are those from the field itself.
+    """
+    center = np.empty(3)
     for i in range(centers.shape[0]):
         normals[i, 0], normals[i, 1], normals[i, 2] = 0.0, 0.0, 1.0
         gaps[i] = np.inf
-        center = centers[i]
+        center[0], center[1], center[2] = centers[i, 0], centers[i, 1], centers[i, 2] - rise[i]
         row, column = cell_of(x, center[0]), cell_of(y, center[1])
         if row < 0 or column < 0:
             continue
@@ -76,7 +79,7 @@ def _feet_on_field(centers, radii, x, y, heights, normals, gaps):
         below = center[2] < surface
         reach = max(radii[i], min(abs(center[2] - surface), radii[i] + FAR_M))
         distance = _search(center, reach, below, x, y, heights, row, column, normals[i])
-        gaps[i] = (-distance if below else distance) - radii[i]
+        gaps[i] = (-distance if below else distance) - radii[i] + rise[i] * normals[i, 2]
 
 
 @kernel
