@@ -8,7 +8,7 @@ from tolerances import within
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.exceptions import ConfigurationError, StateError, UnknownJointError
-from contact_id_controller.geometry import Body, Box, HalfSpace, Scene, Surface
+from contact_id_controller.geometry import HalfSpace
 from contact_id_controller.models import ROWS, Tangential, contact_models
 from experiments.rigid.constraints import Coupling, Pin, Weld
 from experiments.rigid.forward import (
@@ -17,6 +17,8 @@ from experiments.rigid.forward import (
     constraint_forces,
     step,
 )
+from experiments.rigid.scene import Body, Scene, Surface
+from experiments.rigid.solids import Box
 
 pytestmark = pytest.mark.usefixtures("same_random_configurations")
 DT = 0.001

@@ -6,18 +6,11 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.geometry import (
-    Box,
-    Capsule,
-    ConvexMesh,
-    HalfSpace,
-    HeightField,
-    Sphere,
-    closest,
-    contact_points,
-    field_points,
-    plane_points,
-)
+from contact_id_controller.geometry import HalfSpace, HeightField
+from experiments.rigid.closest import closest
+from experiments.rigid.manifold import contact_points
+from experiments.rigid.solids import Box, Capsule, ConvexMesh, Sphere
+from experiments.rigid.terrain import field_points, plane_points
 
 
 def pose(x=0.0, y=0.0, z=0.0, angles=(0, 0, 0)):

@@ -7,18 +7,9 @@ from robots import QUADRUPED, QUADRUPED_FEET, frame_positions
 
 from contact_id_controller import RobotModel
 from contact_id_controller.exceptions import ConfigurationError, UnknownFrameError
-from contact_id_controller.geometry import (
-    Body,
-    Box,
-    Capsule,
-    FootContacts,
-    HalfSpace,
-    HeightField,
-    Scene,
-    Sphere,
-    SphereFoot,
-    Surface,
-)
+from contact_id_controller.geometry import FootContacts, HalfSpace, HeightField, SphereFoot
+from experiments.rigid.scene import Body, Scene, Surface
+from experiments.rigid.solids import Box, Capsule, Sphere
 
 STANCE = np.array([0.1, 0.8, 1.2, -0.1, -0.8, -1.2, -0.1, -0.8, -1.2, 0.1, 0.8, 1.2])
 

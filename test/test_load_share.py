@@ -15,8 +15,8 @@ from robots import (
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.exceptions import ContactSetError
+from contact_id_controller.geometry import HalfSpace
 from contact_id_controller.geometry.feet import FootContacts, SphereFoot
-from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.kernels.pyramid import STICKING
 from contact_id_controller.models import contact_models, row_of
 from contact_id_controller.models.steps.exact_law import FINE_TIE_BREAK, STEPS, choose_forces

@@ -15,10 +15,12 @@ from robots import (
 from tolerances import within
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
-from contact_id_controller.geometry import Body, Box, HalfSpace, Scene, Sphere, Surface
+from contact_id_controller.geometry import HalfSpace
 from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.models import ROWS, Normal, Tangential, contact_models
 from experiments.rigid.forward import build_forward_problem, step
+from experiments.rigid.scene import Body, Scene, Surface
+from experiments.rigid.solids import Box, Sphere
 
 pytestmark = pytest.mark.usefixtures("same_random_configurations")
 ARM = "package://contact_id_controller/urdf/arm.urdf"

@@ -9,10 +9,10 @@ from kinematic_walk import ROBOTS, KinematicWalk, planned_state
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.geometry import HeightField
-from contact_id_controller.geometry.terrain import ball_points
 from contact_id_controller.planning.gait.ground import FeltGround, MappedGround, plane
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from experiments.papers.terrains import bumpy_field
+from experiments.rigid.terrain import ball_points
 
 QUADRUPED = ROBOTS["quadruped"]
 RADIUS_M = QUADRUPED.foot_radius_m

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ContactSetError
-from contact_id_controller.geometry.shapes import HalfSpace
+from contact_id_controller.geometry.half_space import HalfSpace
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.robot import RobotModel
 

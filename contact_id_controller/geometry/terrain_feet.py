@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry.feet import FeetOnGround, FootContacts, SphereFoot, foot_centers
+from contact_id_controller.geometry.half_space import HalfSpace
 from contact_id_controller.geometry.height_field import HeightField, cell_of, height_in
-from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.robot import RobotModel
 

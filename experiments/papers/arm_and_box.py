@@ -14,7 +14,6 @@ import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import SimulationError
-from contact_id_controller.geometry import Body, Box, Scene, Sphere
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.simulation.mujoco_model import (
     FULL_DEPTH_M,
@@ -23,6 +22,8 @@ from contact_id_controller.simulation.mujoco_model import (
 )
 from contact_id_controller.state import RobotState
 from experiments.rigid.rigid_robot import RigidRobot
+from experiments.rigid.scene import Body, Scene
+from experiments.rigid.solids import Box, Sphere
 
 URDF = "package://contact_id_controller/urdf/arm.urdf"
 TIPS = ("tip_1", "tip_2", "tip_3", "tip_4")

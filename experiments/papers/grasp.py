@@ -17,7 +17,6 @@ import pinocchio as pin
 from scipy.linalg import solve_triangular
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.geometry import Body, Box, Scene
 from contact_id_controller.lcp import lemke
 from contact_id_controller.models import solve
 from contact_id_controller.report.figures import draw
@@ -31,6 +30,8 @@ from experiments.papers.marks import PRINTED, legend_beside
 from experiments.papers.paper import Paper
 from experiments.papers.store import RunDescription, RunResult
 from experiments.rigid.forward import build_forward_problem, step
+from experiments.rigid.scene import Body, Scene
+from experiments.rigid.solids import Box
 
 NAME = "grasp"
 EDGE_M, MASS_KG, STEP_S = 0.1, 1.0, 0.01

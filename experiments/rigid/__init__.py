@@ -1,1 +1,1 @@
-"""Rigid engine: the contact models as a time stepper, on forward problems with bilateral constraints."""
+"""Rigid engine: solids that touch, forward problems, time stepping by contact models."""

@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.geometry import Body, Scene, Sphere, SphereFoot, Surface, feet_on
+from contact_id_controller.geometry import HeightField, SphereFoot, feet_on
 from contact_id_controller.robot import RobotModel
+from experiments.rigid.scene import Body, Scene, Surface
+from experiments.rigid.solids import Sphere
+from experiments.rigid.valley_feet import ValleyFeet
 
 NO_FOOT = -1
 
@@ -21,17 +24,20 @@ class Touching(NamedTuple):
 
 
 class FeetFinder:
-    """Finds the contacts of spherical feet with level ground, which is fast."""
+    """Finds the contacts of spherical feet only, which is fast."""
 
     def __init__(
         self, robot: RobotModel, feet: Any, ground: Any, friction: Any, anticipation_m: float
     ) -> None:
-        self._feet = feet_on(robot, feet, ground, friction)
+        on_field = isinstance(ground, HeightField)
+        self._feet = (ValleyFeet if on_field else feet_on)(robot, feet, ground, friction)
         self._anticipation_m = anticipation_m
 
     def find(self, data: Any) -> Touching:
         """The contacts at joint placements ``data.oMi``."""
         self._feet.update(data)
+        if isinstance(self._feet, ValleyFeet):
+            return Touching(*self._feet.touching(self._anticipation_m))
         near = self._feet.gaps <= self._anticipation_m
         return Touching(self._feet.select(near), np.flatnonzero(near))
 

@@ -56,8 +56,8 @@ class RigidRobot(SteppedRobot):
         model: (friction, solver), one of `MODELS`.
         ground: `HalfSpace` or `HeightField`.
         bodies, pairs: other solids (`geometry.Body`) that touch the ground, and pairs of frames
-            whose bodies touch each other. Without them, on a `HalfSpace`, only feet are looked at,
-            which is several times faster.
+            whose bodies touch each other. Without them only feet touch, which is several times
+            faster.
         viscosity_n_s_m: of model viscous/lcp.
         edges, polygon: of the friction polygon, as for the models.
         anticipation_m: largest gap of contacts in the problem; one that closes a larger gap within one step
@@ -107,9 +107,7 @@ class RigidRobot(SteppedRobot):
         self._row = row
         self._step_s = self.period_s / self.substeps
         self._gain, self._viscosity = float(penetration_gain), float(viscosity_n_s_m)
-        if (
-            bodies or pairs or not isinstance(ground, HalfSpace)
-        ):  # balls touch valleys at several points
+        if bodies or pairs:
             self._finder = SceneFinder(
                 robot, self.feet, bodies, pairs, ground, friction, anticipation_m
             )

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.geometry.closest import closest
-from contact_id_controller.geometry.height_field import HeightField
-from contact_id_controller.geometry.manifold import ContactPoint, flat_points, single, world
-from contact_id_controller.geometry.shapes import HalfSpace, Solid
+from contact_id_controller.geometry import HalfSpace, HeightField
+from experiments.rigid.closest import closest
+from experiments.rigid.field_triangles import FieldTriangles, triangles_of
+from experiments.rigid.manifold import ContactPoint, flat_points, single, world
+from experiments.rigid.solids import Solid
 
 CLOSER = 1e-6  # m by which a closest point must be nearer than all named contacts to join them
 APART = 0.94  # cosine; a ball in a valley has two contacts when their normals differ by more
@@ -45,6 +46,7 @@ def field_points(
     contact.
     """
     vertices, _ = world(solid, pose)
+    triangles = triangles_of(field)
     points = []
     for i, vertex in enumerate(vertices):
         points += ball_points(vertex, solid.radius_m, field, anticipation_m, i)
@@ -53,22 +55,22 @@ def field_points(
     margin = solid.radius_m + anticipation_m
     low, high = vertices.min(axis=0) - margin, vertices.max(axis=0) + margin
     nearest = None
-    for number in field.triangles_between(low, high):
+    for number in triangles.triangles_between(low, high):
         corners = field.corners[number]
         if field.points[corners, 2].max() < low[2]:
             continue
-        prism = field.prism(number)
+        prism = triangles.prism(number)
         candidate = closest(solid, pose, prism, _AT_ORIGIN)
         if candidate.gap > anticipation_m:
             continue
         if candidate.normal[2] > 0.0 and (nearest is None or candidate.gap < nearest.gap):
             nearest = candidate
-        if not field.peaks[corners].any():
+        if not triangles.peaks[corners].any():
             continue
         # Overlapping, the shortest way apart may lead through a prism's side, where there is none.
         outward = candidate.normal if candidate.normal[2] > UPWARD else field.normals[number]
         for point in flat_points(solid, pose, prism, _AT_ORIGIN, outward):
-            named = _stands_out(point.feature, corners, field)
+            named = _stands_out(point.feature, corners, triangles)
             if point.gap <= anticipation_m and named is not None:
                 points.append(point._replace(feature=named))
     if nearest is not None and (not points or min(p.gap for p in points) > nearest.gap + CLOSER):
@@ -89,8 +91,8 @@ def ball_points(
     reach = max(radius_m, abs(center[2] - surface)) + anticipation_m
     low, high = center - reach, center + reach
     low[2], high[2] = -np.inf, np.inf
-    triangles = field.triangles_between(low, high)
-    feet = field.nearest(center, triangles)
+    triangles = triangles_of(field).triangles_between(low, high)
+    feet = triangles_of(field).nearest(center, triangles)
     offsets = center - feet
     distances = np.linalg.norm(offsets, axis=1)
     order = np.argsort(distances)
@@ -124,7 +126,7 @@ _AT_ORIGIN = pin.SE3.Identity()
 
 
 def _stands_out(
-    feature: tuple[Any, ...], corners: np.ndarray, field: HeightField
+    feature: tuple[Any, ...], corners: np.ndarray, triangles: FieldTriangles
 ) -> tuple[Any, ...] | None:
     """The feature in grid point numbers; None if it is no ridge or peak.
 
@@ -133,10 +135,10 @@ def _stands_out(
     """
     if feature[0] == "b" and feature[1] < 3:
         corner = int(corners[feature[1]])
-        return ("b", corner) if field.peaks[corner] else None
+        return ("b", corner) if triangles.peaks[corner] else None
     if feature[0] == "e" and max(feature[3:]) < 3:
         ends = tuple(sorted(int(corners[j]) for j in feature[3:]))
-        return ("e", *feature[1:3], *ends) if ends in field.ridges else None
+        return ("e", *feature[1:3], *ends) if ends in triangles.ridges else None
     return None
 
 

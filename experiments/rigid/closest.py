@@ -8,6 +8,8 @@ import coal
 import numpy as np
 import pinocchio as pin
 
+from contact_id_controller.geometry import HalfSpace
+
 GJK_TOLERANCE = 1e-9  # m
 GJK_STEPS = 1000
 
@@ -32,9 +34,9 @@ def closest(first: Any, first_pose: pin.SE3, second: Any, second_pose: pin.SE3) 
     """
     request, result = _REQUEST, coal.DistanceResult()
     gap = coal.distance(
-        first.geometry,
+        _geometry(first),
         _transform(first_pose),
-        second.geometry,
+        _geometry(second),
         _transform(second_pose),
         request,
         result,
@@ -45,6 +47,13 @@ def closest(first: Any, first_pose: pin.SE3, second: Any, second_pose: pin.SE3) 
         np.array(result.getNearestPoint2()),
         -np.array(result.normal),
     )
+
+
+def _geometry(shape: Any) -> Any:
+    """coal's shape of a solid or a half-space."""
+    if isinstance(shape, HalfSpace):
+        return coal.Halfspace(shape.normal, shape.offset)
+    return shape.geometry
 
 
 def _transform(pose: pin.SE3) -> Any:

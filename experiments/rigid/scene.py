@@ -10,11 +10,11 @@ import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, choices
-from contact_id_controller.geometry.height_field import HeightField
-from contact_id_controller.geometry.manifold import ContactPoint, contact_points
-from contact_id_controller.geometry.shapes import HalfSpace, Solid
-from contact_id_controller.geometry.terrain import field_points, plane_points
+from contact_id_controller.geometry import HalfSpace, HeightField
 from contact_id_controller.robot import RobotModel
+from experiments.rigid.manifold import ContactPoint, contact_points
+from experiments.rigid.solids import Solid
+from experiments.rigid.terrain import field_points, plane_points
 
 
 class Body(NamedTuple):

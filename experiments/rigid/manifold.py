@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.geometry.closest import Closest, closest
-from contact_id_controller.geometry.shapes import Solid
+from experiments.rigid.closest import Closest, closest
+from experiments.rigid.solids import Solid
 
 ALIGNED = np.cos(np.radians(3.0))  # a face is touched flat when the normal is this close to its own
 FACING = 0.05  # a face steeper than this (cosine) has no area seen along the normal
