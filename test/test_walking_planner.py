@@ -10,7 +10,14 @@ from paths import CONFIG
 from contact_id_controller.control.following import LIMITS
 from contact_id_controller.control.limits import POSITION_MARGIN
 from contact_id_controller.exceptions import ConfigurationError, StateError
-from contact_id_controller.planning.walking.body import LOWEST, STRAIGHT, Body
+from contact_id_controller.planning.walking.body import (
+    FOOT_ACCELERATION,
+    LOWEST,
+    ORIGIN,
+    STRAIGHT,
+    TORQUE_SHARE,
+    Body,
+)
 from contact_id_controller.planning.walking.planner import WalkingPlanner
 from contact_id_controller.runs.one_process import (
     InProcessRun,
@@ -19,6 +26,7 @@ from contact_id_controller.runs.one_process import (
 )
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Push
 
 PERIOD_S = 0.01
 
@@ -372,6 +380,30 @@ def test_lengths_come_from_the_posture(parts):
     assert body.heading == pytest.approx(1.0) and body.yaws == pytest.approx(np.ones(2), abs=1e-6)
 
 
+def test_feet_are_as_fast_as_torques_make_them(parts):
+    """By the torques that the whole leg takes for it, from the equation of motion with the base held."""
+    robot, contacts, posture = parts
+    robot = type(robot)(robot.model.copy(), robot.joint_names)
+    body = Body(robot, contacts, posture)
+    most, model, data = body.rules.foot_acceleration, robot.model, robot.model.createData()
+    leg = [k for k, name in enumerate(robot.joint_names) if name.startswith("leg_left")]
+    q, shares = robot.configuration(ORIGIN, posture), []
+    frame, rows = robot.frame_id(body.frames[0]), robot.actuated[leg]
+    J = pin.computeFrameJacobian(model, data, q, frame, pin.LOCAL_WORLD_ALIGNED)[:, rows]
+    for axis in np.eye(6)[:2]:
+        a = np.zeros(robot.nv)
+        a[rows] = most * np.linalg.solve(J, axis)
+        tau = pin.rnea(model, data, q, np.zeros(robot.nv), a)
+        tau -= pin.rnea(model, data, q, np.zeros(robot.nv), np.zeros(robot.nv))
+        shares.append(np.abs(tau[rows] / robot.effort_limits[leg]).max())
+    assert max(shares) == pytest.approx(TORQUE_SHARE, rel=1e-6)
+    robot.effort_limits *= 0.5
+    assert Body(robot, contacts, posture).rules.foot_acceleration == pytest.approx(0.5 * most)
+    robot.effort_limits *= np.inf
+    most = Body(robot, contacts, posture).rules.foot_acceleration
+    assert most == pytest.approx(FOOT_ACCELERATION * 9.81, rel=1e-3)
+
+
 # Over the whole body
 
 
@@ -398,6 +430,25 @@ def test_talos_walks_in_mujoco_as_fast_as_it_is_told():
     assert nearest > 2 * 0.0625 + 0.02  # two soles and 2 cm
     assert run.following.outcome.not_following == ""
     assert (run.following.evidence < 0.5 * LIMITS).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "link", "speed", "push_s", "degrees"),
+    [("talos", "torso_2_link", 0.6, 2.15, 90.0), ("g1", "torso_link", 0.5, 2.15, 90.0)],
+)
+def test_who_is_pushed_over_the_foot_that_carries_does_not_fall(name, link, speed, push_s, degrees):
+    """Steps aside were shorter than legs reach, and G1's feet slower than its hips make them: both fell within 1.3 s."""
+    pytest.importorskip("mujoco", reason="needs the simulated robot")
+    file = str(CONFIG / "bipeds" / f"{name}.yaml")
+    settings = controller_settings(file)
+    way = np.array([math.cos(math.radians(degrees)), math.sin(math.radians(degrees)), 0.0])
+    push = Push(push_s, 0.1, speed * settings.robot().mass * way)
+    world = DisturbedRobot(mujoco_robot(settings, 0.6), 0, [push], link)
+    run = InProcessRun(file, settings, world)
+    run.planner.set_velocity((0.3, 0.0))
+    while run.state.time_s < push_s + 2.0:
+        run.advance()
+        assert run.state.q[2] > 0.8 * run.planner.body.height_m
 
 
 def test_bolt_walks_on_two_points_and_keeps_its_heading():

@@ -31,8 +31,8 @@ LOWEST = 0.9
 REACH = (0.65, 0.55)
 """Of a step forwards and back, in lengths of the leg."""
 
-WIDEST = 0.52
-"""Of a step to the side beyond the usual one, in lengths of the leg."""
+WIDEST = 0.65
+"""Of a step to the side beyond the usual one, in lengths of the leg; what a leg reaches is a bound of its own."""
 
 CLEARANCE = 0.2
 """Between two feet side by side, as a share of the usual distance."""
@@ -46,8 +46,11 @@ MARGIN = 0.25
 FOOT_SPEED = 0.8
 """Of a foot aloft, in units of sqrt(g l), l the leg's length."""
 
-FOOT_ACCELERATION = 5.0
-"""Of a foot aloft, in units of g."""
+POINT_ACCELERATION, FOOT_ACCELERATION = 5.0, 7.0
+"""Of a point foot, and of a sole, aloft, at most, in units of g."""
+
+TORQUE_SHARE = 1.1
+"""Of the acceleration of a sole that joints' torques give with the base held, which yields: TALOS 5.1, G1 7.3 g."""
 
 SLACK = 0.01
 """By which a foot may miss its place, in lengths of the leg."""
@@ -60,6 +63,9 @@ ORIGIN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 
 UPRIGHT, TURN_MARGIN = 0.95, 0.1
 """Vertical part of the axis of a joint that turns a foot; what is left before its ends, rad: twice a soft stop."""
+
+SINGULAR = 1e-3
+"""Share of the largest singular value of a leg's Jacobian below which it cannot move its foot in that direction."""
 
 STRETCHES = 100
 """Angles of the knee at which a leg's length is looked at."""
@@ -133,7 +139,7 @@ class Body:
         self._ends_m = list(zip(ankles[:, 2].tolist(), roots[:, 2].tolist()))
         self.half_sizes = self._half_sizes()
         self.margin_m = self._margin()
-        self.rules = self._rules()
+        self.rules = self._rules(q)
 
     def group_of(self, foot: int) -> int:
         """The group of a foot."""
@@ -289,7 +295,30 @@ class Body:
             half = 0.1 * float(np.ptp(self.places[:, 1]))
         return float(MARGIN * half)
 
-    def _rules(self) -> Rules:
+    def _accelerated(self, q: np.ndarray) -> float:
+        """Largest horizontal acceleration to plan of a foot aloft, m/s^2, by what joints' torques give it in q (nq,).
+
+        With the base held and neither height nor rotation of the foot changed.
+        """
+        robot, model, data = self.robot, self.robot.model, self.robot.model.createData()
+        gravity = float(np.linalg.norm(model.gravity.linear))
+        if not self.flat:
+            return POINT_ACCELERATION * gravity
+        most, inertia = FOOT_ACCELERATION * gravity, pin.crba(model, data, q)
+        inertia = np.triu(inertia) + np.triu(inertia, 1).T
+        for frame, joint in zip(self.frames, self._joints):
+            J = pin.computeFrameJacobian(
+                model, data, q, robot.frame_id(frame), pin.LOCAL_WORLD_ALIGNED
+            )
+            rows = np.flatnonzero(robot.supports[joint, robot.actuated])
+            own = robot.actuated[rows]
+            joints = np.linalg.pinv(J[:, own], rcond=SINGULAR)[:, :2]
+            torques = np.abs(inertia[np.ix_(own, own)] @ joints)
+            shares = torques / robot.effort_limits[rows, None]
+            most = min(most, TORQUE_SHARE / max(float(shares.max()), 1e-9))
+        return most
+
+    def _rules(self, q: np.ndarray) -> Rules:
         """What steps keep to, from the kinematics of the posture."""
         gravity = float(np.linalg.norm(self.robot.model.gravity.linear))
         rate, places = math.sqrt(gravity / self.height_m), self.group_places()
@@ -319,7 +348,7 @@ class Body:
             width=np.array([near, apart + WIDEST * length]),
             sole=INNER * half,
             foot_speed=FOOT_SPEED * math.sqrt(gravity * length),
-            foot_acceleration=FOOT_ACCELERATION * gravity,
+            foot_acceleration=self._accelerated(q),
             slack_m=SLACK * length,
             settle_s=REST * swing_s,
             leg_m=float(reach),

@@ -91,6 +91,9 @@ HELD = 0.5
 COMMANDED = 0.8
 """Share of a step's room that a command may take: the rest is for balance."""
 
+ASIDE = 0.8
+"""Of that, share of the room aside: only a push needs all that legs reach."""
+
 WARM_UP_S, WARM_UP_PERIOD_S = 2.0, 0.02
 """Longest time until a first foot lifts, and between the plans until then."""
 
@@ -392,7 +395,7 @@ class WalkingPlanner:
     def _in_room(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Axes of a step, along and aside, as columns (2, 2), and least and largest velocity (2,) along them, m/s."""
         rules, (x, y) = self.rules, aside(self.rules.offset)
-        wide = 0.5 * (rules.width[1] - rules.width[0])
+        wide = ASIDE * 0.5 * (rules.width[1] - rules.width[0])
         room = np.array([[rules.reach[1], wide], [rules.reach[0], wide]])
         room *= COMMANDED / (rules.swing_s + rules.double_s)
         return np.array([[y, x], [-x, y]]), -room[0], room[1]
