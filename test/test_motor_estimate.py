@@ -61,12 +61,11 @@ def test_rotors_ten_times_as_heavy_as_the_legs_are_learnt():
 
 
 def test_dry_friction_is_learnt():
-    """The torque that swings need is; how dry and viscous friction share it is less sure."""
+    """And not taken for viscous friction, which MuJoCo's own was: of .5 N·m, knees were told .05 to .12."""
     walked, error = walk("go2", 2.0, dry_friction_nm=0.5)
     inertia, dry, viscous = walked.controller.period.motors
-    knees, speed = slice(2, None, 3), 5.0  # as fast as they are
-    np.testing.assert_allclose(dry[knees] + speed * viscous[knees], 0.5, rtol=0.4)
-    assert inertia.max() < 0.02
+    np.testing.assert_allclose(dry, 0.5, rtol=0.1)
+    assert np.abs(viscous).max() < 0.02 and inertia.max() < 0.01
     assert error < 0.009
 
 
@@ -102,7 +101,7 @@ def test_a_blow_on_a_swinging_foot_wipes_nothing_out():
         walked.advance()
     sure = known > 0.1  # of .5: what is hardly known yet may change
     assert sure.any() and before[1].any()
-    assert (controller.period.motors[1, aloft] > 0.7 * known)[sure].all()
+    assert (controller.period.motors[1, aloft] > 0.6 * known)[sure].all()
 
 
 def test_what_is_learnt_is_bounded_by_the_torques_of_the_walk():

@@ -174,7 +174,7 @@ class StepSolver:
         self._pushes = bool(period.settings.push_n.any())
         self._disturbed = bool(period.settings.bounds.any())
         kp, kd = period.settings.position_gain, period.settings.velocity_gain
-        self._pace = np.divide(kp, kd, out=np.zeros(robot.na), where=kd > 0.0)
+        self._pace = 0.5 * (kd - np.sqrt(np.maximum(kd**2 - 4.0 * kp, 0.0)))
         self._measured = row.takes("forces")
         self._unbounded = (
             row_of(settings.friction, settings.solver).tangential is Tangential.COULOMB
@@ -231,12 +231,12 @@ class StepSolver:
     def _friction(
         self, t: float, period: Period, acceleration: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
-        """Friction of the joints (na,), N·m, modelled and estimated, at the speeds at which feedback would vanish.
+        """Friction of the joints (na,), N·m, modelled and estimated, at the speeds with which errors return.
 
-        Those of the plan, changed by its error. They do not depend on the measured speed: friction at that one
-        would make torque chatter about rest. Goals, which joints follow away from their posture, give an acceleration
-        (na,) only: the speed is its integral, which returns to the measured one within `SOUGHT_S`
-        and begins there if the last step was longer before t, s.
+        Those of the plan, and of its error with the slower root of the feedback. They do not depend on the measured
+        speed: friction at that one would make torque chatter about rest. Goals, which joints follow away from their
+        posture, give an acceleration (na,) only: the speed is its integral, which returns to the measured one within
+        `SOUGHT_S` and begins there if the last step was longer before t, s.
         """
         (dry, viscous, width), (_, more_dry, more_viscous) = period.settings.friction, period.motors
         measured, sought = period.v[self._robot.actuated], period.sought[:-1]
