@@ -89,7 +89,7 @@ def dense_step(odometry, state, P, stood, inputs):
     H, z, noise = np.zeros((12, 27)), np.zeros(12), np.zeros((12, 12))
     for i, (turned, at, J) in enumerate(soles_of(robot, q)):
         speed = R @ (J[3:] @ v + np.cross(w, at))
-        J = np.vstack([R @ J[:3], R @ J[3:]])
+        J_turn, J = J[:3], np.vstack([R @ J[:3], R @ J[3:]])
         N = s.joint_noise**2 * (J @ J.T)
         N[:3, :3] += s.joint_noise**2 * np.eye(3)
         N[3:, 3:] += (s.foot_position_noise_m * filtering.SHORT_S / dt) ** 2 * np.eye(3)
@@ -97,6 +97,11 @@ def dense_step(odometry, state, P, stood, inputs):
             P[blocks[i, 0] + 2, blocks[i, 0] + 2] += s.sole_turn**2 * speed @ speed * dt
             creep = np.arange(blocks[i, 1], blocks[i, 1] + 2)
             P[creep, creep] += s.sole_creep**2 * speed @ speed * dt
+            rate = dt / (dt + s.slip_time_s) * (R @ (w + J_turn @ v))[:2]
+            rocks = max(rate @ rate - filtering.ROCKS_RAD_S**2, 0.0) * filtering.ROCKS_S * dt
+            turns, place = blocks[i, 0] + np.arange(2), blocks[i, 1] + np.arange(3)
+            P[turns, turns] += rocks
+            P[place, place] += filtering.HALF_SOLE**2 * (at @ at) * rocks
         noise[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] = N
         for k, (of, block) in enumerate(zip((0, 6), blocks[i])):
             rows = slice(6 * i + 3 * k, 6 * i + 3 * k + 3)
@@ -154,11 +159,13 @@ def test_a_step_on_soles_is_that_of_plain_numpy(biped, stood):
 # On one sole
 
 
-def drift_on_one_sole(robot, encoders, seconds, soles, turn=0.0, **settings):
-    """Place and rotation of the base at the end, less the true ones, of a robot on its left sole, which does not move.
+def drift_on_one_sole(
+    robot, encoders, seconds, soles, turn=0.0, sole=lambda _: pin.SE3.Identity(), **settings
+):
+    """Place and rotation of the base at the end, less the true ones, of a robot on its left sole.
 
     encoders: of the time, what they say, and by how much the joints are off.  turn: of the gyroscope's bias about z,
-    rad/s, which begins when the robot no longer stands still.
+    rad/s, which begins when the robot no longer stands still.  sole: where it is, of the time.
     """
     odometry = odometry_of(robot, soles, **settings)
     data = robot.model.createData()
@@ -167,7 +174,7 @@ def drift_on_one_sole(robot, encoders, seconds, soles, turn=0.0, **settings):
         said, off = encoders(t)
         full = robot.configuration([0, 0, 0, 0, 0, 0, 1], said + off)
         pin.framesForwardKinematics(robot.model, data, full)
-        return data.oMf[robot.frame_id(SOLES[0])].inverse()
+        return sole(t) * data.oMf[robot.frame_id(SOLES[0])].inverse()
 
     begin, h = None, 1e-3
     for k in range(round(seconds / DT)):
@@ -212,6 +219,19 @@ def test_the_turn_of_a_sole_tells_how_far_joints_have_yielded(biped):
         np.linalg.norm(drift_on_one_sole(biped, leaning, 3.0, soles)[0]) for soles in (SOLES, ())
     ]
     assert errors[0] < 0.004 < 0.006 < errors[1]
+
+
+def test_a_sole_that_rocks_on_its_heel_does_not_tilt_the_robot(biped):
+    """Each second its toes rise by 6 degrees and lie down again, as on a slope: it tilted the base by 2.8 degrees."""
+    heel = np.array([-0.08, 0.0, -RADIUS_M])
+
+    def rocking(t):
+        angle = 0.05 * (1.0 - np.cos(2.0 * np.pi * max(t - 1.0, 0.0) / 0.5)) * ((t % 1.0) < 0.5)
+        turned = pin.exp3(np.array([0.0, -angle, 0.0]))
+        return pin.SE3(turned, heel - turned @ heel)
+
+    place, tilt = drift_on_one_sole(biped, lambda _: (BENT, np.zeros(12)), 9.0, SOLES, sole=rocking)
+    assert np.degrees(np.linalg.norm(tilt[:2])) < 0.6 and np.linalg.norm(place) < 0.02
 
 
 @pytest.mark.parametrize("soles", [SOLES, ()])

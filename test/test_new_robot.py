@@ -321,6 +321,12 @@ def test_a_heavier_robot_on_two_legs_walks_on_its_estimate(new):
     assert outcome.failed_s is None and outcome.joint_error_rad < 0.06
 
 
+def test_two_legs_on_their_estimate_that_are_told_level_walk_uphill(new):
+    """The odometry saw the slope after some steps only, and took soles on their heels for flat: it fell at 5.6 s."""
+    outcome = perturbed(Case(str(new(TALOS)), "slope", 5.0, seconds=6.0, sensors="good"))
+    assert outcome.failed_s is None and outcome.joint_error_rad < 0.05
+
+
 def test_what_one_leg_cannot_bear_stands_and_it_says_which_joint_is_too_weak(tmp_path, capsys):
     """Romeo's knee has 38.2 N·m; on one leg it walked until 1.2 s."""
     file = tmp_path / "romeo.yaml"

@@ -664,7 +664,7 @@ class BaseOdometry:
             level_m = 0.0
         if self.settings.ground_height_noise_m > 0.0:
             record[filtering.O_LEVEL] = level_m
-        record[filtering.O_HELD] = record[filtering.O_WALKED] = 0.0
+        record[filtering.O_HELD] = record[filtering.O_WALKED] = record[filtering.O_DOUBT] = 0.0
 
     def _touch_down(self) -> None:
         """Advance the filter by no time: feet in contact get footholds where the legs have them, as if long there."""

@@ -56,12 +56,12 @@ I_DT, I_GYRO, I_ACCEL, I_NOISE, I_SKEW, I_DISPUTED, INPUTS = 0, 1, 4, 7, 8, 9, 1
 O_POSITION, O_ROTATION, O_VELOCITY, O_ANGULAR, O_ACCELERATION = 0, 3, 12, 15, 18
 O_USED, O_SLIPPING, O_WITHOUT_FEET, O_REFUSED_S, O_MEAN, O_SAMPLE = 21, 22, 23, 24, 25, 28
 # Height of level ground, m, not a number where none is known; by how much it has held the height, m; path along it, m;
-# for how long gyroscope and accelerometer have repeated their samples, s.
-O_LEVEL, O_HELD, O_WALKED, O_REPEATS, O_FEET = 34, 35, 36, 37, 39
-FOOT_RECORD = 12
+# for how long gyroscope and accelerometer have repeated their samples, s; how much footholds speak against level ground.
+O_LEVEL, O_HELD, O_WALKED, O_REPEATS, O_DOUBT, O_FEET = 34, 35, 36, 37, 39, 40
+FOOT_RECORD = 14
 # What is remembered of a foot: what it does, since when, its velocity on the ground, low-passed (3,),
 # its centre in the base's axes from the IMU (3,), the velocity that it keeps while it is refused (3,), and for how long.
-DOES, SINCE, SLIP, CENTRE, KEEPS, KEPT_S = 0, 1, 2, 5, 8, 11
+DOES, SINCE, SLIP, CENTRE, KEEPS, KEPT_S, ROCKS = 0, 1, 2, 5, 8, 11, 12
 AIR, STANDS, GATED = 0.0, 1.0, 2.0
 SOUND, UNSOUND, TURNED, LARGE_GYRO_BIAS, LARGE_ACCEL_BIAS = range(5)
 """Outcomes of a step."""
@@ -78,9 +78,13 @@ for each metre walked, says that the ground is not level. Zeros of joints and th
 .02 to .04; steps and ramps make more."""
 TELLS_TILT_M = 0.005
 """Ground that is level to within this tells the tilt, too: of a robot, half a degree."""
-LEVEL_BIAS = 0.2
-"""Share of the largest bias of the accelerometer, aside, from which on a slope explains better what it would take to be
-level."""
+LEVEL_DOUBT = 4.0
+"""The ground is a slope when what level ground would take is less likely than two deviations: the accelerometer's bias
+aside, squared, by its variance, and the squares y^2 / S of the footholds, less one each. On level ground a foothold's is
+below .3, also with cheap sensors."""
+ROCKS_RAD_S, ROCKS_S, HALF_SOLE = 0.1, 0.6, 0.125
+"""A sole that turns about the horizontal faster than the first, on its heel or an edge, is not flat: it walks by its rate for
+so long at a time, and its centre with half a sole, as a share of the leg's length, for an arm."""
 REPEATS_S = 0.02
 """For so long an IMU that is slower than its log repeats a sample; for longer one without noise, of a robot at rest."""
 VERTICAL_SHARE = 1e-4
@@ -382,8 +386,8 @@ def _use_level(i, x, P, facts, record, dx, scratch):
     Kalman update with h = d_z, whose row H in the invariant error is e_d - (d x e_R)_z, after Hartley et al. (2020),
     section 7; with a variance beyond ``TELLS_TILT_M`` it lifts base and feet alone, for zeros of joints that are off
     would be a tilt: P <- P - K u^T - u K^T + S K K^T with u = P H^T for any gain K. x: state, P (n, n) covariance, dx
-    (n,): corrections of all feet so far. Ground that turns out not to be level is known no longer: by heights, or as the
-    accelerometer would need a bias near F_LARGEST_ACCEL_BIAS to feel gravity along its normal; see ``_doubt_tilt``.
+    (n,): corrections of all feet so far. Ground that turns out not to be level is known no longer: by heights, or as
+    unlikely (`LEVEL_DOUBT`); see ``_doubt_tilt``.
     """
     n, at, d = P.shape[0], E_FEET + 3 * i + 2, FEET + 3 * i
     radius, variance = facts[F_FEET + 4 * i + 3], facts[F_GROUND]
@@ -409,7 +413,9 @@ def _use_level(i, x, P, facts, record, dx, scratch):
         bias = x[ACCEL_BIAS + k] + dx[E_ACCEL + k] + gain[E_ACCEL + k] * y
         upwards += bias * x[ROTATION + 6 + k]
         square += bias * bias
-    if tells_tilt and square - upwards * upwards > (LEVEL_BIAS * facts[F_LARGEST_ACCEL_BIAS]) ** 2:
+    record[O_DOUBT] = max(record[O_DOUBT] + y * y / S - 1.0, 0.0)
+    likely = record[O_DOUBT] + (square - upwards * upwards) / facts[F_ACCEL_BIAS] <= LEVEL_DOUBT
+    if tells_tilt and not likely:
         record[O_LEVEL] = np.nan
         _doubt_tilt(x, P, facts, True, dx, u)
         return
@@ -584,11 +590,21 @@ def _turn_of_sole(x, sole, turned, seen, y):
 
 
 @bare_kernel
-def _creep(x, P, facts, places, dt, out):
+def _rock(x, spin, facts, dt, foot):
+    """Low-pass the rate of a foot about the horizontal axes, foot[ROCKS] (2,), rad/s; spin (6,): its link's, base axes."""
+    share = 1.0 if foot[DOES] == AIR else dt / (dt + facts[F_SLIP_TIME])
+    rates = rotate(x, spin[3], spin[4], spin[5])
+    for k in range(2):
+        foot[ROCKS + k] += share * (rates[k] - foot[ROCKS + k])
+
+
+@bare_kernel
+def _creep(x, P, facts, places, dt, foot, out):
     """Add to P the creep of a sole under its leg's motion: variances F_SOLE_TURN, F_SOLE_CREEP times s^2 dt.
 
     s: speed of the sole's centre relative to the IMU, m/s, from out, see ``_foot_motion``. They are those of its
-    rotation about the vertical, places[2], and of its place along the ground, places[3:5].
+    rotation about the vertical, places[2], and of its place along the ground, places[3:5]. While it rocks, see ``_rock``
+    and ``HALF_SOLE``, the others and the place walk as well.
     """
     square = 0.0
     for k in range(3):
@@ -596,6 +612,13 @@ def _creep(x, P, facts, places, dt, out):
     P[places[2], places[2]] += facts[F_SOLE_TURN] * square * dt
     for k in range(3, 5):
         P[places[k], places[k]] += facts[F_SOLE_CREEP] * square * dt
+    rocks = foot[ROCKS] * foot[ROCKS] + foot[ROCKS + 1] * foot[ROCKS + 1] - ROCKS_RAD_S**2
+    rocks = max(rocks, 0.0) * ROCKS_S * dt
+    reach = out[0] * out[0] + out[1] * out[1] + out[2] * out[2]
+    for k in range(2):
+        P[places[k], places[k]] += rocks
+    for k in range(3, 6):
+        P[places[k], places[k]] += HALF_SOLE**2 * reach * rocks
 
 
 @bare_kernel
@@ -619,7 +642,7 @@ def _use_foot(i, x, P, facts, places, noise, turned, dt, foot, out, dx, scratch)
         for k in range(3):
             x[FEET + 3 * i + k] += dt * out[6 + k]
         if m == 6:
-            _creep(x, P, facts, places, dt, out)
+            _creep(x, P, facts, places, dt, foot, out)
     if _slips(P, facts, foot, dt, out[3:6], scratch):
         return GATED
     y, seen, rest = scratch[:m], scratch[6:15], scratch[15:]
@@ -690,6 +713,7 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
     for i in range(links.shape[0]):
         foot = record[O_FEET + FOOT_RECORD * i : O_FEET + FOOT_RECORD * (i + 1)]
         _foot_motion(i, x, w, motion, links, facts, foot, out)
+        _rock(x, motion.v[links[i]], facts, dt, foot)
         did, does = foot[DOES], AIR
         stood_s = foot[SINCE] if did == STANDS else 0.0
         if contacts[i] > CONTACT:
