@@ -264,12 +264,15 @@ class RobotModel:
         joints: Sequence[str] | None = None,
         locked: Mapping[str, float] | None = None,
         motors: MotorRows = (),
+        *,
+        base_held: bool = False,
     ) -> RobotModel:
         """Load a URDF (see ``resolve_urdf``); ``joints`` fixes the command order.
 
         ``locked``: joints fixed by other means, and their positions, rad (m for prismatic joints): they are
         welded there.  ``motors``: values that replace or add to the URDF's
-        ``dynamics`` (damping, friction).
+        ``dynamics`` (damping, friction).  ``base_held``: with a fixed base, a root that floats in the URDF is
+        welded to the world.
 
         Raises:
             RobotDescriptionError: file missing or not a URDF that Pinocchio reads.
@@ -278,7 +281,7 @@ class RobotModel:
         """
         file = resolve_urdf(path)
         try:
-            model = model_of(file, floating_base)
+            model = model_of(file, floating_base, base_held)
         except ConfigurationError:
             raise
         except (ValueError, RuntimeError, OSError) as error:
@@ -406,8 +409,10 @@ def _motors(
     return motors
 
 
-def model_of(urdf: Path | str, floating_base: bool) -> pin.Model:
+def model_of(urdf: Path | str, floating_base: bool, base_held: bool = False) -> pin.Model:
     """Pinocchio's model of a URDF, a file or a text; its own floating joint at the root, if any, is the base's.
+
+    ``base_held`` welds that joint where the base is fixed.
 
     Raises:
         ValueError: not a URDF.
@@ -422,6 +427,8 @@ def model_of(urdf: Path | str, floating_base: bool) -> pin.Model:
                 f"the URDF's joint {name!r} has {joint.nv} freedoms, must have 1: only the base floats"
             )
     if not floating_base:
+        if own and base_held:
+            return pin.buildReducedModel(model, [1], pin.neutral(model))
         if own:
             raise ConfigurationError(
                 f"the URDF's joint {model.names[1]!r} floats: floating_base is false, must be true"

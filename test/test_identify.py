@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from contact_id_controller.cli import run
-from contact_id_controller.exceptions import RecordError, UnknownJointError
+from contact_id_controller.diagnosis.diagnose import diagnose
+from contact_id_controller.exceptions import ConfigurationError, RecordError, UnknownJointError
 from contact_id_controller.exit_codes import DONE, REFUSED
 from contact_id_controller.identification.corrected import by_angle, parameter_text, write_urdf
 from contact_id_controller.identification.excitation import plan_excitation
@@ -294,6 +295,30 @@ def test_the_identified_robot_predicts_another_motion_better_than_the_descriptio
     rows = Rows.of(found.robot, motion, found.shapes)
     error = np.std(rows.measured - rows.predicted(found.fit.parameters), axis=0)
     assert (error < NOISE_NM).all()
+
+
+@pytest.fixture
+def floating(tmp_path):
+    """The UR5 described with a root that floats."""
+    text = resolve_urdf(UR5).read_text()
+    as_it_is = '<joint name="world_joint" type="fixed">'
+    assert as_it_is in text
+    file = tmp_path / "floating.urdf"
+    file.write_text(text.replace(as_it_is, as_it_is.replace("fixed", "floating")))
+    with pytest.raises(ConfigurationError, match="'world_joint' floats"):
+        RobotModel.from_urdf(file, False)
+    return str(file)
+
+
+def test_a_root_that_floats_is_held_as_the_machine_is(truth, floating, tmp_path):
+    """Identified and diagnosed without an IMU; refused, by a parameter that these commands lack, before."""
+    log = truth.log(12.0)
+    found, fixed = (identify(log, urdf) for urdf in (floating, UR5))
+    np.testing.assert_allclose(found.fit.unknown, fixed.fit.unknown, atol=1e-6)
+    write_urdf(found, resolve_urdf(floating), tmp_path / "found.urdf")
+    assert RobotModel.from_urdf(tmp_path / "found.urdf", True).na == 6
+    said = [[str(each) for each in diagnose(log, urdf).findings] for urdf in (floating, UR5)]
+    assert said[0] == said[1] and said[0]
 
 
 def test_written_files_make_the_robot_that_was_identified(truth, found, tmp_path):

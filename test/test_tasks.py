@@ -535,10 +535,16 @@ def aloft(controller, q):
 
 
 @pytest.mark.parametrize(
-    "higher_m, away_m, said", [(0.0, 0.0, ""), (0.2, 0.0, "lower above"), (0.0, 0.3, "foot")]
+    "higher_m, away_m, hand_m, said",
+    [
+        (0.0, 0.0, 0.05, ""),
+        (0.2, 0.0, 0.0, "lower above"),
+        (0.0, 0.3, 0.0, "foot right_sole_link 0"),
+        (0.0, 0.0, 0.2, "frame gripper_right_base_link 0.1"),
+    ],
 )
 def test_goals_that_are_missed_are_told_and_joints_that_give_way_are_not(
-    standing, higher_m, away_m, said
+    standing, higher_m, away_m, hand_m, said
 ):
     controller, q = standing
     robot, v = controller.robot, np.zeros(controller.robot.nv)
@@ -550,7 +556,8 @@ def test_goals_that_are_missed_are_told_and_joints_that_give_way_are_not(
     elsewhere[robot.joint_names.index("arm_left_1_joint")] += 0.35
     posture = Posture(robot.joint_names, elsewhere)
     path = resting_path(right + [away_m, 0.0, 0.0], 9.0)
-    goal = TaskGoals(com, posture, {frames[1]: path}, 2.0)
+    hand = hand_away(controller, hand_m) if hand_m else {}
+    goal = TaskGoals(com, posture, {frames[1]: path}, 2.0, frames=hand)
     raised = q.copy()
     raised[robot.q_index[robot.joint_names.index("leg_right_4_joint")]] += 0.1
     controller.follow(

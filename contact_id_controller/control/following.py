@@ -3,7 +3,8 @@
 Each piece of evidence is relative to the robot's size (a joint's error in rad is the displacement of the
 limb behind it relative to its length), averaged over the time of a fall from the leg's height,
 sqrt(L / g): an impact, a landing or a push that is recovered is shorter, a collapse is not.
-Goals of the whole body plan no joints: then feet are compared with their paths, and the CoM's height is checked.
+Goals of the whole body plan no joints: then feet and other frames are compared with their paths, and the CoM's
+height is checked.
 It changes no torque.
 """
 
@@ -22,8 +23,9 @@ from contact_id_controller.robot import RobotModel
 
 JOINTS, FEET, HEIGHT, FORCES, SLIP = range(5)
 """Evidence: the largest error of a joint, rad; in leg lengths the largest distance of a foot from its planned place
-below the base, and the base's height above the feet in stance less than planned; in weights the difference of
-predicted and measured forces of all feet together; the mean slip speed of touching feet, over sqrt(g L)."""
+below the base, or of a foot or frame from its path, and the base's height above the feet in stance less than planned;
+in weights the difference of predicted and measured forces of all feet together; the mean slip speed of touching feet,
+over sqrt(g L)."""
 
 LIMITS = np.array([0.3, 0.15, 0.1, 0.5, math.inf])
 """Limits beyond which the plan is not followed. Walks that follow theirs stay below a fifth of each, with pushes
@@ -81,7 +83,7 @@ class Following:
             ]
         )
         self._numbers = np.array([self.length_m, robot.weight, self.length_m / self.window_s])
-        self._first = np.unique(feet.foot, return_index=True)[1]  # contact of each foot
+        self._led = -1  # the frame of a goal that is farthest from its path
         self._worst = np.zeros(2, dtype=np.int64)
         self.evidence = np.zeros(len(LIMITS))
         self.outcome = FOLLOWED
@@ -109,11 +111,10 @@ class Following:
             return self.reason
         found = controller.goal_errors()
         if found is None:
-            aims = _PLANNED
+            aims, self._led = _PLANNED, -1
         else:
-            away_m, foot, low_m = found
+            away_m, self._led, low_m = found
             aims = np.array([away_m, low_m])
-            self._worst[1] = self._first[foot]
         judged = _weigh(
             controller.period,
             aims,
@@ -145,8 +146,10 @@ class Following:
             FORCES: f"predicted and measured forces differ by {found[FORCES]:.1f} of the weight",
         }
         if len(controller.feet):
-            foot = controller.contact_names[self._worst[1]]
-            words[FEET] = f"foot {foot} {found[FEET] * length:.3f} m from its planned place"
+            foot = f"foot {controller.contact_names[self._worst[1]]}"
+            if self._led >= 0 and controller.tasks is not None:
+                foot = controller.tasks.words(self._led)
+            words[FEET] = f"{foot} {found[FEET] * length:.3f} m from its planned place"
         parts = [text for kind, text in words.items() if found[kind] > LIMITS[kind]]
         if found[SLIP] > SLIPS:
             parts.append(f"feet slip at {found[SLIP] * self._numbers[2]:.2f} m/s")
@@ -185,7 +188,7 @@ def _weigh(period, aims, measured, scale, numbers, share, limits, evidence, wors
 
     Args:
         period: ``Period`` of the step, with joint axes, contacts, errors and predicted forces.
-        aims: (2,) m, largest distance of a foot from its path and the CoM's height error; NaN without goals.
+        aims: (2,) m, largest distance of a foot or frame from its path and the CoM's height error; NaN without goals.
         measured: (n, 3) N; (0, 3) if there are none.
         scale: (na,) factor that converts a joint's error to an angle.
         numbers: leg length, weight, speed.  share: of this step in the averages.  limits: (5,) of evidence.

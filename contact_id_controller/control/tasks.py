@@ -176,18 +176,20 @@ class Tasks:
     def errors(self, goals: TaskGoals, period: Period) -> tuple[float, int, float]:
         """Tracking errors of the goals at the last state, which joint errors do not show, as the posture may yield.
 
-        Largest distance, m, of a swing foot from its path, that foot, and the height error of the centre of mass above
-        the feet in stance, m (positive: too low).
+        Largest distance, m, of a swing foot or another frame from its path, the index of that frame, feet first, and
+        the height error of the centre of mass above the feet in stance, m (positive: too low).
         """
         poses, feet, standing, low = self._poses, self._feet, period.touching, 0.0
-        aloft = self._placed[: len(self._feet_frames)]
-        poses = poses[:, : len(aloft)]
-        away = np.linalg.norm(poses[0, :, 0] - poses[1, :, 0], axis=1) * aloft
-        ground = np.full(len(aloft), np.inf)
+        away = np.linalg.norm(poses[0, :, 0] - poses[1, :, 0], axis=1) * self._placed
+        ground = np.full(len(self._feet_frames), np.inf)
         np.minimum.at(ground, feet.foot[standing], feet.points[standing, 2])
         if standing.any():
             low = self.sample.height[0] + float(ground[ground < np.inf].mean() - self.com[0, 2])
         return float(away.max()), int(away.argmax()), low
+
+    def words(self, k: int) -> str:
+        """Name of a frame that is led, feet first, after what it is."""
+        return f"{'foot' if k < len(self._feet_frames) else 'frame'} {self._frames[k].name}"
 
     def acceleration(self, goals: TaskGoals, period: Period) -> None:
         """Write the acceleration (nv,) for the goals last sampled into the period's."""

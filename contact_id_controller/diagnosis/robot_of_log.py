@@ -58,13 +58,15 @@ def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfL
     if where is None:
         return None
     floating = log.imu is not None or bool(log.feet)
-    full = RobotModel.from_urdf(where, floating)
+    full = RobotModel.from_urdf(where, floating, base_held=True)
     joints = common_joints(log.joints, full.joint_names, str(where))
     held = {name: 0.0 for name in full.joint_names if name not in joints}
     if settings is not None:
         held |= {name: value for name, value in settings.locked.items() if name in held}
     motors = () if settings is None else settings.motor_rows
-    robot = RobotModel.from_urdf(where, floating, joints, _within(full, held), motors)
+    robot = RobotModel.from_urdf(
+        where, floating, joints, _within(full, held), motors, base_held=True
+    )
     frame = _imu_frame(robot, log, config)
     legs = _feet(robot, settings) if floating else ()
     soles = bool(legs) and (

@@ -160,14 +160,14 @@ def robot_of(urdf: str, joints: Sequence[str]) -> RobotModel:
     Raises:
         RobotDescriptionError: no such file.  UnknownJointError: it has none of these joints.
     """
-    described = RobotModel.from_urdf(resolve_urdf(urdf), floating_base=False)
+    described = RobotModel.from_urdf(resolve_urdf(urdf), floating_base=False, base_held=True)
     common = common_joints(joints, described.joint_names, urdf)
     held = {
         name: float(np.clip(0.0, low, high))
         for name, low, high in zip(described.joint_names, described.lower, described.upper)
         if name not in common
     }
-    return RobotModel.from_urdf(resolve_urdf(urdf), False, common, held)
+    return RobotModel.from_urdf(resolve_urdf(urdf), False, common, held, base_held=True)
 
 
 def samples_of(robot: RobotModel, log: Log) -> tuple[tuple[Samples, ...], bool]:
