@@ -88,6 +88,17 @@ def test_joints_with_torque_left_accelerate_as_before(panda):
     assert shared(panda, inside) is not None and (shared(panda, inside) == inside).all()
 
 
+def test_an_arm_whose_hand_touches_or_slides_shares_no_torque(panda):
+    """What slides is not in the problem: shared, torques would push it as if nothing touched."""
+    period, beyond = panda.period, 2.0 * panda.effort_limits
+    period.decided[:] = 0.0
+    assert (shared(panda, beyond) != beyond).any()
+    for touches in (period.contact, period.touching):
+        touches[:] = True
+        assert (shared(panda, beyond) == beyond).all() and not period.bounded.any()
+        touches[:] = False
+
+
 def test_torques_do_not_jump_as_limits_begin_to_act(panda):
     """Along random lines of wanted torques: a step of 5e-4 of the limits changes the torques by no more than .025."""
     rng, na, effort = np.random.default_rng(7), panda.robot.na, panda.effort_limits

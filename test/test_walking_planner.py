@@ -19,13 +19,14 @@ from contact_id_controller.planning.walking.body import (
     Body,
 )
 from contact_id_controller.planning.walking.planner import WalkingPlanner
+from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     controller_settings,
     mujoco_robot,
 )
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
 from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Push
 
 PERIOD_S = 0.01
@@ -549,3 +550,26 @@ def test_feet_that_are_toed_out_at_rest_stay_so(parts):
     assert np.abs(before).min() > 0.15
     toed.go(2.0, velocity=(0.2, 0.0))
     assert toed.body.yaws == pytest.approx(before, abs=0.02)
+
+
+def test_a_waist_that_turns_all_feet_bounds_none_of_them(tmp_path):
+    """G1 hung on a trunk by a joint that turns by .2 rad at most: its feet turn as far as before."""
+    file = CONFIG / "bipeds" / "g1.yaml"
+    settings = load_settings(file)
+    posture = np.array(ParameterFile(file).section("gait_planner")["posture"])
+    text = resolve_urdf(settings.urdf).read_text()
+    waist = '''<link name="trunk"><inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0"
+        iyz="0"/></inertial></link><joint name="waist" type="revolute"><parent link="trunk"/><child link="pelvis"/>
+        <axis xyz="0 0 1"/><limit lower="-0.2" upper="0.2" effort="90" velocity="9"/></joint></robot>'''
+    below = tmp_path / "below.urdf"
+    below.write_text(text.replace("</robot>", waist))
+    robots = (
+        (settings.robot(), posture),
+        (
+            RobotModel.from_urdf(below, True, [*settings.joints, "waist"], settings.locked),
+            np.append(posture, 0.0),
+        ),
+    )
+    own, hung = (Body(robot, settings.feet, stands).turns for robot, stands in robots)
+    assert (np.ptp(own, axis=1) > 1.0).all()
+    np.testing.assert_allclose(hung, own, atol=1e-9)
