@@ -10,6 +10,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from contact_id_controller import __version__
 from contact_id_controller.exceptions import ContactIdError
@@ -45,6 +46,14 @@ CODES = textwrap.fill(
 )
 
 
+class Parser(argparse.ArgumentParser):
+    """Refuses in one line; ``usage`` is that of --help."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit, with the one line on stderr."""
+        self.exit(REFUSED, f"{self.prog}: error: {message}; {self.prog} --help shows all\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code; input errors are reported in one line."""
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
@@ -73,7 +82,7 @@ def run_program(
         arguments: the command line without the program's name.
     """
     style = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": CODES}
-    parser = argparse.ArgumentParser(prog=program, description=description, **style)
+    parser = Parser(prog=program, description=description, **style)
     parser.add_argument("--version", action="version", version=f"{program} {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Only the module of the command in question is loaded: each needs other extras.

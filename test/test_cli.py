@@ -45,6 +45,25 @@ def test_a_command_is_told_as_it_was_typed(capsys, monkeypatch):
     assert capsys.readouterr().out == "python -m experiments say 'two words'\n"
 
 
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ("demo --duration abc", "invalid float value: 'abc'"),
+        ("demo --state bogus", "invalid choice: 'bogus' (choose from"),
+        ("demo --robot go2 --config go2.yaml", "not allowed with argument --robot"),
+        ("compile --config go2.yaml --robot go2", "not allowed with argument --config"),
+        ("check", "required: --config"),
+        ("bogus", "invalid choice: 'bogus'"),
+        ("new a.urdf more", "unrecognized arguments: more"),
+    ],
+)
+def test_words_that_cannot_be_read_are_refused_in_one_line(capsys, words, said):
+    with pytest.raises(SystemExit) as ends:
+        cli.run(words.split())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert ends.value.code == 2 and said in line and line.endswith(" --help shows all")
+
+
 @pytest.mark.parametrize("name", cli.MOVED)
 def test_what_a_checkout_alone_has_is_refused_with_its_command(capsys, name):
     assert name in experiments.COMMANDS and name not in cli.COMMANDS

@@ -558,9 +558,9 @@ def test_a_waist_that_turns_all_feet_bounds_none_of_them(tmp_path):
     settings = load_settings(file)
     posture = np.array(ParameterFile(file).section("gait_planner")["posture"])
     text = resolve_urdf(settings.urdf).read_text()
-    waist = '''<link name="trunk"><inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0"
+    waist = """<link name="trunk"><inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0"
         iyz="0"/></inertial></link><joint name="waist" type="revolute"><parent link="trunk"/><child link="pelvis"/>
-        <axis xyz="0 0 1"/><limit lower="-0.2" upper="0.2" effort="90" velocity="9"/></joint></robot>'''
+        <axis xyz="0 0 1"/><limit lower="-0.2" upper="0.2" effort="90" velocity="9"/></joint></robot>"""
     below = tmp_path / "below.urdf"
     below.write_text(text.replace("</robot>", waist))
     robots = (

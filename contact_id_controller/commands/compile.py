@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from contact_id_controller.commands.shared_options import add_robot
 from contact_id_controller.exit_codes import DONE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
-    parser.add_argument(
-        "--robot",
-        metavar="R",
-        default="quadruped",
-        help="name of a file in config/ or config/bipeds/ (default: quadruped)",
-    )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="parameter file of your own robot"
-    )
+    add_robot(parser, "config/ or config/bipeds/ (default: quadruped)", required=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,6 +19,6 @@ def run(arguments: argparse.Namespace) -> int:
     from contact_id_controller.runs.precompile import compile_for
     from contact_id_controller.settings.robot_files import file_of
 
-    kernels = compile_for(arguments.config or file_of(arguments.robot), to_stderr)
+    kernels = compile_for(arguments.config or file_of(arguments.robot or "quadruped"), to_stderr)
     print(f"{kernels} kernels compiled" if kernels else "nothing to compile: all is in the cache")
     return DONE

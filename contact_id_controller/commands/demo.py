@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from contact_id_controller.commands.shared_options import add_changes
+from contact_id_controller.commands.shared_options import add_changes, add_robot
 from contact_id_controller.exit_codes import DONE, FELL
 from contact_id_controller.runs.processes import HIGHEST_DOMAIN
 
@@ -30,12 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_walk(parser: argparse.ArgumentParser) -> None:
     """Options of the robot, its motion and its surroundings."""
-    parser.add_argument(
-        "--robot",
-        metavar="R",
-        help="name of a file in config/ or config/bipeds/, such as quadruped or g1; without it "
-        "three walks: quadruped at mu 1 and mu 0.1, and solo12",
-    )
+    names = "config/ or config/bipeds/, such as quadruped or g1; without it three walks: quadruped at mu 1 and mu 0.1, "
+    add_robot(parser, f"{names}and solo12", required=False)
     parser.add_argument("--duration", type=float, metavar="S", help="simulated time, s")
     parser.add_argument("--friction", metavar="F", help="friction model, such as coulomb")
     parser.add_argument("--solver", metavar="X", help="solver, such as qp")
@@ -69,9 +65,6 @@ def _add_walk(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="uneven ground, boxes or heights in YAML, for all nodes (docs/walking.md)",
-    )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="parameter file of your own robot"
     )
     parser.add_argument(
         "--planner",

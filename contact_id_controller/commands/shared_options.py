@@ -6,12 +6,14 @@ import argparse
 from pathlib import Path
 
 
-def add_robot(parser: argparse.ArgumentParser, names: str, also: str = "") -> None:
-    """Add `--robot NAME` and `--config FILE`, of which one must be given.
+def add_robot(
+    parser: argparse.ArgumentParser, names: str, also: str = "", required: bool = True
+) -> None:
+    """Add `--robot NAME` and `--config FILE`, of which one must be given if it is required, and never both.
 
     names: where the robot's names come from.  also: what a file of one's own must have, both for the help.
     """
-    which = parser.add_mutually_exclusive_group(required=True)
+    which = parser.add_mutually_exclusive_group(required=required)
     which.add_argument("--robot", metavar="R", help=f"name of a file in {names}")
     which.add_argument(
         "--config", type=Path, metavar="FILE", help=f"parameter file of your own robot{also}"
