@@ -73,11 +73,11 @@ def resolve_urdf(location: str | Path) -> Path:
         candidates = [base / rest for base in _share_directories(package)]
     elif text.startswith("example-robot-data://"):
         rest = text[len("example-robot-data://") :]
-        candidates = [
-            Path(base) / "cmeel.prefix/share/example-robot-data/robots" / rest for base in sys.path
-        ] + [Path(sys.prefix) / "share/example-robot-data/robots" / rest]
-        candidates += [base / "robots" / rest for base in _share_directories("example-robot-data")]
-        candidates = [path for path in candidates if path.parent.is_dir()] or candidates[:1]
+        shared = "share/example-robot-data/robots"
+        roots = [Path(base) / "cmeel.prefix" / shared for base in sys.path]
+        roots += [Path(sys.prefix) / shared]
+        roots += [base / "robots" for base in _share_directories("example-robot-data")]
+        candidates = [root / rest for root in dict.fromkeys(roots) if root.is_dir()]
     else:
         candidates = [Path(text).expanduser()]
     for path in candidates:

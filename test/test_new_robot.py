@@ -530,3 +530,7 @@ def test_no_urdf_is_one_line(tmp_path, refusal):
     assert "none.urdf" in refusal("new", str(tmp_path / "none.urdf"))
     with pytest.raises(RobotDescriptionError, match="not found"):
         propose("none.urdf")
+    with pytest.raises(RobotDescriptionError) as refused:
+        resolve_urdf(ROBOTS + "nosuch/robot.urdf")
+    (sought,) = re.findall(r"looked in (.*)\)", str(refused.value))
+    assert sought == str(resolve_urdf(G1).parents[2] / "nosuch" / "robot.urdf")

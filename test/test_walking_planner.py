@@ -563,13 +563,9 @@ def test_a_waist_that_turns_all_feet_bounds_none_of_them(tmp_path):
         <axis xyz="0 0 1"/><limit lower="-0.2" upper="0.2" effort="90" velocity="9"/></joint></robot>"""
     below = tmp_path / "below.urdf"
     below.write_text(text.replace("</robot>", waist))
-    robots = (
-        (settings.robot(), posture),
-        (
-            RobotModel.from_urdf(below, True, [*settings.joints, "waist"], settings.locked),
-            np.append(posture, 0.0),
-        ),
-    )
-    own, hung = (Body(robot, settings.feet, stands).turns for robot, stands in robots)
+    robot = settings.robot()
+    on_trunk = RobotModel.from_urdf(below, True, [*robot.joint_names, "waist"])
+    own = Body(robot, settings.feet, posture).turns
+    hung = Body(on_trunk, settings.feet, np.append(posture, 0.0)).turns
     assert (np.ptp(own, axis=1) > 1.0).all()
     np.testing.assert_allclose(hung, own, atol=1e-9)
