@@ -78,6 +78,10 @@ def resolve_urdf(location: str | Path) -> Path:
         roots += [Path(sys.prefix) / shared]
         roots += [base / "robots" for base in _share_directories("example-robot-data")]
         candidates = [root / rest for root in dict.fromkeys(roots) if root.is_dir()]
+    elif "://" in text:
+        raise RobotDescriptionError(
+            f"URDF {text!r} must be a path, or begin with package:// or example-robot-data://"
+        )
     else:
         candidates = [Path(text).expanduser()]
     for path in candidates:

@@ -321,6 +321,24 @@ def test_a_root_that_floats_is_held_as_the_machine_is(truth, floating, tmp_path)
     assert said[0] == said[1] and said[0]
 
 
+@pytest.mark.parametrize("command", ["diagnose", "identify"])
+def test_a_description_that_cannot_be_read_as_a_whole_is_refused_in_one_line(
+    truth, command, tmp_path, capfd
+):
+    """A mass that is no number was left out, and a file that breaks off was three lines of the parser."""
+    text, log = resolve_urdf(UR5).read_text(), truth.log(2.0)
+    rows = np.column_stack([log.time, log.position, log.effort])
+    names = ["time", *(f"{kind}.{name}" for kind in ("position", "effort") for name in log.joints)]
+    np.savetxt(tmp_path / "log.csv", rows, delimiter=",", header=",".join(names), comments="")
+    heavy = re.sub(r'mass value="[^"]*"', 'mass value="heavy"', text, count=1)
+    urdf = tmp_path / "robot.urdf"
+    for content, words in ((text[: len(text) // 2], "cannot be read: "), (heavy, "'heavy'")):
+        urdf.write_text(content)
+        assert run([command, str(tmp_path / "log.csv"), "--urdf", str(urdf)]) == REFUSED
+        (line,) = capfd.readouterr().err.splitlines()
+        assert line.startswith(f"contact_id {command}: error: ") and words in line
+
+
 def test_written_files_make_the_robot_that_was_identified(truth, found, tmp_path):
     urdf = tmp_path / "ur5.urdf"
     write_urdf(found, resolve_urdf(UR5), urdf)

@@ -530,6 +530,8 @@ def test_no_urdf_is_one_line(tmp_path, refusal):
     assert "none.urdf" in refusal("new", str(tmp_path / "none.urdf"))
     with pytest.raises(RobotDescriptionError, match="not found"):
         propose("none.urdf")
+    with pytest.raises(RobotDescriptionError, match="must be a path, or begin with package://"):
+        propose("http://there/robot.urdf")
     with pytest.raises(RobotDescriptionError) as refused:
         resolve_urdf(ROBOTS + "nosuch/robot.urdf")
     (sought,) = re.findall(r"looked in (.*)\)", str(refused.value))

@@ -15,6 +15,7 @@ from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
+from contact_id_controller.settings.robot_description import read_description, refuse_unreadable
 
 FOOT_WORDS = ("sole", "foot", "toe", "contact", "ankle")
 
@@ -50,13 +51,14 @@ def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfL
     """Build the robot of a log; None without URDF and parameter file.
 
     Raises:
-        ContactIdError: a URDF or file that cannot be read.
+        ContactIdError: a URDF or file that cannot be read, or not wholly.
         UnknownJointError: the log and the URDF have no joint in common by name.
     """
     settings = None if config is None else load_settings(config)
     where = urdf if urdf is not None else None if settings is None else settings.urdf
     if where is None:
         return None
+    refuse_unreadable(read_description(where))
     floating = log.imu is not None or bool(log.feet)
     full = RobotModel.from_urdf(where, floating, base_held=True)
     joints = common_joints(log.joints, full.joint_names, str(where))
@@ -91,6 +93,7 @@ def robot_of(log: Log, urdf: str | Path | None, config: Path | None) -> RobotOfL
 def joints_of(urdf: str | Path | None, config: Path | None) -> tuple[str, ...]:
     """The joints of a robot in the order of its URDF, or else of its parameter file; empty without both."""
     if urdf is not None:
+        refuse_unreadable(read_description(urdf))
         return tuple(RobotModel.from_urdf(resolve_urdf(urdf)).joint_names)
     return () if config is None else tuple(load_settings(config).joints)
 
