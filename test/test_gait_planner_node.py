@@ -463,6 +463,7 @@ def test_a_touch_counts_once_two_messages_in_a_row_say_it(within_reach):
             message = JointState(name=list(QUADRUPED.feet), position=[float(touch), 1.0, 1.0, 0.0])
             message.header.stamp = Time(nanoseconds=there.stamp_ns).to_msg()
             there.node._keep_contacts(serialize_message(message))
+        there.node._began[:] = False
         first, *others = there.node._contact(there.stamp_ns).tolist()
         assert others == [True, True, False]
         return first
@@ -477,6 +478,34 @@ def test_a_touch_counts_once_two_messages_in_a_row_say_it(within_reach):
     assert felt(1, 1)
     there.stamp_ns += 200 * PERIOD_NS
     assert not felt(0), "the first after a silence counts at once"
+
+
+def test_a_touch_in_a_swing_is_planned_with_before_the_period_is_over(within_reach):
+    there = within_reach(ground="felt")
+    there.go(0.6)
+    node, planner, sent = there.node, there.node.planner, []
+    node._publish = lambda plan, start_ns: sent.append(start_ns)
+
+    def lands():
+        """A foot past the middle of its swing, long before the next plan is due."""
+        now_s = 1e-9 * there.stamp_ns - planner._epoch_s
+        swings = [path.active(now_s) for path in planner._footsteps.paths]
+        late = [not s.standing and s.middle_s + 0.005 < now_s < s.end_s - 0.02 for s in swings]
+        waits = node._look_ns - 5_000_000 <= there.stamp_ns < node._due_ns - 11_000_000
+        return waits and any(late) and [s.standing or here for s, here in zip(swings, late)]
+
+    for _ in range(2000):
+        if touches := lands():
+            break
+        there.state(step_ns=1_000_000)
+    made, due_ns = len(there.made), node._due_ns
+    message = JointState(name=list(QUADRUPED.feet), position=np.array(touches, dtype=float))
+    message.header.stamp = Time(nanoseconds=there.stamp_ns).to_msg()
+    node._keep_contacts(serialize_message(message))
+    there.state()
+    assert there.stamp_ns < due_ns and len(there.made) == made + 1
+    assert there.made[-1].contacts.stance[0].tolist() == touches
+    assert sent[-1] == there.stamp_ns + 10_000_000
 
 
 def test_what_was_planned_before_time_went_back_is_not_sent_again(within_reach):

@@ -38,7 +38,7 @@ from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.state_input import StateInput
 from contact_id_controller.safety.stamp_watch import StampWatch
 from contact_id_controller.safety.states import JOINTS_BEHIND_S, Refusal, StateChecks
-from contact_id_controller.settings.gait import HORIZON_S
+from contact_id_controller.settings.gait import HORIZON_S, LOOK_TIME_S
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.shared_rows import CONFIGURE_S, ODOMETRY_AGE_LIMIT_S
 from contact_id_controller.state import RobotState
@@ -111,7 +111,7 @@ class GaitPlannerNode(Node):
         self._look_ns = NEVER_NS
         self._touches: np.ndarray | None = None
         self._touches_ns = NEVER_NS
-        self._touched = np.zeros(0, dtype=bool)
+        self._touched = self._began = np.zeros(len(self.settings.foot_frames), dtype=bool)
         self._velocity_ns: int | None = None
         self._unreachable: tuple[str, ...] = ()
         self._bounded: tuple[float, ...] = ()
@@ -132,7 +132,8 @@ class GaitPlannerNode(Node):
         self._period_ns = round(self.settings.plan_period_s * 1e9)
         self._stamps = StampWatch(self._period_ns)
         self._lead_ns = round(self.planner.lead_s * 1e9)
-        self._look_period_ns = round(min(self.planner.look_s, HORIZON_S) * 1e9)
+        looks_s = HORIZON_S if self.planner.is_due is None else LOOK_TIME_S
+        self._look_period_ns = round(looks_s * 1e9)
 
     def run(self) -> None:
         """Plan until ROS shuts down or the process is interrupted."""
@@ -187,7 +188,7 @@ class GaitPlannerNode(Node):
             self._due_ns = self._planned_ns = self._first_ns = self._look_ns = NEVER_NS
             self._velocity_ns = None
             self._packed_contacts.clear()
-            self._touches = None
+            self._touches, self._touches_ns = None, NEVER_NS
             self._plans.forget()  # they would begin in what is now the future
         self._last_ns = stamp_ns
         if stamp_ns < min(self._due_ns, self._look_ns) or not self._is_heard():
@@ -197,7 +198,7 @@ class GaitPlannerNode(Node):
         if isinstance(state, Refusal):
             self._warn(f"no plan: {state.detail}")
             return
-        if stamp_ns < self._due_ns and not self._is_pushed(stamp_ns, state):
+        if stamp_ns < self._due_ns and not self._is_due(stamp_ns, state):
             return
         if stamp_ns - self._planned_ns > HORIZON_NS and not self._is_confirmed():
             return
@@ -208,16 +209,20 @@ class GaitPlannerNode(Node):
             self._warn(f"no plan: {error}")
             return
         self._planned_ns = stamp_ns
+        self._began = np.zeros_like(self._began)
         self._look_ns = stamp_ns + max(self._lead_ns, self._look_period_ns)
         self._due_ns = (stamp_ns // self._period_ns + 1) * self._period_ns
         self._due_ns = max(self._due_ns, stamp_ns + self._lead_ns)
-        self._publish(plan, stamp_ns + self._lead_ns)
+        self._publish(plan, stamp_ns + round(1e9 * self.planner.lead_s))
         self._report(plan)
 
-    def _is_pushed(self, stamp_ns: int, state: RobotState) -> bool:
-        """Whether the base is pushed off the last plan, at a look between two plans."""
+    def _is_due(self, stamp_ns: int, state: RobotState) -> bool:
+        """Whether the next plan is due at once, at a look between two plans."""
         self._look_ns = stamp_ns + self._look_period_ns
-        return self.planner.is_pushed(stamp_ns * 1e-9, state.q, state.v)
+        is_due = self.planner.is_due
+        if is_due is None:
+            return False
+        return is_due(stamp_ns * 1e-9, state.q, state.v, self._contact(stamp_ns))
 
     def _is_confirmed(self) -> bool:
         """Whether a state agrees with the one before, of another odometry: planning begins where the robot is for sure."""
@@ -279,7 +284,6 @@ class GaitPlannerNode(Node):
         """
         while (packed := take_packed(self._contacts)) is not None:
             self._packed_contacts.append(packed)
-        known_now, began = False, np.zeros(len(self.settings.foot_frames), dtype=bool)
         while self._packed_contacts:
             packed = self._packed_contacts.popleft()
             touches_ns = packed_stamp_ns(packed)
@@ -294,11 +298,12 @@ class GaitPlannerNode(Node):
                 touches = known > 0.5
                 if self._touches is None or touches_ns - self._touches_ns > self._period_ns:
                     self._touches = self._touched = touches
-                before, known_now, self._touches_ns = self._touched, True, touches_ns
+                before, self._touches_ns = self._touched, touches_ns
                 self._touched = np.where(touches == self._touches, touches, before)
                 self._touches = touches
-                began |= self._touched & ~before
-        return self._touched | began if known_now else None
+                self._began = self._began | (self._touched & ~before)
+        is_known = stamp_ns - self._touches_ns <= self._period_ns
+        return self._touched | self._began if is_known else None
 
     # Commands
 

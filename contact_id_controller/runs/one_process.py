@@ -39,7 +39,7 @@ from contact_id_controller.settings.dynamics_estimator import (
     DynamicsEstimatorSettings,
     estimator_parameters,
 )
-from contact_id_controller.settings.gait import HORIZON_S
+from contact_id_controller.settings.gait import LOOK_TIME_S
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.simulation.recording import FallDetector
@@ -223,8 +223,7 @@ class InProcessRun:
             ]
             self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
             self._least = max(1, round(self.planner.lead_s / settings.period_s))
-            look_s = min(self.planner.look_s, HORIZON_S)
-            self._look = max(1, round(look_s / settings.period_s))
+            self._look = max(1, round(LOOK_TIME_S / settings.period_s))
         # Initially all planned contacts touch, for the controller's contact estimate, too.
         self._contact = self.controller.felt_contacts
         if self._contact is not None:
@@ -308,23 +307,28 @@ class InProcessRun:
         number, waited = self._periods // self._every, self._periods - self._planned
         if waited < self._least:
             return None
-        if number == self._planned // self._every and not self._is_pushed(waited, believed):
+        if number == self._planned // self._every and not self._is_due(waited, believed):
             return None
-        self._planned = self._periods
-        touching, contact, landed = self._contact, None, self._landed
-        if touching is not None:  # a sole touches where a corner does
-            touching = touching if landed is None else touching | landed
-            contact = np.array([touching[rows].any() for rows in self._feet])
+        self._planned, contact = self._periods, self._touches()
         self._landed = None
         plan = self.planner.plan(believed.time_s, believed.q, believed.v, contact)
         follow(self.controller, plan, believed.time_s)
         return plan
 
-    def _is_pushed(self, waited: int, believed: RobotState) -> bool:
-        """Whether it is time to look, this many periods after the last plan, and the base is pushed off that."""
-        if waited % self._look:
+    def _touches(self) -> np.ndarray | None:
+        """Feet (f,) bool that touch, or have landed since the last plan; None: not known."""
+        touching, landed = self._contact, self._landed
+        if touching is None:
+            return None
+        touching = touching if landed is None else touching | landed
+        return np.array([touching[rows].any() for rows in self._feet])  # a sole by a corner
+
+    def _is_due(self, waited: int, believed: RobotState) -> bool:
+        """Whether it is time to look, this many periods after the last plan, and the next is due at once."""
+        is_due = self.planner.is_due
+        if is_due is None or waited % self._look:
             return False
-        return self.planner.is_pushed(believed.time_s, believed.q, believed.v)
+        return is_due(believed.time_s, believed.q, believed.v, self._touches())
 
     def _step(self, believed: RobotState) -> StepResult:
         """Step the controller; return its result, with the torques of the feedback on the robot's side, if any."""

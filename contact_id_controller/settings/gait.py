@@ -27,8 +27,11 @@ MAP = "map"
 LEAD_TIME_S = 0.02
 """Time from the state that a plan is made from to its start: several times the delay of planning and two messages."""
 
+TOUCH_LEAD_TIME_S = 0.01
+"""The same where a foot has met the ground early: the last plan is wrong until then."""
+
 LOOK_TIME_S = 0.005
-"""Time between two looks at whether the base is pushed, between two plans that are `LEAD_TIME_S` apart or more."""
+"""Time between two looks at whether base or feet are off the plan, between two plans that are `LEAD_TIME_S` apart or more."""
 
 MAX_YAW_RATE_RAD_S = 0.8
 """Largest yaw rate between way-points and from the live view's stick: half a turn in four seconds."""

@@ -187,6 +187,17 @@ class Footsteps:
         way = self.capture_s * abs(slip) ** 2
         return way > PUSHED * float(np.max(np.real(self._home * np.conj(slip))))
 
+    def has_met(self, now_s: float, measured: Measured) -> bool:
+        """Whether a foot has met the ground in its swing, above or below its foothold."""
+        if measured.contact is None:
+            return False
+        for foot in np.flatnonzero(measured.contact):
+            now = self.paths[foot].active(now_s)
+            off = abs(measured.centers[foot, 2] - now.place[2]) > AS_BELIEVED_M
+            if isinstance(now, Swing) and off and self._descends(now, now_s):
+                return True
+        return False
+
     def hurry(self, start_s: float) -> None:
         """Let the feet that lift off next do so at ``start_s`` if all stand then."""
         if self.clock is None or not self.standing(start_s + self._switch_s).all():
@@ -300,6 +311,7 @@ class Footsteps:
             else:
                 early = isinstance(active, Swing)
                 landed_s = start_s if early else active.landed_s
+                rate = active.at(np.array([start_s]))[1][0]
                 # An error of a foot that was in the air then does not concern its foothold.
                 stood = before is active and not early
                 place, fade_s = planned[foot] + error * stood, self.tracking_s
@@ -308,11 +320,12 @@ class Footsteps:
                 meets = early or (stood and bool(touches))
                 if (meets or landed) and self._settles(foot, start_s, landed_s, base, there, error):
                     place, fade_s, meets = there, LANDING_S, True
+                    if early:  # the ground has stopped it
+                        planned[foot], rate = there, np.zeros(3)
                 if meets:
                     self._met_s[foot] = landed_s
                 # One that has met the ground may carry nothing for a while, and stands there still.
                 hangs = stood and touches is False and self._met_s[foot] != landed_s
-                rate = active.at(np.array([start_s]))[1][0]
                 segments = [
                     self._settle(
                         foot, start_s, planned[foot], place, rate, landed_s, fade_s, hangs, meets

@@ -43,8 +43,8 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.gait import (
     HORIZON_S,
     LEAD_TIME_S,
-    LOOK_TIME_S,
     MAX_YAW_RATE_RAD_S,
+    TOUCH_LEAD_TIME_S,
     GaitSettings,
 )
 
@@ -100,10 +100,7 @@ class GaitPlanner:
     """
 
     lead_s = LEAD_TIME_S
-    """By which a plan begins after its state."""
-
-    look_s = LOOK_TIME_S
-    """Between two looks at whether the base is pushed."""
+    """By which the last plan begins after its state; others may follow after `LEAD_TIME_S`."""
 
     parts = ("contacts", "base", "joints")
     """Of its plans, the one that is waited for last."""
@@ -167,18 +164,26 @@ class GaitPlanner:
         if not self.settings.posture:
             self._footsteps = None
 
-    def is_pushed(self, time_s: float, q: np.ndarray, v: np.ndarray) -> bool:
-        """Whether the base moves so differently from the last plan that the next is due at once; see `Footsteps.is_pushed`."""
+    def is_due(
+        self, time_s: float, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None
+    ) -> bool:
+        """Whether the next plan is due at once: base or feet are not where the last plan has them.
+
+        The base is pushed (`Footsteps.is_pushed`), or a foot has met the ground elsewhere (`Footsteps.has_met`).
+
+        contact: (L,) bool, which feet touch the ground; None: not known.
+        """
         if self._last is None:
             return False
         now_s = time_s - self._epoch_s
-        measured = self._without_sway(now_s, measure(self._legs, q, v))
-        return self._is_pushed(now_s, measured.velocity - self._base.velocity(now_s))
+        measured = self._without_sway(now_s, measure(self._legs, q, v, contact))
+        slip = measured.velocity - self._base.velocity(now_s)
+        return self._is_pushed(now_s, slip) or self._footsteps.has_met(now_s, measured)
 
     def plan(
         self, time_s: float, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
     ) -> Plan:
-        """Plan from the state (time_s, q, v) on; the plan starts `LEAD_TIME_S` after it.
+        """Plan from the state (time_s, q, v) on; the plan starts ``lead_s`` after it.
 
         contact: (L,) bool, which feet touch the ground; None: a foot is in contact while it is planned to be.
 
@@ -204,7 +209,8 @@ class GaitPlanner:
             self._begin(time_s, q, measured)
         now_s = time_s - self._epoch_s
         measured = self._without_sway(now_s, measured)
-        start_s = now_s + LEAD_TIME_S
+        self.lead_s = TOUCH_LEAD_TIME_S if self._footsteps.has_met(now_s, measured) else LEAD_TIME_S
+        start_s = now_s + self.lead_s
         end_s = start_s + HORIZON_S
         command = self._command(start_s, measured)
         slip = measured.velocity - self._base.velocity(now_s)
@@ -236,7 +242,7 @@ class GaitPlanner:
             sway=self._continue_sway(last.sway, start_s),
         )
         samples = self._solve(start_s)
-        self._last = self._output(time_s + LEAD_TIME_S, samples, restarted)
+        self._last = self._output(time_s + self.lead_s, samples, restarted)
         return self._last
 
     def _take_posture(self, posture: np.ndarray) -> None:

@@ -126,8 +126,8 @@ class WalkingPlanner:
     parts = ("contacts", "goals")
     """Of its plans, the one that is waited for last."""
 
-    look_s = math.inf
-    """Plans are not made sooner for a push: each begins at its state, and they follow each other quickly."""
+    is_due = None
+    """Nobody looks whether a plan is due sooner: each begins at its state, and they follow each other quickly."""
 
     def __init__(
         self,
@@ -253,10 +253,6 @@ class WalkingPlanner:
             ConfigurationError: a frame of another name, or numbers that are not finite.
         """
         self._asked, self._follower = VelocityCommand.of(linear, yaw_rate, frame), None
-
-    def is_pushed(self, time_s: float, q: np.ndarray, v: np.ndarray) -> bool:
-        """Whether a plan is due at once, see ``look_s``."""
-        return False
 
     def plan(
         self, time_s: float, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
