@@ -118,14 +118,14 @@ class ParameterSpec:
         """Raise ConfigurationError if a number is not finite or outside [minimum, maximum]."""
         if math.isnan(value) or (math.isinf(value) and not self.infinite):
             raise ConfigurationError(f"parameter '{self.name}' is {value}, must be finite")
-        if value and not SMALLEST <= abs(value) <= LARGEST and not math.isinf(value):
-            raise ConfigurationError(f"parameter '{self.name}' is {value:g}, must be {_SIZES}")
         if not self.minimum <= value <= self.maximum:
             unit = f" {self.unit}" if self.unit else ""
             raise ConfigurationError(
                 f"parameter '{self.name}' is {value:g}, must be within "
                 f"[{self.minimum:g}, {self.maximum:g}]{unit}"
             )
+        if value and not SMALLEST <= abs(value) <= LARGEST and not math.isinf(value):
+            raise ConfigurationError(f"parameter '{self.name}' is {value:g}, must be {_SIZES}")
 
     def _wrong_type(self, value: Any) -> ConfigurationError:
         return ConfigurationError(

@@ -1,5 +1,6 @@
 """Contact as an estimate: MuJoCo's forces and its ground judge what the controller feels and learns."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -246,6 +247,11 @@ def test_another_controller_goes_on_with_what_is_known(walk):
     other.take_over(controller)
     np.testing.assert_array_equal(other.period.touchdowns, controller.period.touchdowns)
     np.testing.assert_array_equal(other.period.stands, controller.period.stands)
+    assert controller.period.rise.any()
+    told = replace(controller.settings, contact_sources=("geometry", "schedule"))
+    blind = type(controller)(controller.robot, told)
+    blind.take_over(controller)
+    assert not blind.period.rise.any(), "nobody estimates the ground, and it stays lower or higher"
 
 
 @lru_cache

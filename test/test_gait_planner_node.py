@@ -480,6 +480,25 @@ def test_a_touch_counts_once_two_messages_in_a_row_say_it(within_reach):
     assert not felt(0), "the first after a silence counts at once"
 
 
+def test_what_was_felt_before_a_silence_or_before_time_went_back_is_not_planned_with(within_reach):
+    there = within_reach(ground="felt")
+    there.go(0.6)
+    node = there.node
+    node._is_heard = lambda: False  # no plan, which would forget it, is made
+    node._began = np.ones(4, dtype=bool)
+    there.stamp_ns -= 5_000_000_000
+    there.go(0.01)
+    assert node._last_ns == there.stamp_ns and not node._began.any()
+
+    node._began = np.ones(4, dtype=bool)
+    there.stamp_ns += 200_000_000
+    message = JointState(name=list(QUADRUPED.feet), position=np.ones(4))
+    message.header.stamp = Time(nanoseconds=there.stamp_ns).to_msg()
+    node._keep_contacts(serialize_message(message))
+    node._contact(there.stamp_ns)
+    assert not node._began.any()
+
+
 def test_a_touch_in_a_swing_is_planned_with_before_the_period_is_over(within_reach):
     there = within_reach(ground="felt")
     there.go(0.6)

@@ -220,6 +220,24 @@ def test_a_foot_that_meets_the_ground_early_stands_where_it_is():
         assert np.linalg.norm(planned - there[foot]) < 3e-3
 
 
+@pytest.mark.parametrize("robot", ["quadruped", "go2", "anymal_c", "solo12"])
+def test_a_foot_that_was_felt_in_its_swing_by_mistake_goes_on_down(robot):
+    """It hung where it was felt, 11 mm above the ground, until its stance ended."""
+    walk, foot = before_touchdown(robot, past_middle=True)
+    planner, height = walk.planner, walk.feet(walk.q)[foot][2]
+    touches = planner._footsteps.standing(walk.time_s - planner._epoch_s)
+    heights = []
+    for k in range(6):
+        touches[foot] = k == 0
+        plan = planner.plan(walk.time_s + 0.02 * k, walk.q, walk.v, touches)
+        later_s = plan.joints.start_s - planner._epoch_s + 0.02
+        heights.append(
+            planner._footsteps.paths[foot].active(later_s).at(np.array([later_s]))[0][0][2]
+        )
+    assert heights[0] == pytest.approx(height, abs=1e-3)
+    assert np.all(np.diff(heights[1:]) < -1e-4)
+
+
 def before_touchdown(robot, past_middle=False, **settings):
     """A walk on felt ground, and a foot that stands when the next plan begins but swings now.
 

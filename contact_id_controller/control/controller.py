@@ -557,8 +557,8 @@ class Controller:
             memory.course.lower_feet = True
         if not self._observes or self.settings.solve_every != 1:
             grip.forget(self.period)  # it would never learn otherwise
-        if not other.period.settings.estimates:
-            forget_contacts(self.period)
+        if not (other.period.settings.estimates and self.period.settings.estimates):
+            forget_contacts(self.period)  # what is not estimated would stay as it was
         self._plan_changed()
         self.sources.apply(self.settings)
         memory.period.integral[self.period.settings.integral_gain == 0.0] = 0.0

@@ -162,7 +162,7 @@ class Following:
             "not following": self.reason or "no",
             "not following (s)": f"{self.outcome.not_following_s:.2f}",
             "largest joint error (rad)": f"{found[JOINTS]:.3f}",
-            "largest error of a foot (m)": f"{found[FEET] * length:.3f}",
+            "largest error of a foot or frame (m)": f"{found[FEET] * length:.3f}",
             "base too low (m)": f"{found[HEIGHT] * length:.3f}",
             "speed of touching feet (m/s)": f"{found[SLIP] * self._numbers[2]:.3f}",
         }

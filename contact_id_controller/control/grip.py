@@ -1,4 +1,4 @@
-"""Friction estimate by slip: a foot that slips where the model predicts sticking has less friction than configured.
+"""Friction estimate by slip: a round foot that slips where the model predicts sticking has less friction than configured.
 
 The solution predicts how fast each contact will slip at the end of a period; the next state shows how fast it does.
 The excess, summed over some periods, is evidence; predicted slip, as on known ice, is none, unless all loaded feet

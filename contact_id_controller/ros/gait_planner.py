@@ -189,6 +189,7 @@ class GaitPlannerNode(Node):
             self._velocity_ns = None
             self._packed_contacts.clear()
             self._touches, self._touches_ns = None, NEVER_NS
+            self._began = np.zeros_like(self._began)
             self._plans.forget()  # they would begin in what is now the future
         self._last_ns = stamp_ns
         if stamp_ns < min(self._due_ns, self._look_ns) or not self._is_heard():
@@ -298,6 +299,7 @@ class GaitPlannerNode(Node):
                 touches = known > 0.5
                 if self._touches is None or touches_ns - self._touches_ns > self._period_ns:
                     self._touches = self._touched = touches
+                    self._began = np.zeros_like(self._began)
                 before, self._touches_ns = self._touched, touches_ns
                 self._touched = np.where(touches == self._touches, touches, before)
                 self._touches = touches

@@ -196,7 +196,7 @@ class GaitSettings(Settings):
     plan_period_s: float = parameter(
         0.05,
         f"""Time between two plans, each {HORIZON_S:g} s long and begun {LEAD_TIME_S:g} s after its
-        state; with gait step at its state, otherwise {LEAD_TIME_S:g} s at least.""",
+        state ({TOUCH_LEAD_TIME_S:g} s after an early touch); with gait step at its state, otherwise {LEAD_TIME_S:g} s at least.""",
         when="Lower on uneven ground, to 0.01 with gait step; raise on a slow computer.",
         unit="s",
         minimum=0.005,

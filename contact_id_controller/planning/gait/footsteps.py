@@ -322,9 +322,10 @@ class Footsteps:
                     place, fade_s, meets = there, LANDING_S, True
                     if early:  # the ground has stopped it
                         planned[foot], rate = there, np.zeros(3)
-                if meets:
+                if meets and not early:
                     self._met_s[foot] = landed_s
-                # One that has met the ground may carry nothing for a while, and stands there still.
+                # One that has met the ground may carry nothing for a while, and stands there still; one that was felt
+                # in its swing, and no longer is, goes on down.
                 hangs = stood and touches is False and self._met_s[foot] != landed_s
                 segments = [
                     self._settle(
