@@ -424,8 +424,7 @@ def _controller(robot: RobotModel, posture: np.ndarray, gait: _Gait | None = Non
     ]
     if gait is not None:
         rows += gait.controller
-    limits = robot.effort_limits
-    return rows + [Row("effort_limits_nm", limits.tolist())] * bool(np.isinf(limits).any())
+    return rows
 
 
 def _watchdog(robot: RobotModel, posture: np.ndarray) -> list[Row]:

@@ -59,7 +59,7 @@ def searched(urdf: str | Path, floating: bool | None = None) -> Searched:
         robot = _robot(file, description)
         walking = anatomy(robot.model, floating, endless)
         held = (*limbs.wheels, *walking.held)
-        limbs = Anatomy(walking.legs, walking.posture, held, limbs.wheels)
+        limbs = Anatomy(walking.legs, walking.posture, held, limbs.wheels, walking.arms)
     return Searched(file, description, robot, limbs)
 
 
