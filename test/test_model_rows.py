@@ -209,9 +209,3 @@ def test_parameter_of_another_meaning_is_refused():
     with pytest.raises(UnknownModelError, match="'friction_edges' of half/mine exists already"):
         register(row)
     assert row.pair not in ROWS
-
-
-def test_rigid_engine_is_driven_by_every_row_that_says_so():
-    from contact_id_controller.simulation import rigid_robot
-
-    assert set(rigid_robot.MODELS) == {pair for pair, row in ROWS.items() if row.engine}
