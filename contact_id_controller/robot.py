@@ -135,6 +135,11 @@ class _Workspace(threading.local):
         )
 
 
+def symmetric(upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The whole matrix (n, n) of which Pinocchio writes the upper half only, as ``data.M`` and `crba`."""
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
 class RobotModel:
     """A multi-body with some coordinates under torque control and the others free.
 

@@ -44,6 +44,7 @@ from contact_id_controller.models.steps.force_distribution import (
     TIE_BREAK,
     share_weights,
 )
+from contact_id_controller.robot import symmetric
 from contact_id_controller.solution import SOLVED
 from contact_id_controller.state import RobotState
 
@@ -367,8 +368,7 @@ class StateGain:
         a, u, nv = robot.actuated, robot.unactuated, robot.nv
         acceleration = (solution.velocity - v) / problem.period
         pin.computeRNEADerivatives(robot.model, self._data, q, v, acceleration)
-        M = np.triu(self._data.M)
-        M = M + np.triu(M, 1).T
+        M = symmetric(self._data.M)
         frames = problem.frames
         forces = result.forces[result.contact]  # with those that are commanded
         slope = np.empty((nv, 2 * nv))

@@ -35,7 +35,7 @@ from contact_id_controller.plans.effort_trajectory import (
     EffortTrajectory,
     LocalFeedback,
 )
-from contact_id_controller.robot import RobotModel
+from contact_id_controller.robot import RobotModel, symmetric
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.state import RobotState
 
@@ -58,8 +58,7 @@ _ON_KNOT = 1e-6
 
 def actuated_inertia(robot: RobotModel, q: np.ndarray) -> np.ndarray:
     """Inertia (na, na) of the actuated joints with all else free: M_aa - M_au M_uu^-1 M_ua."""
-    upper = np.triu(pin.crba(robot.model, robot.scratch, q))
-    M = upper + np.triu(upper, 1).T
+    M = symmetric(pin.crba(robot.model, robot.scratch, q))
     a, u = robot.actuated, robot.unactuated
     coupling = M[np.ix_(a, u)]
     return M[np.ix_(a, a)] - coupling @ np.linalg.solve(M[np.ix_(u, u)], coupling.T)

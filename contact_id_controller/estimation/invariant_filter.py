@@ -60,7 +60,8 @@ O_USED, O_SLIPPING, O_WITHOUT_FEET, O_REFUSED_S, O_MEAN, O_SAMPLE = 21, 22, 23, 
 O_LEVEL, O_HELD, O_WALKED, O_REPEATS, O_DOUBT, O_FEET = 34, 35, 36, 37, 39, 40
 FOOT_RECORD = 14
 # What is remembered of a foot: what it does, since when, its velocity on the ground, low-passed (3,),
-# its centre in the base's axes from the IMU (3,), the velocity that it keeps while it is refused (3,), and for how long.
+# its centre in the base's axes from the IMU (3,), the velocity that it keeps while it is refused (3,), for how long, and
+# by how much a sole has turned of late about the horizontal axes, rad (2,).
 DOES, SINCE, SLIP, CENTRE, KEEPS, KEPT_S, ROCKS = 0, 1, 2, 5, 8, 11, 12
 AIR, STANDS, GATED = 0.0, 1.0, 2.0
 SOUND, UNSOUND, TURNED, LARGE_GYRO_BIAS, LARGE_ACCEL_BIAS = range(5)
@@ -592,7 +593,10 @@ def _turn_of_sole(x, sole, turned, seen, y):
 
 @bare_kernel
 def _rock(x, spin, dt, foot):
-    """By how much a foot has turned of late about the horizontal axes, foot[ROCKS] (2,), rad; spin (6,): its link's, base axes."""
+    """Write by how much a sole has turned of late about the horizontal axes, odometry's, into foot[ROCKS] (2,), rad.
+
+    spin (6,): velocity of its link, m/s and rad/s, base axes.
+    """
     rates = rotate(x, spin[3], spin[4], spin[5])
     stands = foot[DOES] == STANDS
     for k in range(2):
@@ -716,7 +720,8 @@ def _use_feet(x, P, w, motion, tree, links, places, facts, contacts, inputs, rec
     for i in range(links.shape[0]):
         foot = record[O_FEET + FOOT_RECORD * i : O_FEET + FOOT_RECORD * (i + 1)]
         _foot_motion(i, x, w, motion, links, facts, foot, out)
-        _rock(x, motion.v[links[i]], dt, foot)
+        if places[i, 0] >= 0:
+            _rock(x, motion.v[links[i]], dt, foot)
         did, does = foot[DOES], AIR
         stood_s = foot[SINCE] if did == STANDS else 0.0
         if contacts[i] > CONTACT:

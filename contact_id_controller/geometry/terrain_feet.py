@@ -83,7 +83,18 @@ def _feet_on_field(centers, radii, rise, x, y, heights, normals, gaps):
 
 
 @kernel
-def _corners(x, y, heights, i, j, upper, out):
+def cells_within(grid, cell, low, high):
+    """First and last cell, about the given one, that the interval [low, high], m, meets."""
+    first, last = cell, cell
+    while first > 0 and grid[first] > low:
+        first -= 1
+    while last < grid.shape[0] - 2 and grid[last + 1] < high:
+        last += 1
+    return first, last
+
+
+@kernel
+def triangle_corners(x, y, heights, i, j, upper, out):
     """Corners (3, 3) of a cell's lower or upper triangle, counter-clockwise from above."""
     ends = ((0, 0), (1, 1), (0, 1)) if upper else ((0, 0), (1, 0), (1, 1))
     for k in range(3):
@@ -92,7 +103,7 @@ def _corners(x, y, heights, i, j, upper, out):
 
 
 @kernel
-def _nearest(point, corners, normal, foot):
+def nearest_on_triangle(point, corners, normal, foot):
     """Write a triangle's nearest point foot (3,) and its normal (3,)."""
     a, b, c = corners[0], corners[1], corners[2]
     ux, uy, uz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
@@ -135,23 +146,15 @@ def _search(center, reach, below, x, y, heights, row, column, best):
 
     reach: m, horizontal distance within which triangles are searched; below: the centre is below the surface.
     """
-    first, last = row, row
-    while first > 0 and x[first] > center[0] - reach:
-        first -= 1
-    while last < x.shape[0] - 2 and x[last + 1] < center[0] + reach:
-        last += 1
-    left, right = column, column
-    while left > 0 and y[left] > center[1] - reach:
-        left -= 1
-    while right < y.shape[0] - 2 and y[right + 1] < center[1] + reach:
-        right += 1
+    first, last = cells_within(x, row, center[0] - reach, center[0] + reach)
+    left, right = cells_within(y, column, center[1] - reach, center[1] + reach)
     corners, normal, foot = np.empty((3, 3)), np.empty(3), np.empty(3)
     nearest = np.inf
     for i in range(first, last + 1):
         for j in range(left, right + 1):
             for upper in range(2):
-                _corners(x, y, heights, i, j, upper, corners)
-                _nearest(center, corners, normal, foot)
+                triangle_corners(x, y, heights, i, j, upper, corners)
+                nearest_on_triangle(center, corners, normal, foot)
                 distance = 0.0
                 for d in range(3):
                     distance += (center[d] - foot[d]) ** 2

@@ -10,7 +10,13 @@ from contact_id_controller.contacts import ContactSet
 from contact_id_controller.geometry import TerrainFeet
 from contact_id_controller.geometry.feet import foot_centers
 from contact_id_controller.geometry.height_field import cell_of, height_in
-from contact_id_controller.geometry.terrain_feet import AT_SURFACE_M, FAR_M, _corners, _nearest
+from contact_id_controller.geometry.terrain_feet import (
+    AT_SURFACE_M,
+    FAR_M,
+    cells_within,
+    nearest_on_triangle,
+    triangle_corners,
+)
 from contact_id_controller.kernels.compile import kernel
 from experiments.rigid.terrain import APART, ON_FACE
 
@@ -110,16 +116,8 @@ def _search(center, radius, reach, below, x, y, heights, row, column, best, gaps
 
     reach: m, horizontal distance within which triangles are searched; below: the centre is below the surface.
     """
-    first, last = row, row
-    while first > 0 and x[first] > center[0] - reach:
-        first -= 1
-    while last < x.shape[0] - 2 and x[last + 1] < center[0] + reach:
-        last += 1
-    left, right = column, column
-    while left > 0 and y[left] > center[1] - reach:
-        left -= 1
-    while right < y.shape[0] - 2 and y[right + 1] < center[1] + reach:
-        right += 1
+    first, last = cells_within(x, row, center[0] - reach, center[0] + reach)
+    left, right = cells_within(y, column, center[1] - reach, center[1] + reach)
     most = 2 * (last - first + 1) * (right - left + 1)
     found, distances, faces = np.empty((most, 3)), np.empty(most), np.zeros(most, np.bool_)
     corners, normal, foot = np.empty((3, 3)), np.empty(3), np.empty(3)
@@ -128,8 +126,8 @@ def _search(center, radius, reach, below, x, y, heights, row, column, best, gaps
     for i in range(first, last + 1):
         for j in range(left, right + 1):
             for upper in range(2):
-                _corners(x, y, heights, i, j, upper, corners)
-                _nearest(center, corners, normal, foot)
+                triangle_corners(x, y, heights, i, j, upper, corners)
+                nearest_on_triangle(center, corners, normal, foot)
                 distance = 0.0
                 for d in range(3):
                     distance += (center[d] - foot[d]) ** 2

@@ -14,7 +14,7 @@ from contact_id_controller.geometry.legs import leg_of
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.planning.gait.gaits import PHASES
 from contact_id_controller.planning.walking.step_rules import Rules
-from contact_id_controller.robot import RobotModel
+from contact_id_controller.robot import RobotModel, symmetric
 
 SWING, SHIFT = 1.65, 0.33
 """Usual duration of a swing and of a shift of weight onto a sole, in units of 1/w, w = sqrt(g / h)."""
@@ -304,8 +304,7 @@ class Body:
         gravity = float(np.linalg.norm(model.gravity.linear))
         if not self.flat:
             return POINT_ACCELERATION * gravity
-        most, inertia = FOOT_ACCELERATION * gravity, pin.crba(model, data, q)
-        inertia = np.triu(inertia) + np.triu(inertia, 1).T
+        most, inertia = FOOT_ACCELERATION * gravity, symmetric(pin.crba(model, data, q))
         for frame, joint in zip(self.frames, self._joints):
             J = pin.computeFrameJacobian(
                 model, data, q, robot.frame_id(frame), pin.LOCAL_WORLD_ALIGNED
