@@ -1,4 +1,4 @@
-"""The allocations of ``contact_id power`` for an arm that pushes on a table while a load pulls along it.
+"""The allocations of ``python -m experiments power`` for an arm that pushes on a table while a load pulls along it.
 
     python benchmarks/arm_power.py --duration 4
 
@@ -15,9 +15,10 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.report.power import compare, table
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.runs.allocations import (
+from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
+from contact_id_controller.solution import SOLVED
+from experiments.power.allocations import (
     CONES,
     PINV,
     PINV_W,
@@ -25,9 +26,8 @@ from contact_id_controller.runs.allocations import (
     Allocation,
     pseudo_inverse,
 )
-from contact_id_controller.runs.power_runs import Record, Run, configuration, peak_torque
-from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
-from contact_id_controller.solution import SOLVED
+from experiments.power.comparison import compare, table
+from experiments.power.quadruped_runs import Record, Run, configuration, peak_torque
 from experiments.projected.dynamics import ProjectedDynamics
 from experiments.projected.operational_space import joint_task, program, track
 from experiments.projected.program import QcqpProgram

@@ -31,12 +31,11 @@ COMMANDS = {
     "label": "label recorded motions: torques, contact forces, residual and slip of every frame",
     "diagnose": "find what is wrong with a log of a real robot, or with the description of that robot",
     "robustness": "find what a robot bears that is not as its controller believes",
-    "power": "compare the power that three allocations of torque lose, and what they violate",
 }
 """Name -> help. The module of this name in ``commands`` has ``add_arguments(parser)`` and
 ``run(arguments) -> exit code``."""
 
-MOVED = ("benchmark", "faults", "reproduce")
+MOVED = ("benchmark", "faults", "power", "reproduce")
 """Subcommands of version 0.2.0 that a checkout alone has now."""
 
 CODES = textwrap.fill(

@@ -11,6 +11,7 @@ COMMANDS = {
     "reproduce": "do the papers' experiments again and report what came of them",
     "benchmark": "measure the speed of every contact model, or its robustness",
     "faults": "let one thing after the other fail while a simulated robot walks over real topics",
+    "power": "compare the power that three allocations of torque lose, and what they violate",
 }
 
 

@@ -1,4 +1,4 @@
-"""contact_id power: the three allocations, what is counted, and the claims of its table."""
+"""python -m experiments power: the three allocations, what is counted, and the claims of its table."""
 
 import json
 import sys
@@ -8,10 +8,9 @@ import pytest
 from clarabel_programs import by_clarabel
 from paths import ROOT
 
-from contact_id_controller.cli import run as command
-from contact_id_controller.report.power import excess, figures, table
-from contact_id_controller.runs import allocations, power_runs
-from contact_id_controller.runs.allocations import (
+from experiments.__main__ import run as command
+from experiments.power import allocations, quadruped_runs
+from experiments.power.allocations import (
     ALLOCATIONS,
     CONES,
     PINV,
@@ -21,7 +20,8 @@ from contact_id_controller.runs.allocations import (
     breach,
     pseudo_inverse,
 )
-from contact_id_controller.runs.power_runs import (
+from experiments.power.comparison import excess, figures, table
+from experiments.power.quadruped_runs import (
     Run,
     configuration,
     legged,
@@ -99,7 +99,7 @@ def test_the_plan_is_given_up_exactly_where_clarabel_finds_no_solution(runs, mon
             verdicts.append((True, True))
         return answer
 
-    monkeypatch.setattr(power_runs, "allocate_reduced", judged)
+    monkeypatch.setattr(quadruped_runs, "allocate_reduced", judged)
     limited_slope(configuration("quadruped"), 0.94 * peak_torque(runs["slope"], PYRAMID))
     assert all(feasible == kept for feasible, kept in verdicts)
     assert sum(not feasible for feasible, _ in verdicts) >= 2

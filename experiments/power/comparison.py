@@ -1,6 +1,6 @@
 """Power that heats the motors with three allocations of torque, and which constraints each violates.
 
-A quadruped stands on level ground and on a slope and walks (``power_runs``). In every period
+A quadruped stands on level ground and on a slope and walks (``quadruped_runs``). In every period
 ``allocations`` realises the same planned motion of the same state by torques and contact forces in three ways. Loss:
 sum R (tau / Kt)^2 with the motors of the robot's YAML.
 """
@@ -18,9 +18,9 @@ from matplotlib.axes import Axes
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import check_free, make_folder, write_json, write_with
-from contact_id_controller.runs.allocations import ALLOCATIONS, CONES, PINV, PINV_W, PYRAMID
 from contact_id_controller.runs.computer import describe_machine, installed_versions
-from contact_id_controller.runs.power_runs import Run, configuration, legged, peak_torque
+from experiments.power.allocations import ALLOCATIONS, CONES, PINV, PINV_W, PYRAMID
+from experiments.power.quadruped_runs import Run, configuration, legged, peak_torque
 
 SLOPE_DEG, SLOPE_FRICTION = 20.0, 0.6
 TIGHT_FRICTION = 0.3

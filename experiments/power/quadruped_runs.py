@@ -1,4 +1,4 @@
-"""The runs of ``contact_id power``: in each period all force allocations for the same state and plan.
+"""The runs of ``python -m experiments power``: in each period all force allocations for the same state and plan.
 
 A quadruped stands on level ground and on a slope, swaying, and walks, simulated in MuJoCo.
 """
@@ -16,15 +16,15 @@ from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel, resolve_urdf
-from contact_id_controller.runs.allocations import (
+from contact_id_controller.runs.one_process import follow, mujoco_robot
+from contact_id_controller.settings.gait_planner import GaitPlannerSettings
+from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
+from experiments.power.allocations import (
     ALLOCATIONS,
     TOLERANCE,
     allocate_reduced,
     breach,
 )
-from contact_id_controller.runs.one_process import follow, mujoco_robot
-from contact_id_controller.settings.gait_planner import GaitPlannerSettings
-from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
 
 SWAY, SWAY_PERIOD_S = 0.1, 2.0  # of a standing base, as a share of its height
 KNOT_S = 0.05  # between points of the planned sway

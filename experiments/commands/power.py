@@ -1,4 +1,4 @@
-"""``contact_id power``: the power that three allocations of torque lose, and what they violate."""
+"""``python -m experiments power``: the power that three allocations of torque lose, and what they violate."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
     from contact_id_controller.runs.preparation import check_extras
 
     check_extras("the comparison needs", "mujoco", "matplotlib")
-    from contact_id_controller.report import power
+    from experiments.power import comparison
 
-    print(power.table(power.compare(arguments.duration, arguments.output)))
-    print(f"\nWritten to {arguments.output / power.FIGURES} and {power.PLOT} beside it")
+    print(comparison.table(comparison.compare(arguments.duration, arguments.output)))
+    print(f"\nWritten to {arguments.output / comparison.FIGURES} and {comparison.PLOT} beside it")
     return DONE

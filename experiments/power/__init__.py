@@ -1,0 +1,1 @@
+"""The power that three allocations of torque lose, and what they violate."""
