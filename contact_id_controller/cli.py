@@ -10,7 +10,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from contact_id_controller import __version__
 from contact_id_controller.exceptions import ContactIdError
@@ -80,7 +80,10 @@ def run_program(
             ``run(arguments) -> exit code``; its ``arguments.typed`` is the whole command line.
         arguments: the command line without the program's name.
     """
-    style = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": CODES}
+    style: dict[str, Any] = {
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "epilog": CODES,
+    }
     parser = Parser(prog=program, description=description, **style)
     parser.add_argument("--version", action="version", version=f"{program} {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

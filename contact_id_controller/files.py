@@ -49,7 +49,7 @@ POWER_OF_TEN = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$")
 
 def with_powers_of_ten(reader_or_writer: type) -> type:
     """Make a loader or dumper of PyYAML read `POWER_OF_TEN` as a number."""
-    kind = type(reader_or_writer.__name__, (reader_or_writer,), {})
+    kind: Any = type(reader_or_writer.__name__, (reader_or_writer,), {})
     kind.add_implicit_resolver("tag:yaml.org,2002:float", POWER_OF_TEN, list("-+.0123456789"))
     return kind
 

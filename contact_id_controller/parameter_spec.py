@@ -103,7 +103,7 @@ class ParameterSpec:
         """
         if kind == "number" and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
-        expected = {"string": str, "boolean": bool, "integer": int, "number": float}[kind]
+        expected: Any = {"string": str, "boolean": bool, "integer": int, "number": float}[kind]
         if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
             raise self._wrong_type(value)
         if kind in ("integer", "number"):

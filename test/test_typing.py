@@ -125,7 +125,7 @@ def test_everything_but_compiled_kernels_is_typed(said):
     assert not found, "\n".join(found)
 
 
-NOT_CHECKED = 101
+NOT_CHECKED = 44
 """Modules whose errors mypy ignores; lower it with the list in pyproject.toml."""
 
 

@@ -114,7 +114,7 @@ def _has_range(joint: ElementTree.Element) -> bool:
     if limit is None:
         return False
     values = [limit.get("lower"), limit.get("upper")]
-    return None not in values and all(math.isfinite(float(value)) for value in values)
+    return all(value is not None and math.isfinite(float(value)) for value in values)
 
 
 def check_posture(

@@ -159,7 +159,7 @@ def execute(
     from contact_id_controller.runs.one_process import controller_settings
     from contact_id_controller.runs.planned_motion import follow_motion, write_ground
 
-    ground = write_ground(plan, folder)
+    ground: dict[str, Any] = write_ground(plan, folder)
     controller = controller_settings(str(config), **ground, **changes)
     done = follow_motion(str(config), plan, controller, friction=settings.friction_coefficient)
     figures = done.figures()

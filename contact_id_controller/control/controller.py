@@ -39,7 +39,7 @@ from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.kernels.reduction import TOUCHING_SPEED
 from contact_id_controller.kernels.views import dense
 from contact_id_controller.models import Tangential, row_of
-from contact_id_controller.models.contact_model import ContactModel
+from contact_id_controller.models.contact_model import Chosen, ContactModel
 from contact_id_controller.plans.base_trajectory import BaseReference
 from contact_id_controller.plans.checks import Followed, prepare, ready_to_follow
 from contact_id_controller.plans.goals import TaskGoals
@@ -113,7 +113,7 @@ class Workings(NamedTuple):
     base: BaseReference
     gains: list[np.ndarray]
     base_gains: np.ndarray
-    options: dict[str, Any]
+    options: Chosen
     stops_early: bool
     rotors: np.ndarray
     friction_slope: np.ndarray
@@ -393,8 +393,10 @@ class Controller:
             "lifted",
             "early",
         )
-        joints = ("position", "velocity", "error", "integral", "desired", "limited")
-        joints = (*joints, "decided", "commanded")
+        joints = (
+            *("position", "velocity", "error", "integral", "desired", "limited"),
+            *("decided", "commanded"),
+        )
         settings = self._make_settings()
         return Period(
             settings=settings,
@@ -716,7 +718,7 @@ class Controller:
         if memory.touch is not None:
             memory.touch.look(t, course, period)
         goals = course.goals.current
-        if goals is not None:
+        if goals is not None and self.tasks is not None:
             self.tasks.look(t, goals, course, period)
         # Contact set and desired acceleration; problem, solution; or torque from the errors alone.
         lands = schedule is not None or course.lower_feet
@@ -795,7 +797,9 @@ class Controller:
     def answered(self) -> RobotState | None:
         """State for which the last torques were computed, joint velocities filtered; None before the first step."""
         state = self._answered
-        return RobotState(state.time_s, state.q, self.period.v.copy()) if self._corrected else state
+        if state is None or not self._corrected:
+            return state
+        return RobotState(state.time_s, state.q, self.period.v.copy())
 
     @property
     def touching(self) -> np.ndarray:
@@ -820,7 +824,7 @@ class Controller:
             BaseReference.of(period.base_goal),
             [settings.position_gain, settings.velocity_gain, settings.integral_gain],
             settings.base_gains,
-            {} if self._solver is None else self._solver.options,
+            Chosen() if self._solver is None else self._solver.options,
             bool(period.early.any()),
             period.motors[0],
             np.zeros(self.robot.na)
@@ -866,8 +870,9 @@ class Controller:
 
         It writes (nv,) into ``period.acceleration``.
         """
-        period = self.period
-        self._balance.acceleration(
+        period, balance = self.period, self._balance
+        assert balance is not None, "the period's acceleration is complete without it"
+        balance.acceleration(
             t,
             period.q,
             period.v,

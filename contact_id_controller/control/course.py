@@ -80,12 +80,13 @@ class Course:
 
     def follow(self, ready: Plan, now_s: float = -np.inf) -> None:
         """Follow a plan checked by ``plans.checks``, each part from its start on; plans that start by now_s have begun."""
-        for slot, part in (
+        slots: tuple[tuple[PlanSlot[Any], Any], ...] = (
             (self.joints, ready.joints),
             (self.base, ready.base),
             (self.contacts, ready.contacts),
             (self.goals, ready.goals),
-        ):
+        )
+        for slot, part in slots:
             if part is not None:
                 slot.at(now_s + SAME_TIME_S)
                 slot.replace(part)
@@ -110,7 +111,7 @@ class Course:
             return
         slots: tuple[PlanSlot[Any], ...] = (self.joints, self.base)
         begun = [slot for slot in slots if slot.current and slot.current.start_s <= t]
-        if any(slot.current.start_s > goals.start_s for slot in begun):
+        if any(slot.current and slot.current.start_s > goals.start_s for slot in begun):
             self.goals.current = None
             self.caught[:] = False
             return
@@ -138,8 +139,12 @@ class Course:
         if t >= self._next_s:
             self._begin_waiting(t)
         joints, base = self.joints.current, self.base.current
-        plain = joints is not None and base is not None and self.goals.current is None
-        if not plain or t >= (joints.start_s or 0.0) + joints.last_s:
+        if (
+            joints is None
+            or base is None
+            or self.goals.current is not None
+            or t >= (joints.start_s or 0.0) + joints.last_s
+        ):
             lasts = self.take(t, reference)
             has_goal = self._robot.floating_base and self.take_base(t, goal)
         else:  # what ``take`` and ``take_base`` do with plans that go on, with fewer calls

@@ -302,7 +302,8 @@ class StateGain:
             or not robot.nu
         ):
             return out
-        change = solution.joint_velocity_change / problem.period
+        assert solution.joint_velocity_change is not None and solution.attainable is not None
+        change: np.ndarray = solution.joint_velocity_change / problem.period
         standing = self._controller.workings.standing[contact]
         settled = np.abs(change).max(initial=0.0) <= SETTLED_RAD_S2
         if settled and (standing | ~touching).all() and (problem.gap_speed[touching] <= 0.0).all():

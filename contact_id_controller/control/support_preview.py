@@ -51,11 +51,11 @@ class SupportPreview:
         self._normals = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         self._reaches, self._fades = np.zeros((STEPS, NORMALS)), np.ones(STEPS)
         self._next, self._here = np.zeros(NORMALS), np.zeros(NORMALS)
-        self._begins_s: float | None = None
+        self._begins_s = -np.inf  # before the first step
 
     def forget(self) -> None:
         """Discard the preview, after a change of plan."""
-        self._begins_s = None
+        self._begins_s = -np.inf
 
     def reaches(self, time_s: float) -> np.ndarray:
         """H (NORMALS,) m at a time, counter-clockwise from x on."""
@@ -75,9 +75,9 @@ class SupportPreview:
 
     def advance(self, time_s: float) -> None:
         """Evaluate the supports newly within the horizon at a time, and sum backwards from its end."""
-        if self._begins_s is not None and time_s < self._begins_s + STEP_S:
+        if time_s < self._begins_s + STEP_S:
             return
-        if self._begins_s is None or time_s >= self._begins_s + 2.0 * STEP_S:
+        if time_s >= self._begins_s + 2.0 * STEP_S:
             self._begins_s, new = time_s, range(STEPS)
         else:
             self._begins_s += STEP_S

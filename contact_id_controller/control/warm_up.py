@@ -60,8 +60,10 @@ def _in_contact(controller: Controller) -> Controller:
     """The same controller of a fixed base whose ground is raised to its lowest contact of the last step."""
     up = controller.feet.up
     height = float((controller.feet.points @ up).min())
-    ground = {"ground_file": "", "ground_normal": tuple(up), "ground_offset_m": height}
-    return Controller(controller.robot, dataclasses.replace(controller.settings, **ground))
+    settings = dataclasses.replace(
+        controller.settings, ground_file="", ground_normal=tuple(up), ground_offset_m=height
+    )
+    return Controller(controller.robot, settings)
 
 
 def standing_state(controller: Controller) -> RobotState:
@@ -82,8 +84,8 @@ def _follow_plans(controller: Controller, state: RobotState) -> None:
     times = [0.0, 10.0]
     place = np.tile(robot.joints_of(state.q), (2, 1))
     rest = np.zeros_like(place)
-    for derivatives in ({}, {"velocities": rest}, {"velocities": rest, "accelerations": rest}):
-        plan = Plan(JointTrajectory(robot.joint_names, times, place, **derivatives))
+    for speeds, bends in ((None, None), (rest, None), (rest, rest)):
+        plan = Plan(JointTrajectory(robot.joint_names, times, place, speeds, bends))
         controller.follow(plan, state.time_s)
         controller.step(state)
     largest_rates(np.ones(1), np.zeros((1, 2, robot.na)))  # of plans that come near a limit

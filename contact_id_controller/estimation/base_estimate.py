@@ -40,7 +40,8 @@ class BaseEstimate:
         self._robot, self._names, self._arrays = robot, tuple(feet), arrays
         self._reported = arrays.reported.data
         self._feet = record[filtering.O_FEET :].reshape(len(self._names), -1)
-        self.ready, self.state, self.reasons = False, STARTING, ("standing still is awaited",)
+        self.ready, self.state = False, STARTING
+        self.reasons: tuple[str, ...] = ("standing still is awaited",)
         at = filtering.O_POSITION
         self.position = record[at : at + 3]
         at = filtering.O_ROTATION

@@ -44,6 +44,7 @@ from contact_id_controller.estimation.odometry_arrays import (
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import ConfigurationError, UnknownJointError
+from contact_id_controller.kernels.views import memory_of
 from contact_id_controller.robot import RobotModel
 
 DEFAULT = BaseOdometrySettings()
@@ -113,11 +114,11 @@ class BaseOdometry:
         if not robot.floating_base or not feet:
             raise ConfigurationError("odometry needs a floating base and at least one foot")
         flat = np.isin(feet, soles)
-        radii = np.asarray(radii, dtype=float).ravel()
-        fits = len(radii) in (1, len(feet)) and np.isfinite(radii).all()
-        if not fits or not (flat | (np.broadcast_to(radii, len(feet)) > 0.0)).all():
+        given = np.asarray(radii, dtype=float).ravel()
+        fits = len(given) in (1, len(feet)) and np.isfinite(given).all()
+        if not fits or not (flat | (np.broadcast_to(given, len(feet)) > 0.0)).all():
             raise ConfigurationError(
-                f"radii of feet are {radii.tolist()} m, must be 1 or {len(feet)} finite values, "
+                f"radii of feet are {given.tolist()} m, must be 1 or {len(feet)} finite values, "
                 "above 0 where a foot has no sole"
             )
         self.robot, self.feet, self.settings = robot, tuple(feet), settings
@@ -125,13 +126,13 @@ class BaseOdometry:
         frames = [mechanism.frame(name) for name in feet]
         self._links = np.array([link for link, _, _ in frames], dtype=np.int64)
         self._refuse_unmeasured()
-        radii = np.broadcast_to(radii, len(frames))
+        each_m = np.broadcast_to(given, len(frames))
         self._facts = self._facts_of(
             [
                 at - radius * rotation[:, 2] if sole else at
-                for (_, rotation, at), radius, sole in zip(frames, radii, flat)
+                for (_, rotation, at), radius, sole in zip(frames, each_m, flat)
             ],
-            np.where(flat, 0.0, radii),
+            np.where(flat, 0.0, each_m),
         )
         self._error_places = _places_of(flat)
         self.arrays = arrays = self._make_arrays()
@@ -140,9 +141,10 @@ class BaseOdometry:
         self._feet = arrays.record[filtering.O_FEET :].reshape(len(feet), -1)
         self._memory, self._limits, self.sample = arrays.memory, arrays.limits, arrays.sample
         places = arrays.sample[:3], arrays.sample[3:], arrays.position, arrays.velocity
-        self._places = [memoryview(place) for place in (*places, arrays.contacts)]
+        self._places = [memory_of(place) for place in (*places, arrays.contacts)]
         self.estimate = BaseEstimate(robot, self.feet, arrays)
         self.restarts = 0
+        self._why: tuple[str, ...] = ()
         self.joints_finite = True
         self.disputed = False
         self.start()
@@ -239,7 +241,8 @@ class BaseOdometry:
     def put(self, dt: float, gyro: Any, accel: Any, q_joints: Any, v_joints: Any) -> None:
         """What ``take`` does before the verdict of ``imu_checks`` on the inputs, which compiled code finds."""
         limit_s, arrays = self.settings.gap_limit_s, self.arrays
-        self._trouble = trouble = []
+        self._trouble: list[str] = []
+        trouble = self._trouble
         dt = float(dt)
         odd = self._usual_s > 0.0 and not 0.0 < dt <= USUAL_PERIODS * self._usual_s
         before = (arrays.position.copy(), arrays.velocity.copy()) if odd else None
@@ -291,9 +294,8 @@ class BaseOdometry:
             return dt
         far, stated = np.linalg.norm(moved), np.linalg.norm(usually) * abs(dt) / usual_s
         least = ENCODER_STEP * math.sqrt(len(moved))
-        same = np.linalg.norm(moved - usually) < max(
-            SAME_MOTION * far, STATED_MOTION * stated, least
-        )
+        most = max(float(SAME_MOTION * far), float(STATED_MOTION * stated), least)
+        same = np.linalg.norm(moved - usually) < most
         moves = max(np.abs(v).max(), np.abs(before[1]).max()) > self.settings.still_rate_rad_s
         if same and (dt > 0.0 or moves):
             self._owed_s = dt - usual_s

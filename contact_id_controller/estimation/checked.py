@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -26,8 +28,8 @@ def finite(name: str, values: ArrayLike, size: int) -> NDArray[np.float64]:
     return array
 
 
-def put(name: str, values: ArrayLike, place: memoryview) -> None:
-    """Copy a vector to its place, a memoryview of as many doubles: in half the time of an array's slice.
+def put(name: str, values: Any, place: Any) -> None:
+    """Copy a vector to its place, the memory of as many doubles (``views.memory_of``).
 
     Nothing but a vector of that length and of doubles passes it as it is.
 
@@ -37,4 +39,4 @@ def put(name: str, values: ArrayLike, place: memoryview) -> None:
     try:
         place[ALL] = values
     except (TypeError, ValueError):
-        place[ALL] = np.array(shaped(name, values, place.shape[0]), order="C")
+        place[ALL] = np.array(shaped(name, values, len(place)), order="C")

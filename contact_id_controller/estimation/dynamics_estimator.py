@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import ArrayLike
 
 from contact_id_controller.estimation.checked import ALL, put
 from contact_id_controller.estimation.elimination import SOLVED, by_limbs, dense, outputs, sweep
@@ -33,6 +34,7 @@ from contact_id_controller.exceptions import (
     choices,
 )
 from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.views import memory_of
 from contact_id_controller.robot import RobotModel
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -177,11 +179,12 @@ class DynamicsEstimator:
         radius = np.sqrt((trace / 2.0 + lever) / max(self.robot.mass, 1e-12))
         softness = np.repeat([noise**2, (noise * radius) ** 2], 3)
         bolted = np.zeros(3) if self.mechanism.floating else -gravity
-        self._layout.freeze([np.linalg.norm(gravity), *softness, *bolted, 0.0, 0.0, 0.0])
+        self._layout.freeze([float(np.linalg.norm(gravity)), *softness, *bolted, 0.0, 0.0, 0.0])
         self._inputs = self._layout.inputs
         self._y = self._inputs.y
-        self._places = Inputs(*map(memoryview, self._inputs))
-        self._measured = memoryview(self._y[:-1])
+        q, v, w, up, y = (memory_of(array) for array in self._inputs)
+        self._places: Any = Inputs(q, v, w, up, y)  # type: ignore[arg-type]
+        self._measured = memory_of(self._y[:-1])
         self._turning = self._inputs.v[3:6] if self.mechanism.floating else np.zeros(3)
         self._latest, self.outputs_due = Estimate(self), False
 
@@ -227,7 +230,7 @@ class DynamicsEstimator:
             )
         return self.latest
 
-    def leave_out(self, missing: Iterable[str]) -> None:
+    def leave_out(self, missing: ArrayLike) -> None:
         """Go on without some measurements until the next call; what is given for them is not used.
 
         What the others still determine of a contact: ``deviations``.
@@ -332,13 +335,13 @@ class DynamicsEstimator:
             soft.append(layout.system.facts.softness)
         else:
             free[:6] = False
-        E, soft = np.vstack(equalities)[:, free], np.concatenate(soft)
+        E, softness = np.vstack(equalities)[:, free], np.concatenate(soft)
         A = A[~exact][:, free]
         normal = (A.T * weights[~exact]) @ A
         normal[np.diag_indices(len(normal))] += np.concatenate([np.zeros(6), layout.columns.prior])[
             free
         ]
-        K = np.block([[normal, E.T], [E, -np.diag(soft)]])
+        K = np.block([[normal, E.T], [E, -np.diag(softness)]])
         return K, free, exact
 
     def solve_dense(self) -> bool:
@@ -470,11 +473,11 @@ class DynamicsEstimator:
         P[np.ix_(free, free)] = inverse[:count, :count]
         return P
 
-    def _normalised_residuals(self) -> dict[str, np.ndarray]:
+    def _normalised_residuals(self) -> dict[str, float]:
         return self.normalise(self._residuals(), self.whitening())
 
     @staticmethod
-    def normalise(residuals: Mapping[str, np.ndarray], whitening: Any) -> dict[str, np.ndarray]:
+    def normalise(residuals: Mapping[str, np.ndarray], whitening: Any) -> dict[str, float]:
         """Sensor -> normalised residual, of `residuals` and what `whitening` returned."""
         found = {}
         for name, residual in residuals.items():
@@ -505,8 +508,8 @@ class DynamicsEstimator:
                 H.append(row)
                 places.append(int(layout.columns.prior_value[column]))
                 owners.append(names[places[-1]])
-        H = np.vstack(H)
-        covariance = np.eye(len(H)) - H @ self._inverse_of(A, B) @ H.T
+        weighted = np.vstack(H)
+        covariance = np.eye(len(weighted)) - weighted @ self._inverse_of(A, B) @ weighted.T
         out = self._missing.values[places]
         covariance[out], covariance[:, out] = 0.0, 0.0  # nothing is compared with them
         found = {}

@@ -109,7 +109,8 @@ class Layout:
         limbs = self.mechanism.tree.limb
         for sensor in self.sensors:
             rows = sensor.rows(self.mechanism, self.components)
-            noise, values = sensor.noises(len(rows)), [-1] * len(rows)
+            noise = sensor.noises(len(rows))
+            values: Sequence[int] = [-1] * len(rows)
             if sensor.measured:
                 place = self.value(sensor, len(rows))
                 values = range(place.start, place.stop)
@@ -154,7 +155,9 @@ class Layout:
         )
         self.joint_columns[0, 0] = -1
         self.limbs_integers = np.zeros((8, limbs), np.int64)
-        self.labels, prior, prior_value, order = [], [], [], []
+        self.labels: list[str] = []
+        prior, prior_value = [], []
+        order: list[int] = []
         for b in range(limbs):
             start = len(self.labels)
             links = self.mechanism.limbs[b] if b < len(self.mechanism.limbs) else (1, 1)

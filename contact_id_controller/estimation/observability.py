@@ -118,12 +118,12 @@ def observe(estimator: Any, regularisation: float | Mapping[str, float] | None) 
     layout, mechanism = estimator._layout, estimator.mechanism
     model = estimator.robot.model
     states = _states(model)
-    fewest, null = None, None
+    fewest, null = model.nv + len(layout.labels) + 7, np.zeros((0, 0))  # more than there are
     for q, v in states:
         w = v[3:6] if mechanism.floating else np.zeros(3)
         A, _, B = estimator._assemble(q, v, w, np.array([0.0, 0.0, 1.0]))
         vectors = _null_space(estimator, A, B)
-        if fewest is None or vectors.shape[1] < fewest:
+        if vectors.shape[1] < fewest:
             fewest, null, state = vectors.shape[1], vectors, (q, v)
     efforts = Probe(_effort_rows(mechanism))
     unobservable, directions = [], []
@@ -259,14 +259,14 @@ def _regularise(
     labels = [label for label, m in zip(layout.labels, moved) if m]
     if isinstance(regularisation, Mapping):
         _check_names(regularisation, labels)
-        chosen = dict(regularisation)
+        chosen: dict[str, Any] = dict(regularisation)
     else:
         chosen = dict.fromkeys(labels, regularisation)
     for label, noise in chosen.items():
         layout.add_prior(layout.labels.index(label), float(noise))
 
 
-def _check_names(regularisation: float | Mapping[str, float] | None, labels: Sequence[str]) -> None:
+def _check_names(regularisation: Mapping[str, float], labels: Sequence[str]) -> None:
     unknown = [name for name in regularisation if name not in labels]
     if unknown:
         raise ConfigurationError(
@@ -292,7 +292,7 @@ def _system(estimator: Any, q: np.ndarray, v: np.ndarray) -> tuple[sparse.csr_ma
     for unknown, joint in zip(layout.joints, mechanism.joints[1:]):
         if unknown.noise is not None:
             add("qdd", joint, np.eye(1))
-    at = {}
+    at: dict[int, list[Any]] = {}
     for index, unknown in enumerate(layout.wrenches):
         link, vector, _ = layout._geometry[index]
         at.setdefault(mechanism.joints[link], []).append((unknown, vector))

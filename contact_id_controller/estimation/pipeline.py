@@ -43,6 +43,7 @@ from contact_id_controller.estimation.sensors import (
     JointEffort,
 )
 from contact_id_controller.estimation.stamps import StampFilter
+from contact_id_controller.kernels.views import memory_of
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.state import RobotState
 
@@ -140,8 +141,8 @@ class EstimationPipeline:
         self.base = BaseOdometry(robot, feet, radii, settings.odometry, settings.soles)
         self.estimator = self._make_estimator(np.broadcast_to(radii, len(self.feet)))
         self.period = period = self._make_period()
-        self._places = [memoryview(place) for place in (period.effort, period.readings)]
-        self._planned = memoryview(period.stands)
+        self._places: list[Any] = [memory_of(place) for place in (period.effort, period.readings)]
+        self._planned: Any = memory_of(period.stands)
         self._skew_limit_s = settings.odometry.stamp_limit_s
         self.estimate = PipelineEstimate(self.base.estimate, self.estimator, period)
         self.start()
@@ -155,9 +156,13 @@ class EstimationPipeline:
         self._begin_filters()
         self._time_s: float | None = None
         self._stamps = StampFilter()
-        self._look_s, self._suspects, self._look_due = 0.0, frozenset(), False
-        self._missing, self._hidden, self._judged = (), (), True
-        self._whitening, self._whitening_looks = None, 0
+        self._look_s, self._look_due = 0.0, False
+        self._suspects: frozenset[str] = frozenset()
+        self._missing: tuple[str, ...] = ()
+        self._hidden: tuple[str, ...] = ()
+        self._judged = True
+        self._whitening: dict[str, np.ndarray] | None = None
+        self._whitening_looks = 0
         self._lying: tuple[str, ...] = ()
         self._trouble: tuple[str, ...] = ()
         period, estimate = self.period, self.estimate
@@ -374,7 +379,7 @@ class EstimationPipeline:
         self._suspects = suspects
         self._lying = ()
         if named:
-            worst = max(named, key=residuals.get)
+            worst = max(named, key=residuals.__getitem__)
             self._lying = (
                 f"{worst} disagrees with all other sensors: normalised residual "
                 f"{residuals[worst]:.1f}, at most {limit:g} is believed"

@@ -319,7 +319,7 @@ class KnownWrench(Sensor):
 
     frame: str
     name: str = "known_wrench"
-    noise: ClassVar[float] = 0.0
+    noise: float = dataclasses.field(default=0.0, init=False)
 
     @property
     def contacts(self) -> dict[str, Contact]:

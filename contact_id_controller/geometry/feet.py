@@ -89,6 +89,8 @@ class FeetOnGround(Protocol):
         rise: (n,) m, by which the real ground is felt to be higher: the nearest point of a field is sought from there,
             for a foot that stands lower than believed may be nearer to a stone's side than to its top.
         up: (3,) unit vector, world frame: along it a robot is lifted off this ground.
+        level: whether all normals are ``up``, so that contacts need none of their own; a controller that corrects the
+            ground clears it.
     """
 
     feet: tuple[SphereFoot, ...]
@@ -99,6 +101,7 @@ class FeetOnGround(Protocol):
     gaps: NDArray[np.float64]
     rise: NDArray[np.float64]
     up: NDArray[np.float64]
+    level: bool
 
     def __len__(self) -> int: ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pinocchio as pin
@@ -47,7 +47,8 @@ class TerrainFeet(FootContacts):
         friction: ArrayLike | Callable[..., Any] = 1.0,
         viscosity: ArrayLike = 0.0,
     ) -> None:
-        super().__init__(robot, feet, terrain, friction, viscosity)
+        # Of the ground the base takes only ``up``: ``update`` is here.
+        super().__init__(robot, feet, cast(HalfSpace, terrain), friction, viscosity)
         self.terrain = terrain
         self.level = False  # normals depend on the place
         self._centers = np.zeros((len(self.feet), 3))  # m, world
@@ -182,9 +183,10 @@ def feet_on(
     Raises:
         ConfigurationError: a ground of another kind.
     """
-    for kind, contacts in ((HalfSpace, FootContacts), (HeightField, TerrainFeet)):
-        if isinstance(ground, kind):
-            return contacts(robot, feet, ground, friction, viscosity)
+    if isinstance(ground, HalfSpace):
+        return FootContacts(robot, feet, ground, friction, viscosity)
+    if isinstance(ground, HeightField):
+        return TerrainFeet(robot, feet, ground, friction, viscosity)
     raise ConfigurationError(
         f"ground must be a HalfSpace or a HeightField, got {type(ground).__name__}"
     )

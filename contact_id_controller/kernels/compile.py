@@ -191,6 +191,6 @@ def _shared(dispatcher: Any, directory: str) -> Any:
     """
     cache = getattr(dispatcher, "_cache", None)
     index = getattr(getattr(cache, "_cache_file", None), "_index_name", None)
-    if index is not None:
+    if cache is not None and index is not None:
         cache._cache_file = CacheFiles(directory, Path(index).stem)
     return dispatcher

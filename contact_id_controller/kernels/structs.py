@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 _Struct = TypeVar("_Struct", bound="Struct")
 
 
-class StructType(types.StructRef):
+class StructType(types.StructRef):  # type: ignore[name-defined]
     """numba type of a struct: names and types of its values. Each struct registers its own."""
 
 
@@ -61,7 +61,7 @@ class Struct(structref.StructRefProxy):
             made: _Struct = object.__new__(cls)
         else:
             made = cls.packed(tuple(values[name] for name in names))
-        vars(made).update(values)
+        made.__dict__.update(values)
         return made
 
     def changed(self: _Struct, **values: Any) -> _Struct:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pinocchio as pin
 
@@ -107,7 +109,7 @@ class Labeller:
             settings.spread_over_contacts("viscosity"),
         )
         known = joint_limits(robot, settings).effort, loss_weights(robot, settings), None
-        self._model = row.pair
+        self._model: tuple[Any, ...] = row.pair
         self._options = row.keywords(settings, dict(zip(SUPPLIED, known, strict=True)))
 
     @property
@@ -161,7 +163,7 @@ class Labeller:
             speeds = np.zeros((count, n, 3))
         base: ContactSet = feet.select(np.ones(n, dtype=bool))
         alone = np.zeros(n, dtype=bool)
-        for k in np.flatnonzero(good):
+        for k in np.flatnonzero(good).tolist():
             pin.computeJointJacobians(robot.model, robot.data, frames.q[k])
             feet.update(robot.data)
             points[k], normals[k], distances[k] = feet.points, feet.normals, feet.gaps
@@ -175,7 +177,7 @@ class Labeller:
                 touching &= (speeds * normals).sum(axis=2) <= self.parting_m_s
         touching &= good[:, None] & np.isfinite(points).all(axis=2)
         if speeds is not None and len(set(feet.links)) < n:
-            for k in np.flatnonzero(good):
+            for k in np.flatnonzero(good).tolist():
                 pin.computeJointJacobians(robot.model, robot.data, frames.q[k])
                 self._speeds(frames, k, points[k], touching[k], drift[k], speeds[k])
         friction[:] = base.friction
@@ -229,6 +231,7 @@ class Labeller:
                 if not np.isfinite(getattr(frames, name)[k]).all()
             ]
             reasons[int(k)] = f"{(*names, 'the next v')[0]} is not known"
+        assert contacts.friction is not None
         friction = robot.motors.friction(frames.v[:, robot.actuated])
         labels = {
             "torques": solutions.torques + friction,
@@ -258,7 +261,7 @@ class Labeller:
 def _slip(contacts: ContactFrames, solutions: FrameSolutions) -> np.ndarray:
     """Tangential speed (m, n), m/s, of the contacts in the problem."""
     speeds, normals = contacts.surface_velocities, contacts.normals
-    if speeds is None:
+    if speeds is None or normals is None:
         return solutions.slip_m_s
     along = speeds - (speeds * normals).sum(axis=2, keepdims=True) * normals
     return np.where(contacts.touching, np.linalg.norm(along, axis=2), np.nan)

@@ -40,7 +40,9 @@ def checked_array(name: str, value: ArrayLike, dimensions: int) -> np.ndarray:
     return value
 
 
-def checked_vector(name: str, value: ArrayLike, n: int, positive: bool = False) -> np.ndarray:
+def checked_vector(
+    name: str, value: ArrayLike | None, n: int, positive: bool = False
+) -> np.ndarray:
     """``value`` as a finite (n,) vector, or an empty one for None; LcpError otherwise."""
     if value is None:
         return np.empty(0)

@@ -33,7 +33,7 @@ ROWS, COLUMNS, CORE = 0, 1, 2  # of Work.blocks
 FRICTION, SHARE = 0, 1  # of Work.weights
 SOLUTION, MOTION, MOTION_CHANGE = 0, 1, 2  # of Work.vectors
 CONTACT, HELD, SLIPPING = 0, 1, 2  # of Work.slot
-ORDER, UNKNOWN_SLOT, UNKNOWN, ROW_SLOT, ROW = 0, 1, 2, 3, 4  # of Work.index
+ORDER, UNKNOWN_SLOT, UNKNOWN, ROW_SLOT, ROW = 0, 1, 2, 3, 4  # of Work.order
 
 
 class FrictionProblem(NamedTuple):
@@ -71,7 +71,7 @@ class Work(NamedTuple):
     basic: np.ndarray  # (n, p) 1 where z is basic
     slot: np.ndarray  # (3, n) contact, edge whose force is given by w_l = 0, edge whose row w_e = 0
     #                   gives lambda (-1: none)
-    index: np.ndarray  # (5, m) order of the factors, slot and pair of each unknown (slot -1: z_0)
+    order: np.ndarray  # (5, m) order of the factors, slot and pair of each unknown (slot -1: z_0)
     #                    and of each row
 
 
@@ -127,7 +127,7 @@ def factor_core(work, edges, slots, open_slot, open_pair, covered):
             open_slot -1: none enters.
         covered: whether z_0 is basic, as it is until the path ends.
     """
-    axes, basic, index, blocks = work.axes, work.basic, work.index, work.blocks
+    axes, basic, index, blocks = work.axes, work.basic, work.order, work.blocks
     mu, share, slot = work.weights[FRICTION], work.weights[SHARE], work.slot
     capacity, last, r = blocks.shape[1], basic.shape[1] - 1, axes.shape[2]
     a, b = np.int64(0), np.int64(0)
@@ -233,7 +233,7 @@ def solve_core(work, edges, slots, m, source, target):
     With constants g and source 0 these are values; with a unit of the entering variable, changes (``_entering_terms``).
     m: order of the core. constant: work.terms[CONSTANT] (n, p), of which the edge rows lose that of the row of lambda.
     """
-    axes, index, blocks, slot = work.axes, work.index, work.blocks, work.slot
+    axes, index, blocks, slot = work.axes, work.order, work.blocks, work.slot
     constant, solution = work.terms[CONSTANT], work.vectors[SOLUTION]
     out = work.level[target]
     r, last, n = axes.shape[2], work.basic.shape[1] - 1, work.cover.shape[1]

@@ -82,11 +82,19 @@ def lemke(
     """
     M, q = checked_problem(M, q)
     n = q.shape[0]
-    cover = checked_vector("cover", cover, n, positive=True)
+    covering = checked_vector("cover", cover, n, positive=True)
     basis = checked_basis(warm_start, n)
     z, w, report = np.empty(n), np.empty(n), np.zeros(REPORT_SIZE)
     status = lemke_kernel(
-        M, q, cover, checked_pivots(max_pivots, 1000 + 50 * n), *workspace(n), basis, z, w, report
+        M,
+        q,
+        covering,
+        checked_pivots(max_pivots, 1000 + 50 * n),
+        *workspace(n),
+        basis,
+        z,
+        w,
+        report,
     )
     return result(status, z, w, basis, report)
 

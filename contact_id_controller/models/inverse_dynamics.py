@@ -62,7 +62,8 @@ class InverseDynamics:
     ) -> None:
         how, given = parted(keywords)
         self._row = row = solvable(friction, solver)
-        self._keywords, self._options = dict(keywords), row.complete(given)
+        self._keywords: dict[str, Any] = dict(keywords)
+        self._options = row.complete(given)
         self.robot, self.contacts, self.period = robot, contacts, period
         self._problems = ProblemMaker(robot, period, **how)
         prepare, n, na = row.prepare_frames, len(contacts), robot.na

@@ -28,7 +28,7 @@ from contact_id_controller.plans.plan_limits import (
     check_way,
 )
 from contact_id_controller.plans.points import started
-from contact_id_controller.plans.trajectories import JointTrajectory, PlanSlot
+from contact_id_controller.plans.trajectories import JointTrajectory, PlanSlot, Reference
 
 LATE_S = 0.5
 """A base or a schedule whose last point is older belongs to another time: more than a message takes."""
@@ -103,16 +103,15 @@ def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
             jump limits from the motion followed until then and from where the robot is, and whatever exceeds the
             limits of position, speed and acceleration.
     """
-    plan = dataclasses.replace(
-        plan, **{name: started(part, now_s) for name, part in plan.parts.items()}
-    )
-    starts = {name: part.start_s for name, part in plan.parts.items()}
+    parts: dict[str, Any] = {name: started(part, now_s) for name, part in plan.parts.items()}
+    plan = dataclasses.replace(plan, **parts)
+    starts: dict[str, float] = {name: part.start_s for name, part in parts.items()}
     if len(set(starts.values())) > 1:
         listed = ", ".join(f"{name} at {start_s:.6f} s" for name, start_s in starts.items())
         raise TrajectoryError(f"the parts of a plan must begin together: {listed}")
     joints, base, contacts = plan.joints, plan.base, plan.contacts
     if joints is None:
-        for name, part in plan.parts.items():
+        for name, part in parts.items():
             _refuse_past(name, part.start_s, float(part.times_s[-1]), now_s)
     else:
         joints = joints.in_order(followed.joint_names, followed.locked)
@@ -198,8 +197,10 @@ def _led(goals: TaskGoals, t: float) -> dict[str, np.ndarray]:
 
 def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> JointTrajectory:
     """Planned joints with the approach from the motion before; TrajectoryError for a jump."""
+    assert joints.start_s is not None, "started"
     current = followed.slot.at(now_s)
-    begin_s, before = now_s, (followed.hold, None, None)
+    rest = np.zeros_like(followed.hold)
+    begin_s, before = now_s, Reference(followed.hold, rest, rest)
     if current is not None:
         begin_s = max(joints.start_s, now_s)
         before = current.sample(begin_s)
@@ -240,6 +241,7 @@ def _refuse_past(what: str, start_s: float, last_s: float, now_s: float) -> None
 
 def _refuse_base_jump(base: BaseTrajectory, now_s: float, followed: Followed) -> None:
     """Raise TrajectoryError unless the base begins near its measured pose, or its planned one and no farther away."""
+    assert base.start_s is not None, "started"
     begin_s = max(base.start_s, now_s)
     current = followed.base_slot.at(now_s)
     before = followed.base_hold if current is None else current.sample(begin_s).pose

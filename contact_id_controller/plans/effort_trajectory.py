@@ -146,7 +146,8 @@ class LocalFeedback:
         cls, robot: RobotModel, effort_limits: np.ndarray, gains: Sequence[np.ndarray]
     ) -> LocalFeedback:
         """Make the feedback of a robot, with gains K and D."""
-        return cls(*gains, effort_limits, robot.turns)
+        stiffness, damping = gains
+        return cls(stiffness, damping, effort_limits, robot.turns)
 
     def tune(self, gains: Sequence[np.ndarray]) -> None:
         """Set gains K and D."""

@@ -79,10 +79,9 @@ class FootPath:
         rows = {"positions": positions, "velocities": velocities, "accelerations": accelerations}
         checked = np.zeros((3, len(self.times_s), PLACE))
         for row, (name, values) in zip(checked, rows.items()):
-            array = checked_array(f"{name} of a foot's path", values, shape)
-            if array is None:
+            if values is None:
                 raise TrajectoryError(f"a foot's path has no {name}, must have all three")
-            row[:, :columns] = array
+            row[:, :columns] = checked_array(f"{name} of a foot's path", values, shape)
         if columns == POINT and np.linalg.norm(checked[1, -1]) < AT_REST:
             checked[1, -1] = 0.0
         self.points = np.ascontiguousarray(checked.transpose(1, 0, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.plan import Plan
@@ -50,7 +51,8 @@ class PlanParts:
         known = start_s is not None and start_s == self._refused_s and start_s <= now_s
         waited = known or any(plan is part for part in self._alone)
         if start_s not in (None, self._followed_s) and not waited:
-            for name, part in plan.parts.items():
+            parts: dict[str, Any] = plan.parts
+            for name, part in parts.items():
                 self.waiting[name] = Plan(**{name: part})
                 self._came_s[name] = now_s
             return None

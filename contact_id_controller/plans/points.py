@@ -30,10 +30,8 @@ def checked_times(times_s: ArrayLike) -> np.ndarray:
     return times
 
 
-def checked_array(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray | None:
-    """Finite numbers of that shape; None for None."""
-    if values is None:
-        return None
+def checked_array(name: str, values: ArrayLike, shape: tuple[int, int]) -> np.ndarray:
+    """Finite numbers of that shape."""
     try:
         array = np.array(values, dtype=float)
     except (TypeError, ValueError) as error:

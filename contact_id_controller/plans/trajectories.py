@@ -63,10 +63,10 @@ class JointTrajectory:
     def __init__(
         self,
         names: Sequence[str],
-        times_s: np.ndarray,
-        positions: np.ndarray,
-        velocities: np.ndarray | None = None,
-        accelerations: np.ndarray | None = None,
+        times_s: ArrayLike,
+        positions: ArrayLike | None,
+        velocities: ArrayLike | None = None,
+        accelerations: ArrayLike | None = None,
         start_s: float | None = None,
         allow_moving_end: bool = False,
     ):
@@ -75,11 +75,11 @@ class JointTrajectory:
             raise TrajectoryError(f"trajectory names a joint twice: {list(self.names)}")
         self.times_s = checked_times(times_s)
         shape = (len(self.times_s), len(self.names))
-        self.positions = checked_array("positions", positions, shape)
-        self.velocities = checked_array("velocities", velocities, shape)
-        self.accelerations = checked_array("accelerations", accelerations, shape)
-        if self.positions is None:
+        if positions is None:
             raise TrajectoryError("trajectory points have no positions")
+        self.positions = checked_array("positions", positions, shape)
+        self.velocities = _checked_or_none("velocities", velocities, shape)
+        self.accelerations = _checked_or_none("accelerations", accelerations, shape)
         if self.velocities is None and self.accelerations is not None:
             raise TrajectoryError("trajectory points have accelerations but no velocities")
         self.allow_moving_end = allow_moving_end
@@ -193,11 +193,10 @@ class JointTrajectory:
         other.accelerations = _prefixed(
             self.accelerations, rest if acceleration is None else acceleration
         )
-        first = [
-            None if rows is None else rows[:2]
-            for rows in (other.positions, other.velocities, other.accelerations)
-        ]
-        way = segment_coefficients(other.times_s[:2], *first)
+        speeds, bends = (
+            None if rows is None else rows[:2] for rows in (other.velocities, other.accelerations)
+        )
+        way = segment_coefficients(other.times_s[:2], other.positions[:2], speeds, bends)
         other.last_s = float(other.times_s[-1])
         _, rates, segments, _ = self.motion
         rates = np.concatenate([1.0 / np.diff(other.times_s[:2]), rates])
@@ -335,14 +334,18 @@ class PlanSlot(Generic[Plan]):
 
     def at(self, t_s: float) -> Plan | None:
         """The plan to sample at time t_s, or None when there is none."""
-        if self.waiting is not None and self.waiting.start_s <= t_s:
+        if self._waits_until(t_s):
             self.current, self.waiting = self.waiting, None
         return self.current
 
     def peek(self, t_s: float) -> Plan | None:
         """The plan that will be sampled at time t_s, of those received so far; changes nothing."""
-        later = self.waiting is not None and self.waiting.start_s <= t_s
-        return self.waiting if later else self.current
+        return self.waiting if self._waits_until(t_s) else self.current
+
+    def _waits_until(self, t_s: float) -> bool:
+        """Whether the plan that waits has started by then."""
+        start_s = None if self.waiting is None else self.waiting.start_s
+        return start_s is not None and start_s <= t_s
 
     def copy(self) -> PlanSlot[Plan]:
         """An independent slot with the same plans."""
@@ -353,6 +356,12 @@ class PlanSlot(Generic[Plan]):
     def clear(self) -> None:
         """Discard all plans."""
         self.current = self.waiting = None
+
+
+def _checked_or_none(
+    name: str, values: ArrayLike | None, shape: tuple[int, int]
+) -> np.ndarray | None:
+    return None if values is None else checked_array(name, values, shape)
 
 
 def _prefixed(rows: np.ndarray | None, first: np.ndarray) -> np.ndarray | None:

@@ -23,6 +23,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from contact_id_controller.exceptions import ConfigurationError, StateError, choices
+from contact_id_controller.kernels.views import memory_of
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
 """Plain CDR, little-endian. Alignment counts from its end."""
@@ -574,7 +575,7 @@ class PackedMessage:
     def __init__(self, message: Any) -> None:
         data = serialize_message(message)
         memory = np.zeros(_HEAD + len(data), dtype=np.uint8)  # shifted: doubles are aligned
-        self._buffer = memoryview(memory)[_HEAD:]
+        self._buffer = memory_of(memory)[_HEAD:]
         self._buffer[:] = data
 
     def doubles(self, markers: np.ndarray) -> np.ndarray:

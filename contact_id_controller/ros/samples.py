@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.structs import Struct, StructType, packing
+from contact_id_controller.kernels.views import memory_of
 from contact_id_controller.ros.packed import (
     ENCAPSULATION,
     Packable,
@@ -66,6 +67,7 @@ class NumbersReader(PackedReader):
 
     def __init__(self, kind: Packable) -> None:
         super().__init__(kind)
+        self._known: KnownMessage | None
         self._look_at(bytes(len(ENCAPSULATION) + 8), [], NO_WORDS, _NO_NUMBERS)
         _read(self._known)  # compiled now, not with the first message
         self._known = None
@@ -107,14 +109,14 @@ class NumbersReader(PackedReader):
         """Note which words of a message must be the same as in the first one: all but stamp and doubles."""
         head = 8 - len(ENCAPSULATION)  # so that doubles lie where doubles may
         bits = np.zeros(-(-(head + len(data)) // 8), dtype=np.uint64)
-        self._room = memoryview(bits.view(np.uint8))[head : head + len(data)]
+        self._room = memory_of(bits.view(np.uint8))[head : head + len(data)]
         self._room[_ALL] = data
         same = np.ones(len(bits), dtype=bool)
         same[1] = False
         for at, count in places:
             same[1 + word(at) : 1 + word(at) + count] = False
         numbers, same = bits.view(np.float64), np.flatnonzero(same)
-        self._known: KnownMessage | None = KnownMessage(
+        self._known = KnownMessage(
             numbers=numbers, bits=bits, same=same, their=bits[same], index=1 + index, out=out
         )
 

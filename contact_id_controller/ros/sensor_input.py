@@ -26,7 +26,7 @@ class Source(NamedTuple):
 
     topic: str
     kind: Packable
-    count: int
+    size: int
 
     @classmethod
     def mounted(cls, sensor: Mounted) -> Source:
@@ -70,10 +70,10 @@ class SensorInput:
         ]
         self._readers = [SampleReader(each.kind) for each in sources]
         self._stamps = [StampFilter(max(FARTHEST_S, timeout_s)) for _ in sources]
-        ends = np.cumsum([each.count for each in sources], dtype=int)
+        ends = np.cumsum([each.size for each in sources], dtype=int)
         self._all = np.zeros(ends[-1] if len(ends) else 0)
         self._values = [
-            self._all[end - each.count : end] for end, each in zip(ends.tolist(), sources)
+            self._all[end - each.size : end] for end, each in zip(ends.tolist(), sources)
         ]
         self.begin()
 

@@ -187,7 +187,7 @@ class CommandWatchdog:
 
         fault: why it could not be read; torques are None then.  age_s: time since it was sent.
         """
-        reason = fault or self._fault(torques)
+        reason = fault if torques is None else fault or self._fault(torques)
         if self.state is WatchdogState.EMERGENCY_STOP:
             self.refused["emergency_stop"] += 1
             return None
@@ -214,6 +214,7 @@ class CommandWatchdog:
         self.state = WatchdogState.FORWARDING
         self._may_return = False
         self.forwarded += 1
+        assert torques is not None, "it has a fault otherwise"
         clipped = np.clip(torques, -self._limits, self._limits)
         self.clipped += not np.array_equal(clipped, torques)
         return clipped if self._rate is None else self._rate.limited(clipped, now_s)

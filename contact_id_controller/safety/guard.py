@@ -445,6 +445,7 @@ class Guard:
         if result is not None:
             now_s, settings = self.state.now_s, self.controller.settings
             ahead = self.local.ahead
+            assert now_s is not None, "a state was answered"
             lost = self.monitor.step(now_s, arrival_s, step_s, result)
             if ahead is None or ahead.solved_now:
                 rate = self.monitor.solutions
@@ -470,6 +471,7 @@ class Guard:
     def _look_at_following(self) -> None:
         """Check whether the robot follows the plan; log changes."""
         following = self.following
+        assert self.state.now_s is not None, "a state was answered"
         before = following.reason
         now = following.look(self.controller, self.state.now_s, self.state.measured)
         if now and not before:
@@ -508,7 +510,9 @@ class Guard:
         safe = self._emergency if stopped else self._safe
         return safe.torques(self.checks.velocity if fresh else None, self.local.damping)
 
-    def _wanted(self, joints: JointReading | Refusal | None, now_ns: int | None) -> np.ndarray:
+    def _wanted(
+        self, joints: JointReading | Refusal | None, now_ns: int | None
+    ) -> np.ndarray | None:
         """Torques (na,) wanted in this period, None after an error; `result` stays None if they are the safe output."""
         found, controller, state = self._take(joints, now_ns), self.controller, self.state
         machine, good = self.machine, self.good
@@ -576,9 +580,10 @@ class Guard:
     def _carry_on(self, state: RobotState, result: StepResult) -> None:
         """Give the base acceleration of this solution to the prediction of the base."""
         if result.solution is not None and (self.ahead is None or self.ahead.solved_now):
-            speed = self.controller.answered.v
+            answered = self.controller.answered
+            assert answered is not None
             acceleration = (
-                result.solution.velocity[:6] - speed[:6]
+                result.solution.velocity[:6] - answered.v[:6]
             ) / self.controller.settings.period_s
             if all_finite(acceleration):
                 self.checks.prediction.accelerate(round(state.time_s / states.NANO), acceleration)
@@ -593,8 +598,11 @@ class Guard:
         self, joints: JointReading | Refusal | None, now_ns: int | None
     ) -> RobotState | Refusal | None:
         """Check measured joints: the state to act on, a Refusal, or None after an error. Records arrival and jumps."""
-        found, good, contacts = joints, self.good, self.contacts
-        if isinstance(joints, JointReading):
+        good, contacts = self.good, self.contacts
+        found: RobotState | Refusal | None
+        if not isinstance(joints, JointReading):
+            found = joints
+        else:
             checks = self.checks
             found = checks.take(joints, now_ns)
             if checks.velocity_is_true:

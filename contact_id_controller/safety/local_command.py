@@ -30,7 +30,7 @@ class LocalCommand:
     def take_over(self, controller: Controller) -> None:
         """Continue with another controller; the last command stays until the next solution."""
         self.ahead = ahead_of(controller)
-        if self.command is None and controller.settings.interface.bridges:
+        if self.command is None and self.ahead and controller.settings.interface.bridges:
             self.command = self.ahead.command.like()
 
     @property
@@ -71,11 +71,12 @@ class LocalCommand:
             if not goes_on:
                 self.command.rest(time_s, position, sent, beyond)
                 self.leads = False
-        elif self.ahead.solved_now:
+        elif self.ahead is not None and self.ahead.solved_now:
             self.command.copy_from(self.ahead.command, sent - result.torques, share)
             self.leads = True
 
     def goes_on(self, machine: SafetyMachine) -> bool:
         """Whether the robot's side continues the command: it is of a solution, comes to rest by itself, and no stop."""
-        continues = self.leads and self.command.holds_still
-        return continues and not (machine.latched or machine.state is SafetyState.INACTIVE)
+        if self.command is None or not (self.leads and self.command.holds_still):
+            return False
+        return not (machine.latched or machine.state is SafetyState.INACTIVE)

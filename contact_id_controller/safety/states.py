@@ -589,7 +589,7 @@ class StateChecks:
                 "joints_frozen",
                 f"measured joints repeat for {frozen_s:.3f} s to the last digit, though by their velocities they move",
             )
-        if fault == BASE_JUMP:
+        if fault == BASE_JUMP and self.base_ns is not None:
             away, _ = self._jump.judge(self._seen.base, self.base_ns)
             return Refusal("odometry_jump", away) if away else None
         return self._impossible(fault)
@@ -688,6 +688,7 @@ class StateChecks:
 
     def _carry_base(self, time_ns: int) -> Refusal | None:
         """Write the base predicted to ``time_ns`` into q and v; refuse it where it is too uncertain by then."""
+        assert self.base_ns is not None, "its age was checked"
         seen = self._seen
         self.predicts, prediction = True, self.prediction
         here = prediction.carry(seen.base, self.base_ns, time_ns, self._variances)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -83,7 +83,8 @@ def read_description(urdf: str | Path) -> ElementTree.Element:
         RobotDescriptionError: no such file, not XML, or larger or deeper than any robot.
     """
     file = resolve_urdf(urdf)
-    parser = ElementTree.XMLPullParser(("start", "end"))
+    parser: ElementTree.XMLPullParser[Any] = ElementTree.XMLPullParser(("start", "end"))
+    read_events: Callable[[], Iterator[Any]] = parser.read_events
     depth, root = 0, None
     try:
         size = file.stat().st_size
@@ -96,7 +97,7 @@ def read_description(urdf: str | Path) -> ElementTree.Element:
             raise RobotDescriptionError(f"URDF {str(file)!r} declares a document type, must not")
         for begin in range(0, len(text), 65536):
             parser.feed(text[begin : begin + 65536])
-            for event, element in parser.read_events():
+            for event, element in read_events():
                 root = element if root is None else root
                 depth += 1 if event == "start" else -1
                 if depth > MOST_DEPTH:
@@ -222,15 +223,15 @@ def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw
             )
     flaws, explained = [], set()
     for link in description.findall("link"):
-        inertial, name = link.find("inertial"), link.get("name")
+        inertial, name = link.find("inertial"), link.get("name", "")
         if inertial is None:
             continue
         frame = model.getFrameId(name, pin.FrameType.BODY)
-        joint = model.frames[frame].parentJoint if frame < model.nframes else None
-        own = _link_flaws(name, inertial, joint in impossible)
+        mover = model.frames[frame].parentJoint if frame < model.nframes else None
+        own = _link_flaws(name, inertial, mover in impossible)
         flaws += own
         if any(flaw.fatal for flaw in own):
-            explained.add(joint)
+            explained.add(mover)
     return flaws + [flaw for joint, flaw in impossible.items() if joint not in explained]
 
 

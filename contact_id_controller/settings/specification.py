@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -27,8 +27,7 @@ def parameter(default: Any, description: str, **columns: Any) -> Any:
     return dataclasses.field(default=default, metadata=columns)
 
 
-@cache
-def table_of(settings: type) -> tuple[ParameterSpec, ...]:
+def _rows_of(settings: type) -> tuple[ParameterSpec, ...]:
     """The rows declared by the fields of a dataclass that have a description; other fields are no parameters.
 
     The kind follows from the annotation.
@@ -41,6 +40,10 @@ def table_of(settings: type) -> tuple[ParameterSpec, ...]:
         for field in dataclasses.fields(settings)
         if "description" in field.metadata
     )
+
+
+table_of: Callable[[type], tuple[ParameterSpec, ...]] = cache(_rows_of)
+"""`_rows_of`, once for each class."""
 
 
 def settings_of(name: str, table: Iterable[ParameterSpec]) -> type:

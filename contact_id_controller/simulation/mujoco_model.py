@@ -140,8 +140,8 @@ def build_mujoco_model(
         _add_foot(spec, robot, foot, foot_name(index), min(mu, LARGEST_FRICTION), ground)
     if imu_frame is not None:
         _add_imu(spec, robot, imu_frame)
-    for joint in wrench_joints:
-        _add_wrench_sensor(spec, robot, joint)
+    for name in wrench_joints:
+        _add_wrench_sensor(spec, robot, name)
     try:
         model = spec.compile()
     except ValueError as error:
@@ -404,8 +404,9 @@ def _prepared_urdf(urdf: Path, meshes: bool, locked: Mapping[str, float]) -> str
     for joint in root.iter("joint"):
         for unused in joint.findall("dynamics") + joint.findall("mimic"):
             joint.remove(unused)
-        if joint.get("name") in locked:
-            _weld(joint, locked[joint.get("name")])
+        name = joint.get("name", "")
+        if name in locked:
+            _weld(joint, locked[name])
     _free_of_root(root)
     for old in root.findall("mujoco"):
         root.remove(old)

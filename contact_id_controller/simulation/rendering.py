@@ -150,18 +150,20 @@ class _Child:
                 stderr=errors,
                 env=environment,
             )
+        assert self._process.stdout is not None
+        self._pictures = self._process.stdout
 
     def __enter__(self) -> _Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.stdout.close()
+        self._pictures.close()
         self._process.terminate()
         self._process.wait()
 
     def read(self, size: int) -> bytes | None:
         """The next `size` bytes, or None when the process ended before."""
-        data = self._process.stdout.read(size)
+        data = self._pictures.read(size)
         return data if len(data) == size else None
 
     def last_words(self) -> str:

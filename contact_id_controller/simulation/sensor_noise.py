@@ -194,7 +194,7 @@ class NoisySensors:
         position: np.ndarray,
         velocity: np.ndarray,
         effort: np.ndarray,
-        mounted: Sequence[np.ndarray] = (),
+        mounted: Sequence[np.ndarray] | np.ndarray = (),
     ) -> Readings:
         """Readings at ``time_s`` for these true values; see ``Readings`` for shapes.
 
@@ -274,9 +274,11 @@ class SimulatedSensors:
         imu, mounted: whether the IMU and mounted sensors are used; if not, their readings are noise only.
         """
         world, robot = self.world, self.world.robot
+        gyro, accel = world.imu() if imu and world.has_imu else NO_IMU
         return self.noisy.read(
             state.time_s,
-            *(world.imu() if imu and world.has_imu else NO_IMU),
+            gyro,
+            accel,
             robot.joints_of(state.q),
             state.v[robot.actuated],
             world.applied_torques(),

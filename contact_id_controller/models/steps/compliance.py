@@ -71,6 +71,7 @@ def solve_compliant(
     """
     problem = solution.problem
     n, delta = len(problem), solution.joint_velocity_change
+    assert delta is not None
     earlier = solution.contradiction_m_s
     if start is None:
         # The contradiction of an infeasible plan no longer counts once it is solved as it is.

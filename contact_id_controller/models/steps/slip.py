@@ -7,7 +7,8 @@ import numpy as np
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.pyramid import APART, SLIDING, STICKING, edge_directions
-from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_friction_kernel
+from contact_id_controller.lcp._friction_core import friction_workspace
+from contact_id_controller.lcp.lemke_friction import lemke_friction_kernel
 from contact_id_controller.lcp.status import PIVOTS, REPORT_SIZE
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
 from contact_id_controller.models.steps.finish import shift_offset
