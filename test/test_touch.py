@@ -11,6 +11,7 @@ from contact_id_controller.geometry import HalfSpace
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.runs.one_process import controller_settings, mujoco_robot, section
+from contact_id_controller.simulation.mujoco_model import GroundSettings
 
 CONFIG = str(ROOT / "config" / "arms" / "panda.yaml")
 ASKED_N, PEAK_N = 20.0, 40.0
@@ -21,8 +22,8 @@ YIELDS_M_S, YIELDS_FOR_S, SPEEDS_UP_S = 0.02, 1.0, 0.05
 class Arm:
     """The arm of the file in front of a table; what was pressed on, period after period."""
 
-    def __init__(self, world):
-        self.settings = controller_settings(CONFIG)
+    def __init__(self, world, **changed):
+        self.settings = controller_settings(CONFIG, **changed)
         robot = self.settings.robot()
         self.controller, self.world = Controller(robot, self.settings), world
         start = section(CONFIG, "simulated_robot")["initial_joint_positions"]
@@ -73,6 +74,19 @@ def test_a_hand_is_laid_on_a_table_wherever_it_is(height_m):
     arm.go_on(1.0)
     judged(arm, at)
     assert not any(arm.touching[:at])
+
+
+def test_a_joint_at_its_limit_lets_a_hand_neither_fall_nor_bounce():
+    """Its fourth joint holds half the weight on it: before the table bore the hand, it fell there with 430 N."""
+    effort = controller_settings(CONFIG).robot().effort_limits.copy()
+    effort[3] = 10.0
+    ground = GroundSettings(exact_friction=True)  # it comes down sideways, too
+    world = mujoco_robot(controller_settings(CONFIG), 0.3, floating_base=False, ground=ground)
+    arm = Arm(world, effort_limits_nm=effort.tolist())
+    at = arm.until_it_touches()
+    assert np.abs(arm.controller.period.error).max() > 0.3
+    arm.go_on(1.0)
+    judged(arm, at)
 
 
 def test_a_table_that_gives_way_is_followed(monkeypatch):

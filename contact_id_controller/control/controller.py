@@ -428,6 +428,7 @@ class Controller:
             frame=np.zeros((3, 3)),
             pressed=settings.push_n.copy(),
             rubbed=np.zeros((count, 3)),
+            parting=np.zeros((count, robot.nv)),
             sought=np.full(robot.na + 1, -np.inf),
             **{name: np.zeros(count, dtype=bool) for name in flags},
             **{name: np.zeros(robot.na) for name in joints},

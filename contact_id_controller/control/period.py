@@ -162,6 +162,7 @@ class Period(Struct):
             ``delay_estimate``.
         pressed (n,) N: pressing force of touching contacts now, in addition to the model's forces. rubbed (n, 3) N:
             friction at those that slide by plan, world frame; the model's forces on them have none.
+            parting (n, nv): force along the normal that an arm's hand loses, N per N·m of torque; 0: none.
         sought* (na + 1,): joint velocities that goals require, rad/s, and their time, s; minus infinity: unknown.
     """
 
@@ -234,6 +235,7 @@ class Period(Struct):
     carried: Numbers
     pressed: Numbers
     rubbed: Numbers
+    parting: Numbers
     sought: Numbers
     grip: Numbers
     excess: Numbers

@@ -48,6 +48,8 @@ FOLLOWS_RAD = 0.1
 """Joint error from which the weight decreases again; at twice the error it is the usual one. Torques of another
 controller meanwhile look like a load, and legs that were pulled back to their plan with full weight fell."""
 UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
+SPARED = 1e-4
+"""Change of a pressing force by `share_torques`, as a share of what the clipped torques would change it by."""
 
 BY_GEOMETRY, BY_SCHEDULE, BY_MEASUREMENT = 1, 2, 4
 """Bits of ``sources``, which must agree on a contact."""
@@ -371,12 +373,47 @@ def _foot_forces(impulses, period_s, contact, touching, push, rubbed, normals, f
 
 
 @kernel
+def _keep_pressing(G, period):
+    """Change G (na, na), that of `share_torques`, so that torques at their limits change no pressing force, if they can.
+
+    By M W^-1 M, W the joints' weights, all joints share what is missing; of torques x, y^T G^-1 y for their change y
+    gets (p^T y)^2 / (SPARED p^T G p), p the contact's ``parting``. False if a contact touches that is not pressed by
+    force.
+    """
+    na, actuated, weighed = G.shape[0], period.settings.actuated, False
+    moved, inertia = np.empty(na), G.copy()
+    for i in range(period.parting.shape[0]):
+        row = period.parting[i]
+        if not row.any():
+            if period.contact[i] or period.touching[i]:
+                return False
+            continue
+        if not weighed:
+            weighed = True
+            for a in range(na):
+                for b in range(na):
+                    G[a, b] = 0.0
+                    for k in range(na):
+                        G[a, b] += inertia[a, k] * inertia[k, b] / period.weights[actuated[k]]
+        size = 0.0
+        for a in range(na):
+            moved[a] = 0.0
+            for b in range(na):
+                moved[a] += G[a, b] * row[actuated[b]]
+            size += row[actuated[a]] * moved[a]
+        for a in range(na):
+            for b in range(na):
+                G[a, b] -= moved[a] * moved[b] / ((1.0 + SPARED) * size)
+    return True
+
+
+@kernel
 def share_torques(torques, period):
     """Torques (na,) within effort and rate limits with which joints that have torque left accelerate as before.
 
-    Of a fixed robot without contacts: tau + M z, where only joints at a limit change their acceleration, by z, and
-    only as their limit requires. Clipped alone, they would pull all others along. period: its ``bounded`` gets the bits
-    of these limits.
+    Of a fixed robot: tau + M z, where only joints at a limit change their acceleration, by z, and only as their limit
+    requires. Clipped alone, they would pull all others along. Where a hand is pressed by force or approaches, all may
+    change theirs so that it does not: see `_keep_pressing`. period: its ``bounded`` gets the bits of these limits.
     """
     limits, inertia, last = period.settings.limits, period.inertia, period.decided
     na, beyond = torques.shape[0], False
@@ -387,19 +424,18 @@ def share_torques(torques, period):
         low[j] = min(max(-effort, last[j] - step), effort)
         high[j] = max(min(effort, last[j] + step), -effort)
         beyond = beyond or torques[j] > high[j] or torques[j] < low[j]
-    touched = period.contact.any() or period.touching.any()  # one that slides is not in the problem
-    if not beyond or inertia.shape[0] != na or touched:
+    if not beyond or inertia.shape[0] != na:
         return torques
     z, actuated = np.zeros(na), period.settings.actuated
     G, shared = np.empty((na, na)), torques.copy()
     for i in range(na):
         for j in range(na):
             G[i, j] = inertia[actuated[i], actuated[j]]
-    if not least_change(G, torques, low, high, z):
+    if not (_keep_pressing(G, period) and least_change(G.copy(), torques, low, high, z)):
         return torques
     for i in range(na):
         for j in range(na):
-            shared[i] += inertia[actuated[i], actuated[j]] * z[j]
+            shared[i] += G[i, j] * z[j]
         if z[i] != 0.0:
             by_rate = high[i] < limits.effort[i] if z[i] < 0.0 else low[i] > -limits.effort[i]
             period.bounded[i] |= RATE if by_rate else EFFORT

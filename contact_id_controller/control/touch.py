@@ -11,7 +11,8 @@ without sliding it receives the impulse -n^T L J v, also if the hand moves along
 Before touchdown, near the modelled surface and while the plan approaches it, that impulse is bounded by F T, F the
 commanded force and T the time of an impact between stiff bodies: the peak stays near F. Speed along the surface gets at
 most half of it. If the plan has arrived without contact, the hand continues at this speed, a bounded distance
-beyond the surface.
+beyond the surface. A hand that sinks below its plan is bounded, too. Torques at their limits change neither that speed
+nor a pressing force as long as others can make up for them (`step_kernels.share_torques`).
 
 In contact the force alone is controlled along the normal; it grows from the measured to the commanded value; the
 plan's height is ignored, and the surface may be soft. A bounded integral removes the error due to the model's.
@@ -116,21 +117,22 @@ def _motion(period, i, J, drift):
 
 
 @kernel
-def _masses(period, J, normal, out, force):
+def _masses(period, J, normal, out, force, moved):
     """Write out (3,) = L n, kg, L = (J M^-1 J^T)^-1 the contact's effective mass, and force (3,) = L J M^-1 r, N.
 
     That force would have moved the contact as the unexplained r (nv,) did, ``period.rest``.
-    J (3, nv); normal n (3,). Zero where M is not positive definite.
+    J (3, nv); normal n (3,); moved (3, nv): J M^-1. Zero where M is not positive definite.
 
     Source: Khatib, A unified approach for motion and force control of robot manipulators (1987).
     """
     nv = J.shape[1]
-    inertia, moved = np.empty((nv, nv)), np.empty((3, nv))
+    inertia = np.empty((nv, nv))
     for a in range(nv):
         for b in range(a, nv):
             inertia[a, b] = inertia[b, a] = period.inertia[a, b]
     mobility = np.zeros((3, 3))
     out[:] = force[:] = 0.0
+    moved[:] = 0.0
     if not cholesky(inertia, nv, 0.0):
         return
     for d in range(3):
@@ -186,7 +188,7 @@ class Touch:
         self._gaps = np.zeros(n)
         self._arrived, self._stands = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         self._masses, self._drifts, self._raw = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(3)
-        self._jacobians = np.zeros((n, 3, robot.nv))
+        self._jacobians, self._moved = np.zeros((2, n, 3, robot.nv))
         self.forget()
 
     def forget(self) -> None:
@@ -233,7 +235,7 @@ class Touch:
                 continue
             _motion(period, i, self._jacobians[i], self._drifts[i])
             raw, J = self._raw, self._jacobians[i]
-            _masses(period, J, period.normals[i], self._masses[i], raw)
+            _masses(period, J, period.normals[i], self._masses[i], raw, self._moved[i])
             if lasted:
                 self.felt[i] += (raw - self.felt[i]) * elapsed / (elapsed + FELT_S)
             self._decide(i, period, now[i], min(now[i], later[i]), elapsed if lasted else 0.0)
@@ -245,10 +247,10 @@ class Touch:
         now, lowest: planned gaps, m, now and the least of now and soon.
         """
         gap, asked = period.gaps[i], self.asked[i]
-        wanted = bool(period.planned[i]) and lowest <= PLANNED_M
+        wanted, normal = bool(period.planned[i]) and lowest <= PLANNED_M, period.normals[i]
         if now > max(PLANNED_M, gap + RELEASED_M) and self.touches[i]:
-            wanted = False
-        normal = period.normals[i]
+            rises = normal @ self._jacobians[i][:, self._robot.actuated] @ period.reference[1]
+            wanted = wanted and rises < 0.0
         feels = float(normal @ (self.felt[i] - self.unmodelled[i]))
         if period.settings.sources & BY_MEASUREMENT:
             begins = lasts = bool(period.measured[i])
@@ -267,13 +269,16 @@ class Touch:
             known = float(normal @ self.unmodelled[i])
             self.more[i] = np.clip(known, -CORRECTION * asked, CORRECTION * asked)
         self._stands[i] = period.planned[i]
-        self._approaches[i] = wanted and not self.touches[i]
+        # A hand below its plan, too: joints at their limits do not hold it.
+        sinks = gap < lowest - RELEASED_M
+        self._approaches[i] = (wanted or sinks) and not self.touches[i]
         self._arrived[i] = now <= PLANNED_M
         if self.touches[i]:
             self._press(i, feels, elapsed)
         else:
             self.pressing[i] = self.more[i] = 0.0
-            self.unmodelled[i] += (self.felt[i] - self.unmodelled[i]) * elapsed / LEARNT_S
+            if not (begins and gap <= EARLY_M):  # it does not lie there, unplanned
+                self.unmodelled[i] += (self.felt[i] - self.unmodelled[i]) * elapsed / LEARNT_S
         self._gaps[i], self._elapsed = gap, elapsed
         # The contacts are this module's: see `settle`.
         period.planned[i], period.gaps[i] = False, max(gap, UNKNOWN_GAP_M)
@@ -300,11 +305,12 @@ class Touch:
     def settle(self, time_s: float, period: Period) -> None:
         """Change the ``acceleration`` (nv,) of a period for touching and approaching contacts, and mark these in it."""
         settings, acceleration = period.settings, period.acceleration
-        period.pressed[:] = period.rubbed[:] = 0.0
+        period.pressed[:] = period.rubbed[:] = period.parting[:] = 0.0
         self.slides[:] = False
         for i in self._numbers:
             period.planned[i] = self._stands[i] or period.planned[i]
             if self.touches[i]:
+                period.parting[i] = self._masses[i] @ self._moved[i]
                 self.slides[i] = self._slide(i, period)
                 if not self.slides[i]:
                     self._hold(i, period)
@@ -314,6 +320,7 @@ class Touch:
                     period.last[i], period.since_s[i] = True, time_s
                 period.pressed[i] = self.pressing[i]
             elif self._approaches[i]:
+                period.parting[i] = period.normals[i] @ self._moved[i]
                 self._approach(i, period)
         period.desired[:] = acceleration[settings.actuated]
 
