@@ -55,6 +55,20 @@ def test_torques_are_those_of_the_state_predicted_for_when_they_act():
     np.testing.assert_allclose(second.reference.position, on_plan(2.301).q)
 
 
+def test_reference_before_the_start_of_the_predicted_plan_is_that_of_the_plan_before():
+    """Torques 5 ms late, a plan that starts within that time: the reference stepped to its first point, at rest."""
+    controller = followed(command_delay_s=0.005)
+    controller.step(on_plan(2.3))
+    controller.follow(Plan(arm_motion(2.303)), 2.301)
+    for time_s in (2.301, 2.302, 2.303):
+        result = controller.step(on_plan(time_s))
+        assert controller.answered.time_s == pytest.approx(time_s + 0.005)
+        goal = arm_motion(2.0 if time_s < 2.303 else 2.303).sample(time_s)
+        np.testing.assert_array_equal(result.reference.position, goal.position)
+        np.testing.assert_array_equal(result.reference.velocity, goal.velocity)
+        assert result.following
+
+
 def test_prediction_integrates_the_last_solutions_accelerations():
     controller = followed(command_delay_s=0.004)
     rng = np.random.default_rng(2)

@@ -168,7 +168,7 @@ class Course:
         """
         if t >= self._next_s:
             self._begin_waiting(t)
-        plan, goals = self.joints.current, self.goals.current
+        plan, goals = self.joints.peek(t), self.goals.current
         if goals is not None:
             reference[0], reference[1:] = self.posture, 0.0
             return t < goals.end_s
@@ -176,6 +176,8 @@ class Course:
             reference[0], reference[1:] = self.posture, 0.0
             return False
         lasts = plan.fill(t, reference)
+        if plan is not self.joints.current:
+            return True
         if not lasts and plan.ends_in_motion:
             self._stay_at_end(plan, t)
             reference[0], reference[1:] = self.posture, 0.0
@@ -195,7 +197,7 @@ class Course:
             self._begin_waiting(t)
         if self.goals.current is not None:
             return False  # their heading is no pose
-        plan = self.base.current
+        plan = self.base.peek(t)
         if plan is not None:
             plan.fill(t, goal)
             return True

@@ -311,51 +311,58 @@ Plan = TypeVar("Plan", bound=_Plan)
 
 
 class PlanSlot(Generic[Plan]):
-    """The current plan, and the newest one until its start time.
+    """The current plan, the newest one until its start time, and the one before for times before the current one's.
 
     A new plan replaces everything from its start on, including a waiting one. The first one is sampled
     before its start too, unless ``early`` is False.
 
     Attributes:
         current: the plan that is sampled.  waiting: the one whose start time has not come.
+        before: the one that the current one has replaced at its start; None: it is sampled earlier, too.
     """
 
     def __init__(self, early: bool = True):
         self._early = early
         self.current: Plan | None = None
         self.waiting: Plan | None = None
+        self.before: Plan | None = None
 
     def replace(self, plan: Plan) -> None:
         """Follow `plan` from its start on; at once if it has none, or there is no plan before it and ``early``."""
         if (self._early and self.current is None) or plan.start_s is None:
-            self.current, self.waiting = plan, None
+            self.current, self.waiting, self.before = plan, None, None
         else:
             self.waiting = plan
 
     def at(self, t_s: float) -> Plan | None:
         """The plan to sample at time t_s, or None when there is none."""
-        if self._waits_until(t_s):
-            self.current, self.waiting = self.waiting, None
-        return self.current
+        if _starts_by(self.waiting, t_s):
+            self.before, self.current, self.waiting = self.current, self.waiting, None
+        return self.peek(t_s)
 
     def peek(self, t_s: float) -> Plan | None:
         """The plan that will be sampled at time t_s, of those received so far; changes nothing."""
-        return self.waiting if self._waits_until(t_s) else self.current
-
-    def _waits_until(self, t_s: float) -> bool:
-        """Whether the plan that waits has started by then."""
-        start_s = None if self.waiting is None else self.waiting.start_s
-        return start_s is not None and start_s <= t_s
+        if _starts_by(self.waiting, t_s):
+            return self.waiting
+        if self.before is None or self.current is None or _starts_by(self.current, t_s):
+            return self.current
+        return self.before
 
     def copy(self) -> PlanSlot[Plan]:
         """An independent slot with the same plans."""
         slot: PlanSlot[Plan] = PlanSlot(self._early)
-        slot.current, slot.waiting = self.current, self.waiting
+        slot.current, slot.waiting, slot.before = self.current, self.waiting, self.before
         return slot
 
     def clear(self) -> None:
         """Discard all plans."""
-        self.current = self.waiting = None
+        self.current = self.waiting = self.before = None
+
+
+def _starts_by(plan: _Plan | None, t_s: float) -> bool:
+    """Whether there is a plan that has a start, and it has come."""
+    start_s = None if plan is None else plan.start_s
+    return start_s is not None and start_s <= t_s
 
 
 def _checked_or_none(
