@@ -78,3 +78,11 @@ def test_what_cannot_be_pushed_is_refused():
     simulated = build_robot(settings())
     with pytest.raises(ConfigurationError, match="'tail'"):
         DisturbedRobot(simulated, 0, [Push(1.0, 0.1, np.ones(3))], "tail")
+
+
+def test_commands_refused_by_the_reader_and_by_the_robot_are_counted_together():
+    world = build_robot(settings(pushes=[0.05, 1.0, 0.0, 0.0]))
+    for torques in (np.full(world.robot.na, np.nan), np.zeros(3)):
+        world.refused_commands += 1  # as for bytes that cannot be read
+        world.step(torques)
+    assert world.refused_commands == 4

@@ -44,7 +44,6 @@ from contact_id_controller.estimation.odometry_arrays import (
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import ConfigurationError, UnknownJointError
-from contact_id_controller.kernels.views import memory_of
 from contact_id_controller.robot import RobotModel
 
 DEFAULT = BaseOdometrySettings()
@@ -141,7 +140,7 @@ class BaseOdometry:
         self._feet = arrays.record[filtering.O_FEET :].reshape(len(feet), -1)
         self._memory, self._limits, self.sample = arrays.memory, arrays.limits, arrays.sample
         places = arrays.sample[:3], arrays.sample[3:], arrays.position, arrays.velocity
-        self._places = [memory_of(place) for place in (*places, arrays.contacts)]
+        self._places = [place.data for place in (*places, arrays.contacts)]
         self.estimate = BaseEstimate(robot, self.feet, arrays)
         self.restarts = 0
         self._why: tuple[str, ...] = ()

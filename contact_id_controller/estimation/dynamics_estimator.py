@@ -34,7 +34,6 @@ from contact_id_controller.exceptions import (
     choices,
 )
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.kernels.views import memory_of
 from contact_id_controller.robot import RobotModel
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -182,9 +181,9 @@ class DynamicsEstimator:
         self._layout.freeze([float(np.linalg.norm(gravity)), *softness, *bolted, 0.0, 0.0, 0.0])
         self._inputs = self._layout.inputs
         self._y = self._inputs.y
-        q, v, w, up, y = (memory_of(array) for array in self._inputs)
-        self._places: Any = Inputs(q, v, w, up, y)  # type: ignore[arg-type]
-        self._measured = memory_of(self._y[:-1])
+        q, v, w, up, y = (array.data for array in self._inputs)
+        self._places: Any = Inputs(q, v, w, up, y)
+        self._measured = self._y[:-1].data
         self._turning = self._inputs.v[3:6] if self.mechanism.floating else np.zeros(3)
         self._latest, self.outputs_due = Estimate(self), False
 

@@ -43,7 +43,6 @@ from contact_id_controller.estimation.sensors import (
     JointEffort,
 )
 from contact_id_controller.estimation.stamps import StampFilter
-from contact_id_controller.kernels.views import memory_of
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.state import RobotState
 
@@ -141,8 +140,8 @@ class EstimationPipeline:
         self.base = BaseOdometry(robot, feet, radii, settings.odometry, settings.soles)
         self.estimator = self._make_estimator(np.broadcast_to(radii, len(self.feet)))
         self.period = period = self._make_period()
-        self._places: list[Any] = [memory_of(place) for place in (period.effort, period.readings)]
-        self._planned: Any = memory_of(period.stands)
+        self._places: list[Any] = [place.data for place in (period.effort, period.readings)]
+        self._planned: Any = period.stands.data
         self._skew_limit_s = settings.odometry.stamp_limit_s
         self.estimate = PipelineEstimate(self.base.estimate, self.estimator, period)
         self.start()

@@ -255,8 +255,8 @@ class ContactSchedule:
         self.frames = tuple(frames)
         self.times_s = checked_times(times_s)
         shape = (len(self.times_s), len(self.frames))
-        rows = checked_array("contact rows", stance, shape)
-        if not np.isin(rows, (0.0, 1.0)).all():
+        rows = _checked_or_none("contact rows", stance, shape)
+        if rows is None or not np.isin(rows, (0.0, 1.0)).all():
             raise TrajectoryError("contact rows must be 0 (swing) or 1 (stance)")
         self.stance = np.ascontiguousarray(rows, dtype=bool)
         self.start_s = checked_start(start_s)

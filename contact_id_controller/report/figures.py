@@ -20,5 +20,5 @@ def draw(width: float, height: float, rows: int, columns: int, fill: Callable[..
         figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
         fill(figure.subplots(rows, columns, squeeze=False))
         target = io.BytesIO()
-        FigureCanvasAgg(figure).print_png(target)
+        FigureCanvasAgg(figure).print_png(target)  # type: ignore[no-untyped-call]
     return target.getvalue()

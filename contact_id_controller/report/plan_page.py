@@ -182,7 +182,7 @@ def plot_footprints(plan: MotionPlan) -> Figure:
             if foothold is not None:
                 drawn = foothold.position + outline @ foothold.rotation.T
                 axis.plot(*drawn[:, :2].T, color=colour, linewidth=1.2, label=label)
-                label = None
+                label = ""
     axis.plot(*momentum.com[:, :2].T, color=GREY, label="centre of mass")
     pressure = _centres_of_pressure(plan)
     axis.plot(*pressure[:, :2].T, ".", color=LIMIT, markersize=3, label="centre of pressure")

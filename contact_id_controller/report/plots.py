@@ -265,7 +265,7 @@ def plot_timing(walk: RunRecord) -> Figure:
         median, p99 = np.percentile(values, (50, 99))
         axis.hist(
             values,
-            bins=bins,
+            bins=bins.tolist(),
             color=colour,
             alpha=0.55,
             label=f"{label}: median {median:.0f} µs, 99 % below {p99:.0f} µs",
@@ -290,7 +290,10 @@ def plot_base_path(walk: RunRecord, waypoints: np.ndarray) -> Figure:
     stride = max(1, len(walk) // 2000)
     path, time = walk.q[::stride, :2], walk.time_s[::stride]
     lines = LineCollection(
-        np.stack([path[:-1], path[1:]], axis=1), array=time[:-1], cmap="viridis", linewidths=2.2
+        list(np.stack([path[:-1], path[1:]], axis=1)),
+        array=time[:-1],
+        cmap="viridis",
+        linewidths=2.2,
     )
     axis.add_collection(lines)
     for number, point in enumerate(waypoints):
@@ -382,9 +385,9 @@ def _zoom(walk: RunRecord) -> slice:
     """Rows of the detail view: the middle of the run, or around the first contact if nothing touches there."""
     length = min(len(walk), max(2, round(ZOOM_S / walk.period_s)))
     start = (len(walk) - length) // 2
-    touches = walk.contact.any(axis=1)
+    touches = np.asarray(walk.contact.any(axis=1))
     if touches.any() and not touches[start : start + length].any():
-        start = min(max(0, touches.argmax() - length // 4), len(walk) - length)
+        start = min(max(0, int(touches.argmax()) - length // 4), len(walk) - length)
     return slice(start, start + length)
 
 
@@ -409,5 +412,9 @@ def _widen(axis: Axes, least: float) -> None:
 
 def _legend_above(axis: Axes, columns: int, **handles: Any) -> None:
     """Add a legend above the axis, on its right."""
-    corner = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.2}
+    corner: dict[str, Any] = {
+        "loc": "lower right",
+        "bbox_to_anchor": (1.0, 0.99),
+        "borderaxespad": 0.2,
+    }
     axis.legend(ncols=columns, **corner, **handles)

@@ -60,7 +60,8 @@ def draw_stick_figure(
         _draw_lines(axis, _grid(centre, 8.0 * size), GRID, 1.0)
         _draw_lines(axis, segments * (1.0, 1.0, 0.0), SHADOW, 2.5)
         _draw_lines(axis, segments, LINK, 4.0)
-        axis.scatter(*_project(tips).T, s=22, color=LINK, zorder=3)
+        x, y = _project(tips).T
+        axis.scatter(x, y, s=22, color=LINK, zorder=3)
         block = slice(start, start + stride)
         for forces, colour, thickness in ((simulated, SIMULATED, 4.0), (predicted, PREDICTED, 1.8)):
             _draw_arrows(
@@ -71,8 +72,8 @@ def draw_stick_figure(
         axis.set_ylim(
             middle[1] - 2.4 * size * height / width, middle[1] + 2.4 * size * height / width
         )
-        canvas.draw()
-        yield np.asarray(canvas.buffer_rgba())[..., :3].copy()
+        canvas.draw()  # type: ignore[no-untyped-call]
+        yield np.asarray(canvas.buffer_rgba())[..., :3].copy()  # type: ignore[no-untyped-call]
 
 
 def _skeleton(
@@ -129,7 +130,7 @@ def _grid(centre: np.ndarray, extent: float) -> np.ndarray:
 
 def _draw_lines(axis: Axes, segments: np.ndarray, colour: str, width: float) -> None:
     axis.add_collection(
-        LineCollection(_project(segments), colors=colour, linewidths=width, capstyle="round")
+        LineCollection(list(_project(segments)), colors=colour, linewidths=width, capstyle="round")
     )
 
 

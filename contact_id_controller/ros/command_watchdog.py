@@ -434,8 +434,9 @@ class CommandWatchdogNode(Node):
 
     def destroy_node(self) -> None:
         """End pending requests, too."""
-        if getattr(self, "_stated", None) is not None:
-            self._stated.end()
+        stated = getattr(self, "_stated", None)
+        if stated is not None:
+            stated.end()
         super().destroy_node()
 
     def _look_at_others(self) -> None:
@@ -469,9 +470,9 @@ class CommandWatchdogNode(Node):
 
     def _on_joint_states(self, message: bytes, info: Mapping[str, Any]) -> None:
         """Keep measured joint velocities, for damping, with their age."""
-        numbers = self._states.arrays(message)
+        numbers: Any = self._states.arrays(message)
         if numbers is None:
-            states = self._states.message(message)
+            states: Any = self._states.message(message)
             self._names = tuple(states.name)
             numbers = states.position, states.velocity
         measured_s = time.monotonic() - max(age_s(info), 0.0)

@@ -183,9 +183,10 @@ class ControlLoop:
             return None
 
     def _record(self, guard: Guard, step_s: float) -> None:
-        joints, result = self.input.joints, guard.result
+        joints, result, now_s = self.input.joints, guard.result, guard.state.now_s
+        assert result is not None and now_s is not None and self.recorder is not None
         position = guard.controller.robot.nearest(joints.position, result.reference.position)
-        self.recorder.add(guard.state.now_s, position, joints.velocity, result, step_s)
+        self.recorder.add(now_s, position, joints.velocity, result, step_s)
 
     def save(self) -> None:
         """Write the record, if there is one. Raises RecordError."""

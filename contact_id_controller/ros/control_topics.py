@@ -362,7 +362,7 @@ class ControlTopics:
             waiting, self._waiting = self._waiting, None
             self._on_joint_states(waiting)
 
-    def _on_plan(self, topic: str, take: Callable[[Any], Any], message: bytes) -> None:
+    def _on_plan(self, topic: str, take: Callable[[Any, Any], Any], message: bytes) -> None:
         if self.active:
             take(message, partial(self._note, "plan", topic=topic, stamp_ns=stamp_ns(message)))
 
@@ -453,7 +453,8 @@ class ControlTopics:
 
     def _publish_markers(self) -> None:
         """Publish contact forces and friction cones of the last period, world frame."""
-        loop, feet = self._loop, self._loop.controller.feet
+        loop, feet, result = self._loop, self._loop.controller.feet, self._loop.result
+        assert result is not None
         self._markers.publish(
             contact_markers(
                 self._node.get_clock().now().to_msg(),
@@ -461,8 +462,8 @@ class ControlTopics:
                 feet.points,
                 feet.normals,
                 loop.controller.settings.spread("friction_coefficient", len(feet)),
-                loop.result.forces,
-                loop.result.contact,
+                result.forces,
+                result.contact,
                 ARROW_M_PER_WEIGHT / self._robot.weight,
             )
         )

@@ -186,7 +186,8 @@ class ControllerNode(LifecycleNode):
         Refused without a recent good state, or while the emergency stop is engaged.
         """
         self._apply_changes()  # limits set a moment ago hold from the first torque on
-        refusal = self._topics.start()
+        _, topics = self._configured()
+        refusal = topics.start()
         if refusal:
             self.get_logger().error(f"not activated: {refusal}")
             return _FAILURE
@@ -219,13 +220,19 @@ class ControllerNode(LifecycleNode):
         self._release()
         return _SUCCESS
 
+    def _configured(self) -> tuple[ControlLoop, ControlTopics]:
+        """What a configured node has; only such a node is activated, and has live parameters."""
+        assert self.loop is not None and self._topics is not None
+        return self.loop, self._topics
+
     def _stop(self) -> None:
         """Stop commanding and save the recording; nothing while inactive."""
         if not self.active:
             return
-        self._topics.stop()
+        loop, topics = self._configured()
+        topics.stop()
         try:
-            self.loop.save()
+            loop.save()
         except RecordError as error:
             self.get_logger().error(str(error))
 
@@ -270,9 +277,10 @@ class ControllerNode(LifecycleNode):
     # Parameters that may change at any time
 
     def _check_live(self, values: dict[str, Any]) -> None:
-        settings = self.loop.controller.settings.changed(values)
+        loop, _ = self._configured()
+        settings = loop.controller.settings.changed(values)
         try:
-            self.loop.check(settings)
+            loop.check(settings)
         except ContactIdError as error:
             raise ConfigurationError(str(error)) from error
 
@@ -280,10 +288,11 @@ class ControllerNode(LifecycleNode):
         """Apply parameters that were set since the last period, all at once, between two periods."""
         if self._parameter_table.changed:
             self._parameter_table.changed = False
-            before = vars(self.loop.controller.settings)
-            settings = self.loop.controller.settings.changed(self._parameter_table.current())
-            self.loop.apply(settings)
-            self._topics.note_settings(
+            loop, topics = self._configured()
+            before = vars(loop.controller.settings)
+            settings = loop.controller.settings.changed(self._parameter_table.current())
+            loop.apply(settings)
+            topics.note_settings(
                 {name: value for name, value in vars(settings).items() if value != before[name]}
             )
 

@@ -42,7 +42,8 @@ class JointStateReader:
         self.position, self.velocity, self._efforts = self._numbers
         self._names: list[str] | None = None
         self._columns = np.zeros(0, dtype=np.intp)
-        self._has_efforts, self.given = False, None
+        self._has_efforts = False
+        self.given: np.ndarray | None = None
         self._packed = NumbersReader(packed.JOINT_STATE)
         self.take = self._packed.take
 
@@ -63,7 +64,7 @@ class JointStateReader:
                 return refusal
         # The fields are array.array('d'): a view instead of a copy element by element.
         parts = [np.frombuffer(part) for part in (message.position, message.velocity)]
-        count, efforts = len(self._names), np.frombuffer(message.effort)
+        count, efforts = len(message.name), np.frombuffer(message.effort)
         if any(part.size != count for part in parts):
             self._packed.forget()
             return Refusal(
@@ -122,7 +123,7 @@ class PositionsByName:
         """
         values = self._values
         if self._packed.take(data) is None:
-            message = self._packed.message(data)
+            message: Any = self._packed.message(data)
             position = np.frombuffer(message.position)
             column = {name: k for k, name in enumerate(message.name)}
             columns = np.array([column.get(name, position.size) for name in self._names], dtype=int)
@@ -221,8 +222,8 @@ def joint_trajectory(message: Any, allow_moving_end: bool = False) -> JointTraje
     """
     if isinstance(message, bytes):
         names, start_s, times_s, fields = plan_bytes.read_points(message, plan_bytes.JOINT_FIELDS)
-        rows = [field if field.size else None for field in fields[:3]]
-        return JointTrajectory(names, times_s, *rows, start_s, allow_moving_end)
+        place, speed, bend = (field if field.size else None for field in fields[:3])
+        return JointTrajectory(names, times_s, place, speed, bend, start_s, allow_moving_end)
     points = message.points
     plan_bytes.refuse_count(len(points))
     return JointTrajectory(
@@ -292,7 +293,7 @@ def contact_schedule(message: Any) -> ContactSchedule:
     return ContactSchedule(frames, times, stance, start_s)
 
 
-def _rows(name: str, rows: Sequence[Sequence[float]]) -> np.ndarray | None:
+def _rows(name: str, rows: Sequence[Any]) -> np.ndarray | None:
     """The rows (p, j) of one field of all points, or None if no point has it."""
     lengths = {len(row) for row in rows}
     if lengths <= {0}:

@@ -167,9 +167,15 @@ class DynamicsEstimatorNode(LifecycleNode):
             self.create_timer(PATIENCE_S, self._give_up, clock=steady),
         ]
 
+    @property
+    def _estimation(self) -> EstimationPipeline:
+        """The pipeline of a configured node."""
+        assert self.pipeline is not None
+        return self.pipeline
+
     def _begin(self) -> None:
         """Restart the pipeline, and drop what has arrived."""
-        self.pipeline.start()
+        self._estimation.start()
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._imu: deque[Any] = deque(maxlen=QUEUE)
         self._imu_given_up = False
@@ -262,7 +268,7 @@ class DynamicsEstimatorNode(LifecycleNode):
     def _on_schedule(self, message: bytes) -> None:
         try:
             schedule = contact_schedule(message)
-            self._schedule.replace(schedule.in_order(self.pipeline.feet))
+            self._schedule.replace(schedule.in_order(self._estimation.feet))
         except (StateError, TrajectoryError) as error:
             self.get_logger().warning(f"no schedule: {error}", throttle_duration_sec=1.0)
 
@@ -302,11 +308,11 @@ class DynamicsEstimatorNode(LifecycleNode):
             self._imu.extend(kept)
         self._last_ns = stamp_ns
         if self.stamps["joint_states"].moved:
-            self.pipeline.follow_clock()
+            self._estimation.follow_clock()
         time_s = stamp_ns * 1e-9
         gyro, accel, imu_time_s = self._sample_of(stamp_ns)
         schedule = self._schedule.at(time_s)
-        estimate = self.pipeline.step(
+        estimate = self._estimation.step(
             time_s,
             gyro,
             accel,
@@ -321,10 +327,10 @@ class DynamicsEstimatorNode(LifecycleNode):
         if estimate.time_s != time_s:  # this joint state was ignored
             return self._diagnose_changes()
         self._publisher.publish(stamp_ns, estimate)
-        self.pipeline.look()  # at residuals, after publishing
+        self._estimation.look()  # at residuals, after publishing
         self.steps += 1
         if self._recorder is not None and estimate.ready:
-            keep_estimate(self.pipeline.period, time_s, self._recorder.next())
+            keep_estimate(self._estimation.period, time_s, self._recorder.next())
             self._recorder.keep()
         self._diagnose_changes()
 
@@ -347,12 +353,12 @@ class DynamicsEstimatorNode(LifecycleNode):
     # Diagnostics
 
     def _faults(self) -> tuple[str, ...]:
-        faults = self.pipeline.estimate.faults
+        faults = self._estimation.estimate.faults
         return (self.refusal, *faults) if self.refusal else faults
 
     def _diagnose_changes(self) -> None:
         """Publish diagnostics at once when other faults are present than before, whatever their numbers."""
-        estimate = self.pipeline.estimate
+        estimate = self._estimation.estimate
         state = estimate.odometry.state
         if (state == LOST) != self._lost:
             self._log_lost(state)
@@ -368,7 +374,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         """Log when the base is lost, and when it is found again."""
         self._lost = state == LOST
         if self._lost:
-            reasons = "; ".join(self.pipeline.estimate.odometry.reasons)
+            reasons = "; ".join(self._estimation.estimate.odometry.reasons)
             self.get_logger().warning(f"the base is lost: {reasons}")
         else:
             self.get_logger().info("the base is found again")
@@ -379,7 +385,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             return
         if self._recorder is not None:
             self._recorder.prepare()
-        faults, estimate = self._faults(), self.pipeline.estimate
+        faults, estimate = self._faults(), self._estimation.estimate
         if not self.active:
             level, summary = DiagnosticStatus.OK, "inactive"
         elif not estimate.ready:
@@ -400,7 +406,7 @@ class DynamicsEstimatorNode(LifecycleNode):
 
     def _figures(self) -> dict[str, str]:
         """Values of the diagnostics: odometry, contacts, deviations, ages of the inputs, residuals."""
-        pipeline, now = self.pipeline, time.monotonic()
+        pipeline, now = self._estimation, time.monotonic()
         estimate = pipeline.estimate
         deviation = np.sqrt(np.maximum(np.diag(estimate.odometry.pose_covariance), 0.0))
         figures = {

@@ -167,9 +167,11 @@ class _Forwarder(Forwarder):
         return self._read.efforts
 
     def forward(self, publisher: Any, efforts: np.ndarray) -> None:
-        self._forwarded = self._read
-        self._forwarded.efforts[:] = efforts
-        self._publish(publisher, self._forwarded)
+        command = self._read
+        assert command is not None, "it was read before"
+        self._forwarded = command
+        command.efforts[:] = efforts
+        self._publish(publisher, command)
 
     def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:
         """Command rest at the measured positions, so that the local feedback only damps.

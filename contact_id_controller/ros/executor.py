@@ -80,6 +80,7 @@ class GuardedExecutor(SingleThreadedExecutor):
             return [], True
         with handle:
             waiting, others = [], False
+            make: Any = rclpy_implementation.WaitSet  # its stub lacks an overload
             for node in self.get_nodes():
                 subscriptions = {
                     each.handle.pointer: each
@@ -89,7 +90,7 @@ class GuardedExecutor(SingleThreadedExecutor):
                 kinds = [[each.handle for each in subscriptions.values()]]
                 for entities in (node.guards, node.timers, node.clients, node.services):
                     kinds.append([each.handle for each in entities])
-                wait_set = rclpy_implementation.WaitSet(*map(len, kinds), 0, handle)
+                wait_set: Any = make(*map(len, kinds), 0, handle)
                 wait_set.clear_entities()
                 for add, handles in zip(
                     (
@@ -104,7 +105,7 @@ class GuardedExecutor(SingleThreadedExecutor):
                     for each in handles:
                         add(each)
                 wait_set.wait(0)
-                ready = wait_set.get_ready_entities
+                ready: Callable[[Any], list[int]] = wait_set.get_ready_entities
                 waiting += [subscriptions[pointer] for pointer in ready("subscription")]
                 others = others or any(
                     map(ready, ("guard_condition", "timer", "client", "service"))

@@ -89,6 +89,7 @@ class Worker:
 
     def is_called(self, wait_s: float) -> bool:
         """Wait up to ``wait_s`` for the call to take over; return whether it came. Ends the process with the keeper."""
+        assert self._call is not None, "only a reserve waits"
         self.beat(_RESERVE_SILENT_S)
         if not select.select([self._call], [], [], wait_s)[0]:
             return False
@@ -194,7 +195,7 @@ class _Keeper:
         """Run a worker, replace it by its reserve when it is killed or hangs; return the exit code of the last one."""
         if not self._begin():
             return 0
-        if self._asked_to_end:
+        if self._asked_to_end and self._active is not None:
             os.kill(self._active.pid, signal.SIGTERM)
         while True:
             code = self._wait()

@@ -347,7 +347,7 @@ class KinodynamicPlannerNode(Node):
         self._status_s = time.monotonic()
         followed = self.planner.followed
         figures = {"shown": "yes" if self._shown else "no", "followed": "no"}
-        if followed is not None:
+        if followed is not None and followed.start_s is not None:
             end_s = followed.start_s + followed.plan.contact_plan.duration_s
             figures["followed"] = f"from {followed.start_s:.3f} to {end_s:.3f} s"
             figures |= {f"pass_{each.number}": each.line() for each in followed.plan.passes}

@@ -146,11 +146,9 @@ class FeedbackForwarder(Forwarder):
         self._joints, self._kind = list(joints), kind
         self._read: Any = None
         self._forwarded: Any = None
-
-    @property
-    def prepared(self) -> bool:
-        """Whether a message is known, and so the size of its gain, which a stop sets to zero."""
-        return self._forwarded is not None
+        self.prepared = (
+            False  # until a message tells the size of its gain, which a stop sets to zero
+        )
 
     def read(self, data: bytes) -> np.ndarray:
         """The torques (1, n) of a message; raises as ``read_control``."""
@@ -162,11 +160,11 @@ class FeedbackForwarder(Forwarder):
     def keep(self, data: bytes) -> None:
         """Keep a good message as the template of a stop."""
         self.read(data)
-        self._forwarded = self._read
+        self._forwarded, self.prepared = self._read, True
 
     def forward(self, publisher: Any, efforts: np.ndarray) -> None:
         set_feedback(self._read, self._joints, efforts[0], keep_gain=True)
-        self._forwarded = self._read
+        self._forwarded, self.prepared = self._read, True
         publisher.publish(self._forwarded)
 
     def stop(self, publisher: Any, torques: np.ndarray, position: np.ndarray) -> None:

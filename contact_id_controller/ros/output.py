@@ -22,7 +22,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 KEPT_BYTES = 1_000_000
 """Largest size of unwritten output, for each destination."""
@@ -141,7 +143,7 @@ class _Raw(io.RawIOBase):
     def fileno(self) -> int:
         return self._number
 
-    def write(self, data: bytes | bytearray | memoryview) -> int:
+    def write(self, data: Any) -> int:
         with contextlib.suppress(OSError):
             os.write(self._number, data)
         return len(data)
@@ -149,7 +151,9 @@ class _Raw(io.RawIOBase):
 
 def _text(number: int) -> io.TextIOWrapper:
     # Unbuffered: a signal handler that prints would find the lock of a buffer taken.
-    return io.TextIOWrapper(_Raw(number), "utf-8", "backslashreplace", line_buffering=True)
+    return io.TextIOWrapper(
+        cast(Any, _Raw(number)), "utf-8", "backslashreplace", line_buffering=True
+    )
 
 
 # The forwarder
@@ -243,7 +247,7 @@ def _forward(output: int, errors: int, end: int, log: Path) -> None:
         if number not in (*_STREAMS, output, errors, end):
             with contextlib.suppress(OSError):  # that of the list itself
                 os.close(number)
-    places = [_Place(lambda number=number: number) for number in _STREAMS]
+    places = [_Place(partial(int, number)) for number in _STREAMS]
     file = _Place(lambda: _open(log, places[1]), plain=True)
     other = threading.Thread(target=_copy, args=(errors, (places[1], file)), daemon=True)
     other.start()
@@ -258,4 +262,5 @@ def _forward(output: int, errors: int, end: int, log: Path) -> None:
 
 
 if __name__ == "__main__":
-    _forward(*map(int, sys.argv[1:4]), Path(sys.argv[4]))
+    _pipe, _other, _end = map(int, sys.argv[1:4])
+    _forward(_pipe, _other, _end, Path(sys.argv[4]))

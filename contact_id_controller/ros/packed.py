@@ -23,7 +23,6 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from contact_id_controller.exceptions import ConfigurationError, StateError, choices
-from contact_id_controller.kernels.views import memory_of
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
 """Plain CDR, little-endian. Alignment counts from its end."""
@@ -279,7 +278,7 @@ class _Field(NamedTuple):
 
 
 @functools.cache
-def _fields(kind: type) -> tuple[_Field, ...]:
+def _fields(kind: Any) -> tuple[_Field, ...]:
     """The fields of a class of messages, in order."""
     fields = []
     for name in kind.get_fields_and_field_types().values():
@@ -335,7 +334,7 @@ class Packable(NamedTuple):
     kind: Any
     fields: Callable[[Cursor], list[tuple[int, int]]]
     wanted: tuple[int, ...] | None
-    values: Callable[[Any], tuple[Any, ...]]
+    values: Callable[[Any], Sequence[Any]]
 
 
 def _pose_and_twist(message: Any) -> tuple[Any, ...]:
@@ -443,7 +442,7 @@ def _getter(name: str) -> Callable[[Any], float]:
     return get if place is None else lambda message: get(message)[place]
 
 
-def _leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, _Field]]:
+def _leaves(kind: Any, prefix: str = "") -> Iterator[tuple[str, _Field]]:
     """Path and field of each field in a message, with nested messages resolved."""
     for name, field in zip(kind.get_fields_and_field_types(), _fields(kind)):
         if field.part is not None and not field.several:
@@ -575,7 +574,7 @@ class PackedMessage:
     def __init__(self, message: Any) -> None:
         data = serialize_message(message)
         memory = np.zeros(_HEAD + len(data), dtype=np.uint8)  # shifted: doubles are aligned
-        self._buffer = memory_of(memory)[_HEAD:]
+        self._buffer = memory.data[_HEAD:]
         self._buffer[:] = data
 
     def doubles(self, markers: np.ndarray) -> np.ndarray:

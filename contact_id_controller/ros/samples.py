@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.structs import Struct, StructType, packing
-from contact_id_controller.kernels.views import memory_of
 from contact_id_controller.ros.packed import (
     ENCAPSULATION,
     Packable,
@@ -109,7 +108,7 @@ class NumbersReader(PackedReader):
         """Note which words of a message must be the same as in the first one: all but stamp and doubles."""
         head = 8 - len(ENCAPSULATION)  # so that doubles lie where doubles may
         bits = np.zeros(-(-(head + len(data)) // 8), dtype=np.uint64)
-        self._room = memory_of(bits.view(np.uint8))[head : head + len(data)]
+        self._room = bits.view(np.uint8).data[head : head + len(data)]
         self._room[_ALL] = data
         same = np.ones(len(bits), dtype=bool)
         same[1] = False

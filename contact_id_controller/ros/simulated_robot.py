@@ -12,6 +12,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,8 @@ class SimulatedRobot(Node):
         if interface.robot_side:
             names = LOCAL_GAINS if interface.has_joint_gains else ()
             gains = [self.settings.spread(name, robot.na) for name in names]
-            self._local = loaded(interface.robot_side).of(robot, robot.effort_limits, gains)
+            side: Any = loaded(interface.robot_side)
+            self._local = side.of(robot, robot.effort_limits, gains)
         self._read_command = messages.reader(robot)
         self._commands = self.create_subscription(
             messages.kind, interface.topic, self._on_command, newest, raw=True
@@ -213,7 +215,7 @@ class SimulatedRobot(Node):
             self._drain(quiet_s)
             received, begun_s = self._commands_received, time.monotonic()
             self._publish(count + 1 + probe)
-            self._wait_for(lambda before=received: self._commands_received > before, "command")
+            self._wait_for(partial(self._has_more_than, received), "command")
             answer_s = time.monotonic() - begun_s
             quiet_s = min(max(quiet_s, ANSWERS * answer_s), LONGEST_QUIET_S)
         self._drain(quiet_s)
@@ -258,6 +260,10 @@ class SimulatedRobot(Node):
             self.busy_s += time.perf_counter() - start
             self._keep_house()
 
+    def _has_more_than(self, count: int) -> bool:
+        """Whether more commands have been received."""
+        return self._commands_received > count
+
     def _begin_anew(self) -> None:
         """Restart: initial posture, time 0, held until the next command."""
         self._reset_wanted = False
@@ -297,7 +303,7 @@ class SimulatedRobot(Node):
         next_ns = (self._step_count + 1) * self._period_ns
 
         def is_close_enough() -> bool:
-            return next_ns <= self._newest_plan_ns + horizon_ns
+            return next_ns <= (self._newest_plan_ns or 0) + horizon_ns
 
         if not is_close_enough():
             self._wait_for(is_close_enough, "plan that is new enough", spin=True)
@@ -453,6 +459,7 @@ class SimulatedRobot(Node):
     def _save(self) -> None:
         """Save the record with what its evaluation needs: feet, joints, friction, weight, fall."""
         fell_time_s = self._fall.fell_time_s
+        assert self._recorder is not None
         self._recorder.save(
             foot_names=np.array(self.simulated.contact_names),
             foot_radii_m=np.array([foot.radius_m for foot in self.simulated.feet]),

@@ -59,6 +59,7 @@ class _Rows:
         """The next row (width,), to be written and confirmed by `keep`."""
         if self._row == self._rows:
             self.prepare()
+            assert self.spare is not None
             self._chunks.append(self.spare)
             self.spare, self._row = None, 0
         return self._chunks[-1][self._row]
@@ -69,10 +70,13 @@ class _Rows:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The columns of all rows, by name."""
-        n, arrays, at = len(self), {}, 0
+        n, at = len(self), 0
+        arrays: dict[str, np.ndarray] = {}
         for name, (shape, dtype) in self._columns.items():
             size = math.prod(shape)
-            parts = [chunk[:, at : at + size].astype(dtype) for chunk in self._chunks]
+            parts: list[np.ndarray] = [
+                chunk[:, at : at + size].astype(dtype) for chunk in self._chunks
+            ]
             rows = np.concatenate(parts or [np.zeros((0, size), dtype)])[:n]
             arrays[name], at = rows.reshape(n, *shape), at + size
         return arrays
@@ -125,6 +129,7 @@ class Recorder:
         self._codes: dict[str, int] = {}
         number, numbers, limits = 0.0, np.zeros(joints), np.zeros(joints, dtype=np.uint8)
         forces, contact = np.zeros((feet, 3)), np.zeros(feet, dtype=bool)
+        assert self._rows.spare is not None
         _write(
             self._rows.spare[0],
             (number,) * 5,

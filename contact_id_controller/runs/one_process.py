@@ -24,10 +24,10 @@ from contact_id_controller.lazy import loaded
 from contact_id_controller.planning.by_velocity import velocity_planner
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.planning.walking.planner import WalkingPlanner
-from contact_id_controller.plans.effort_trajectory import EffortTrajectory, LocalFeedback
-from contact_id_controller.plans.low_level import DriveFeedback, LowLevelCommand
+from contact_id_controller.plans.effort_trajectory import EffortTrajectory
+from contact_id_controller.plans.low_level import LowLevelCommand
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.plans.state_feedback import LinearFeedback, StateFeedback
+from contact_id_controller.plans.state_feedback import StateFeedback
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.estimated_state import EstimatedState
 from contact_id_controller.runs.lost_estimate import LostEstimate
@@ -213,15 +213,16 @@ class InProcessRun:
         self.ahead = self._command.ahead
         self._lost = None if estimator is None else LostEstimate(self.controller, self._command)
         self.safety = None if self._lost is None else self._lost.machine
-        self.local: LocalFeedback | LinearFeedback | DriveFeedback | None = None
-        self._late, self._last = late, None
+        self.local: Any = None  # of the interface's robot side
+        self._late = late
+        self._last: StepResult | None = None
         if plan is None:
             self.planner = gait_planner(name, self.robot, surface, **(planner or {}))
+            gait = self.planner.settings
+            assert gait is not None
             frames = np.array([foot.frame for foot in settings.feet])
-            self._feet = [
-                np.flatnonzero(frames == foot) for foot in self.planner.settings.foot_frames
-            ]
-            self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
+            self._feet = [np.flatnonzero(frames == foot) for foot in gait.foot_frames]
+            self._every = max(1, round(gait.plan_period_s / settings.period_s))
             self._least = max(1, round(self.planner.lead_s / settings.period_s))
             self._look = max(1, round(LOOK_TIME_S / settings.period_s))
         # Initially all planned contacts touch, for the controller's contact estimate, too.
@@ -242,7 +243,7 @@ class InProcessRun:
             self.believed = estimator.begin(self.controller, self.state)
         self.controller.reset(self.believed)
         if settings.interface.robot_side:
-            side = loaded(settings.interface.robot_side)
+            side: Any = loaded(settings.interface.robot_side)
             gains = local_gains(self.robot, settings, self.believed.q)
             self.local = side.of(self.robot, self.controller.effort_limits, gains)
 
@@ -255,8 +256,10 @@ class InProcessRun:
         """
         before, believed = self.state, self.believed
         late = self._late is not None and self._late(believed.time_s) and self._last is not None
-        lost = self._lost is not None and not self._lost.commands(
-            self._estimator.estimate.ready, believed.time_s
+        lost = (
+            self._lost is not None
+            and self._estimator is not None
+            and not self._lost.commands(self._estimator.estimate.ready, believed.time_s)
         )
         plan = None if late or lost else self._make_plan(believed)
         if lost:
@@ -350,10 +353,15 @@ class InProcessRun:
         self, believed: RobotState, result: StepResult
     ) -> EffortTrajectory | StateFeedback | LowLevelCommand:
         """The command for the robot's side; experiments override it."""
-        return self.ahead.command if self._lost is None else self._command.command
+        if self._lost is not None:
+            assert self._command.command is not None
+            return self._command.command
+        assert self.ahead is not None, "what is bridged is solved ahead"
+        return self.ahead.command
 
     def _coast(self, believed: RobotState) -> StepResult:
         """Result of a period without the controller: the last torques, or those of the local feedback."""
+        assert self._last is not None
         result = self._last._replace(
             reference=self.controller.reference_at(believed.time_s),
             solve_time_s=0.0,
@@ -365,6 +373,7 @@ class InProcessRun:
 
     def _rest(self, believed: RobotState) -> StepResult:
         """Result of a period in which the base is lost: the way to the safe output, or a trajectory that ends at rest."""
+        assert self._lost is not None
         sent = self._lost.send(believed, None)
         if self.local is None:
             return self._coast(believed)._replace(torques=sent)

@@ -37,7 +37,11 @@ def compile_for(file: Path, tell: Callable[[str], object]) -> int:
         )
     kernels = 0
     for name in wanted:
-        with Compiling(lambda line, name=name: tell(f"{name}: {line}")) as compiling:
+
+        def tell_of(line: str, name: str = name) -> object:
+            return tell(f"{name}: {line}")
+
+        with Compiling(tell_of) as compiling:
             _NODES[name](sections[name])
         kernels += compiling.kernels
         tell(f"{name}: ready")

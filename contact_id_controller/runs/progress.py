@@ -30,7 +30,7 @@ class ProgressBar:
         self._title, self._total_s = title, total_s
         self._stream = sys.stderr if stream is None else stream
         draws = self._stream.isatty() and importlib.util.find_spec("rich") is not None
-        self._bar = _rich_bar(self._stream, title, total_s) if draws else None
+        self._bar: Any = _rich_bar(self._stream, title, total_s) if draws else None
         self._begun: tuple[float, float] | None = None
         self._drawn_at, self._next_part, self._state = 0.0, QUIET_STEP, ""
         self._written_at = time.monotonic()

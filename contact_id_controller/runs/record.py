@@ -226,7 +226,9 @@ class RunRecord:
             cut = Estimated(
                 **{name: cut(getattr(estimated, name)) for name, cut in columns.items()}
             )
-        kept = {name: column.rounded(getattr(self, name)) for name, column in COLUMNS.items()}
+        kept: dict[str, Any] = {
+            name: column.rounded(getattr(self, name)) for name, column in COLUMNS.items()
+        }
         return dataclasses.replace(self, estimated=cut, **kept)
 
     def save(self, path: Path) -> None:
@@ -255,8 +257,9 @@ class RunRecord:
         """
         facts = [name for name in FACTS if name != "refused_inputs"]
         content = _load(path, (*COLUMNS, *facts, REASONS, COUNTS), "run")
+        columns: dict[str, Any] = {name: np.ascontiguousarray(content[name]) for name in COLUMNS}
         return cls(
-            **{name: np.ascontiguousarray(content[name]) for name in COLUMNS},
+            **columns,
             period_s=float(content["period_s"]),
             joint_names=_names(content["joint_names"]),
             foot_names=_names(content["foot_names"]),
@@ -279,7 +282,7 @@ class RecordBuilder:
     """
 
     def __init__(self, period_s: float, joint_names: Sequence[str], foot_names: Sequence[str]):
-        self._facts = {
+        self._facts: dict[str, Any] = {
             "period_s": period_s,
             "joint_names": tuple(joint_names),
             "foot_names": tuple(foot_names),
@@ -307,7 +310,7 @@ class RecordBuilder:
         """
         if not len(self):
             raise RecordError("the run ended before its first period")
-        arrays = {
+        arrays: dict[str, Any] = {
             name: np.array(values, dtype=COLUMNS[name].dtype) for name, values in self._rows.items()
         }
         rows = self._estimated

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.files import check_free, make_folder
@@ -99,7 +101,7 @@ def run_nodes(
                     raise _refused(nodes, "configure")
                 for name in side_processes:
                     supervisor.wait_for(
-                        lambda name=name: READY in nodes[name].output().splitlines(),
+                        partial(_is_ready, nodes[name]),
                         watch,
                         CONFIGURE_S,
                         f"{name!r} was not ready",
@@ -153,6 +155,10 @@ class _Watch:
             if lines and lines[-1] != self._shown.get(name):
                 self._shown[name] = lines[-1]
                 self._bar.say(f"{name} {SIGN}{lines[-1].partition(SIGN)[2]}")
+
+
+def _is_ready(node: Any) -> bool:
+    return READY in node.output().splitlines()
 
 
 def _refused(nodes: NodeGroup, what: str) -> RunError:

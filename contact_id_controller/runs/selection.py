@@ -38,7 +38,7 @@ def plan_runs(
     if robot or config:
         if config is not None:
             given["config"] = config
-        choice = {"robot": robot or config.stem, **given}
+        choice = {"robot": robot or Path(given["config"]).stem, **given}
         return _sweep(sweep, choice, output) if sweep else [(output, choice)]
     if sweep:
         raise ConfigurationError("--sweep needs --robot or --config")

@@ -283,7 +283,7 @@ def make_setup(
 
 
 def _choose(
-    parameters: dict,
+    parameters: dict[str, Any],
     friction: str | None,
     solver: str | None,
     mu: float | None,
@@ -303,7 +303,9 @@ def _choose(
         simulated["sensors"] = sensors
 
 
-def _prepare(parameters: dict, folder: Path, mode: str, duration_s: float, state: str) -> None:
+def _prepare(
+    parameters: dict[str, Any], folder: Path, mode: str, duration_s: float, state: str
+) -> None:
     """Write what every run sets: time, records, and what differs for a simulated robot."""
     controller, simulated = (parameters[name] for name in NEEDED)
     simulated["duration_s"] = duration_s
@@ -322,7 +324,7 @@ def _prepare(parameters: dict, folder: Path, mode: str, duration_s: float, state
             simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
 
 
-def _agreed(parameters: dict, switchable: bool) -> ControllerSettings:
+def _agreed(parameters: dict[str, Any], switchable: bool) -> ControllerSettings:
     """Check the controller's settings, and fill in parameters that nodes take from each other."""
     controller, simulated = (parameters[name] for name in NEEDED)
     if simulated.get("mounted_sensors") and ESTIMATOR in parameters:

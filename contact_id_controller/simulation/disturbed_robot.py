@@ -59,6 +59,15 @@ class DisturbedRobot:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._robot, name)
 
+    @property
+    def refused_commands(self) -> int:
+        """See `SteppedRobot`; the robot itself counts, too."""
+        return self._robot.refused_commands
+
+    @refused_commands.setter
+    def refused_commands(self, count: int) -> None:
+        self._robot.refused_commands = count
+
     def reset(self, q: np.ndarray, v: np.ndarray | None = None) -> RobotState:
         """See `MujocoRobot.reset`; delayed torques are discarded."""
         self._waiting.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -43,17 +44,17 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot | DisturbedRobo
     return DisturbedRobot(simulated, 0, pushes)
 
 
-def build_sensors(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> SimulatedSensors:
+def build_sensors(simulated: Any, settings: SimulatedRobotSettings) -> SimulatedSensors:
     """Sensors of the simulated robot with the settings' noise."""
     return SimulatedSensors(simulated, preset(settings.sensors), mounted=settings.mounted)
 
 
-def place(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> None:
+def place(simulated: Any, settings: SimulatedRobotSettings) -> None:
     """Reset the robot to its initial posture, at rest on the ground."""
     simulated.reset(_initial_configuration(simulated, settings))
 
 
-def _initial_configuration(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> np.ndarray:
+def _initial_configuration(simulated: Any, settings: SimulatedRobotSettings) -> np.ndarray:
     """Initial configuration (nq,): joints, place and heading of the settings, feet on the ground."""
     robot = simulated.robot
     angles = settings.initial_joint_positions or (0.0,) * robot.na

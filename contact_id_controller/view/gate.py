@@ -123,7 +123,7 @@ def gated_viser(gate: Gate, host: str, port: int) -> viser.ViserServer:
     """
     _look_for(host, port)
     serve = websockets.asyncio.server.serve
-    websockets.asyncio.server.serve = _guarded(gate, serve)  # type: ignore[misc]
+    websockets.asyncio.server.serve = _guarded(gate, serve)  # type: ignore[misc, assignment]
     try:
         # viser prints a link without the token.
         with contextlib.redirect_stdout(io.StringIO()):
@@ -202,10 +202,11 @@ def _let_in(gate: Gate, host: str, port: int) -> str:
 
 def _look_for(host: str, port: int) -> None:
     """Raise RunError if the port is not free: viser would take another port, or try without end."""
-    wanted = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
-    free = 0
+    kind, flags, free = socket.SOCK_STREAM, socket.AI_PASSIVE, 0
     try:
-        for family, _, _, _, address in socket.getaddrinfo(host or None, port, **wanted):
+        for family, _, _, _, address in socket.getaddrinfo(
+            host or None, port, type=kind, flags=flags
+        ):
             try:
                 socket.create_server(address, family=family).close()
                 free += 1

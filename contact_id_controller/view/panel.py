@@ -75,13 +75,13 @@ class Panel:
         self._button(gui, "Emergency stop", STOP, remote.stop, "red", "hand-stop")
         self._button(gui, "Resume", RESUME, remote.resume, "green", "player-play")
         self._release = gui.add_button(
-            "Release the emergency stop …", color="gray", icon="lock-open", visible=False
+            "Release the emergency stop …", color="gray", icon=viser.Icon.LOCK_OPEN, visible=False
         )
         self._release.on_click(self._ask_to_release)
         self._news = gui.add_html("")
         self._curves: dict[str, tuple[int, ...]] = {}  # those with a value
         self._plots: dict[str, viser.GuiUplotHandle] = {}
-        self._rows = {
+        self._rows: dict[str, deque[tuple[float, ...]]] = {
             title: deque(maxlen=POINTS) for title in CURVES
         }  # of (time, value, value, ...)
         # A column at the side; on a narrow screen a sheet, in which the tabs are a line that opens.
@@ -119,7 +119,7 @@ class Panel:
         gui = event.client.gui
         with gui.add_modal("Release the emergency stop?") as question:
             gui.add_html("The robot moves again after <b>Resume</b>. Is its reach clear?")
-            release = gui.add_button("Release", color="red", icon="lock-open")
+            release = gui.add_button("Release", color="red", icon=viser.Icon.LOCK_OPEN)
             keep = gui.add_button("Keep it engaged", color="gray")
 
         async def released(_: object) -> None:
@@ -136,7 +136,7 @@ class Panel:
         """Make the controls of model, friction, time constant and gains; each sets its parameter."""
         gui = self._server.gui
         with self._parts.add_tab("Controller"):
-            self._model = gui.add_dropdown("model", ("?",))
+            self._model: Any = gui.add_dropdown("model", ("?",))
             self._friction = _number(gui, "friction coefficient", _FRICTION, 0.6)
             self._ground = gui.add_html("")
             self._time_constant = _number(gui, "contact time constant (s)", _TIME_CONSTANT_S, 0.05)
@@ -284,9 +284,8 @@ class Panel:
         self._friction.value = min(_first(values["friction_coefficient"]), _FRICTION[1])
         self._time_constant.value = values["contact_time_constant_s"]
         if self._gains is None:
-            self._gains = tuple(
-                _list(values[name]) for name in ("joint_position_gain", "joint_velocity_gain")
-            )
+            stiffness, damping = values["joint_position_gain"], values["joint_velocity_gain"]
+            self._gains = _list(stiffness), _list(damping)
 
     # What is set
 

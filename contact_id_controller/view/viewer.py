@@ -114,8 +114,8 @@ class Viewer:
         self.drive: Drive | None = None
         self.drive_page: DrivePage | None = None
 
-    def let_drive(self, node: Node, host: str, speed_m_s: float, yaw_rate_rad_s: float) -> None:
-        """Add stick, keys and joystick; the page with the stick is also a tab of the main page."""
+    def let_drive(self, node: Node, host: str, speed_m_s: float, yaw_rate_rad_s: float) -> int:
+        """Add stick, keys and joystick; return the port of their page, which is also a tab of the main page."""
         self.drive = Drive(node, speed_m_s, yaw_rate_rad_s)
         port = self.server.get_port() + 1
         try:
@@ -123,6 +123,7 @@ class Viewer:
         except RunError:
             self.drive_page = DrivePage(self.gate, host, 0, self._obey)
         self.panel.show_stick(self.drive_page.port, self.gate.token)
+        return self.drive_page.port
 
     def _obey(self, said: dict[str, Any]) -> None:
         """Queue the request of a page: stop, resume, release, or a velocity to drive at."""
@@ -133,7 +134,7 @@ class Viewer:
             self.wishes.put(RESUME, remote.resume)
         elif said.get("release"):
             self.wishes.put(RELEASE, remote.release)
-        elif "drive" in said:
+        elif "drive" in said and self.drive is not None:
             self.wishes.put(DRIVE, partial(self.drive.want, said["drive"]))
 
     def _tell(self, line: str) -> None:
@@ -232,8 +233,8 @@ def main(arguments: list[str] | None = None) -> int:
             gait = GaitPlannerSettings.from_mapping(
                 ParameterFile(given.parameters).section(given.planner)
             )
-            viewer.let_drive(node, given.host, gait.speed_m_s, MAX_YAW_RATE_RAD_S)
-            print(f"stick: {viewer.gate.link(viewer.drive_page.port)}", flush=True)
+            port = viewer.let_drive(node, given.host, gait.speed_m_s, MAX_YAW_RATE_RAD_S)
+            print(f"stick: {viewer.gate.link(port)}", flush=True)
         executor = GuardedExecutor(node, context=node.context)
         if viewer.scene.shapes.remark:
             print(viewer.scene.shapes.remark, flush=True)

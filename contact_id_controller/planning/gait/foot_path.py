@@ -56,8 +56,8 @@ class Stance:
                 self.begin_s,
                 offset.time_constant_s,
                 *self.place.tolist(),
-                *offset.value.tolist(),
-                *offset.rate.tolist(),
+                *np.asarray(offset.value).tolist(),
+                *np.asarray(offset.rate).tolist(),
                 0.0,
                 self.landed_s,
             ]
@@ -160,6 +160,7 @@ class FootPath:
         """Shift, in place, the beginning of the swing at t_s by (3,) m, and its initial velocity by (3,) m/s."""
         k = self._number(t_s)
         swing = self.segments[k]
+        assert isinstance(swing, Swing)
         self.segments[k] = dataclasses.replace(
             swing, start=swing.start + position, start_velocity=swing.start_velocity + velocity
         )

@@ -265,6 +265,6 @@ def make_ground(settings: GaitSettings, surface: Surface | None) -> Ground:
     count = len(settings.feet)
     if settings.ground == "felt":
         return FeltGround(count)
-    if settings.ground == MAP:
+    if settings.ground == MAP and surface is not None:
         return MappedGround(surface, settings.foot_radius_m, settings.foothold_search_m, count)
     return LevelGround(settings.ground_height_m + settings.foot_radius_m, count)

@@ -129,7 +129,7 @@ def plan_joints(
     for first, end in zip([0, *lifting], [*lifting, count]):
         if first:
             step_s = times_s[first] - times_s[first - 1]
-            for leg in np.flatnonzero(stance[first - 1] & ~stance[first]):
+            for leg in np.flatnonzero(stance[first - 1] & ~stance[first]).tolist():
                 way = roll[0, leg] + (roll[1, leg] + 0.5 * step_s * roll[2, leg]) * step_s
                 speed = roll[1, leg] + step_s * roll[2, leg]
                 paths[leg].displace(pick_s[first], way, speed)
@@ -137,13 +137,14 @@ def plan_joints(
                 sample_path(paths[leg].rows, times_s[first:], pick_s[first:], leg, *later)
                 roll[:, leg] = 0.0
         _solve_points(first, end, points)
-    for leg in np.flatnonzero(residual > UNREACHABLE_M):
+    for leg in np.flatnonzero(residual > UNREACHABLE_M).tolist():
         fastest = legs.robot.velocity_limits[legs.columns[leg]]
         _tame(times_s, motion[:, :, leg], np.minimum(fastest, FASTEST_RAD_S))
     joints = np.zeros((3, count, legs.robot.na))
     joints[0] = guess
     joints[:, :, legs.columns.ravel()] = motion.reshape(3, count, -1)
-    return PlannedMotion(times_s, *joints, position, velocity, stance, residual)
+    q, dq, ddq = joints
+    return PlannedMotion(times_s, q, dq, ddq, position, velocity, stance, residual)
 
 
 def _tame(times_s: np.ndarray, motion: np.ndarray, fastest: np.ndarray) -> None:

@@ -120,15 +120,16 @@ class GaitPlanner:
             MAX_YAW_RATE_RAD_S,
         )
         self._velocity: VelocityCommand | None = None
-        self._footsteps: Footsteps | None = None
+        # None until the first plan, before which nothing but `is None` reads them.
+        self._footsteps: Footsteps = None  # type: ignore[assignment]
+        self._base: BaseMotion = None  # type: ignore[assignment]
+        self._motion: PlannedMotion = None  # type: ignore[assignment]
         self._gait = settings.gait
         self._epoch_s = 0.0
-        self._base: BaseMotion | None = None
         self._support_motion: SupportMotion | None = None
         self._deficit = 0.0
         self._stand_until_s = 0.0
         self._last: Plan | None = None
-        self._motion: PlannedMotion | None = None
         warm_up(self._legs)
         if settings.posture:
             self._take_posture(np.array(settings.posture))
@@ -162,7 +163,7 @@ class GaitPlanner:
         """Forget the last plan: the next one begins in stance, without given `posture` in that of its state."""
         self._last = None
         if not self.settings.posture:
-            self._footsteps = None
+            self._footsteps = None  # type: ignore[assignment]
 
     def is_due(
         self, time_s: float, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None
@@ -315,7 +316,8 @@ class GaitPlanner:
         self._base = BaseMotion(
             LEAD_TIME_S, rest(measured.position), rest(measured.yaw), tilt, sway
         )
-        self._motion, self._deficit = None, 0.0
+        self._motion = None  # type: ignore[assignment]
+        self._deficit = 0.0
         self._first_joints, self._first_centers = joints, measured.centers
 
     def _command(self, start_s: float, measured: Measured) -> VelocityCommand:
@@ -365,7 +367,7 @@ class GaitPlanner:
             settings.max_acceleration_m_s2 * VELOCITY_TIME_CONSTANT_S,
             fade_s,
         )
-        yaw = last.yaw.continued(
+        turning = last.yaw.continued(
             s,
             turn,
             command.yaw_rate,
@@ -373,7 +375,7 @@ class GaitPlanner:
             MAX_YAW_ACCELERATION_RAD_S2 * VELOCITY_TIME_CONSTANT_S,
             fade_s,
         )
-        return BaseMotion(start_s, planar, yaw, last.tilt, last.sway)
+        return BaseMotion(start_s, planar, turning, last.tilt, last.sway)
 
     def _nominal_tilt(self, yaw: float, speed_m_s: float) -> np.ndarray:
         """Base height (m), roll and pitch (rad), (3,): above level ground, or above the plane of the footholds.
@@ -423,6 +425,7 @@ class GaitPlanner:
         """Solve the plan's joints into `_motion`; returns the base motion at the knots."""
         guess = self._first_joints.copy()
         if self._motion is not None:
+            assert self._last is not None and self._last.joints is not None
             guess = self._last.joints.sample(start_s + self._epoch_s).position
         # A stretched leg may have bent the wrong way.
         columns = self._legs.columns[self._far_legs()]

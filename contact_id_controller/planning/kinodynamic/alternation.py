@@ -56,9 +56,10 @@ from contact_id_controller.planning.kinodynamic.whole_body import (
     WholeBodyMotion,
     solve_motion,
 )
+from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.forces import PlannedForces
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.plans.trajectories import ContactSchedule
+from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.kinodynamic_planner import KinodynamicSettings
 
@@ -137,6 +138,10 @@ class MotionPlan(Plan):
         seconds: computing time of the whole plan.
     """
 
+    joints: JointTrajectory
+    base: BaseTrajectory
+    contacts: ContactSchedule
+    forces: PlannedForces
     momentum: MomentumPlan
     motion: WholeBodyMotion
     fine: FineMotion
@@ -350,7 +355,9 @@ class _Alternation:
             between - began,
             motion.iterations,
             ended - between,
-            *(float(np.abs(part).max()) for part in (apart[0], linear, apart[1])),
+            float(np.abs(apart[0]).max()),
+            float(np.abs(linear).max()),
+            float(np.abs(apart[1]).max()),
             plan,
             motion,
             spins,

@@ -84,7 +84,7 @@ class Foothold:
 
     foot: str
     position: np.ndarray
-    rotation: np.ndarray | None = None
+    rotation: np.ndarray = None  # type: ignore[assignment]  # not given: level, set in __post_init__
     friction_coefficient: float = 0.6
 
     def __post_init__(self) -> None:
@@ -351,11 +351,14 @@ class ContactPlan:
         for sole in self.soles:
             foothold = phase.foothold_of(sole.frame)
             for corner in sole.corners:
-                there = foothold is not None
-                parts[0].append(there)
-                parts[1].append(corner_point(foothold, corner) if there else np.zeros(3))
-                parts[2].append(foothold.rotation if there else np.eye(3))
-                parts[3].append(foothold.friction_coefficient if there else 0.0)
+                parts[0].append(foothold is not None)
+                if foothold is None:
+                    values: tuple[Any, ...] = np.zeros(3), np.eye(3), 0.0
+                else:
+                    point = corner_point(foothold, corner)
+                    values = point, foothold.rotation, foothold.friction_coefficient
+                for part, value in zip(parts[1:], values):
+                    part.append(value)
         return tuple(np.array(part) for part in parts)
 
 

@@ -137,7 +137,8 @@ class _Search:
 
     def __init__(self, problem: MomentumProblem, places: Any, weight: float) -> None:
         self.problem, self.places, self.weight = problem, places, weight
-        self.solves, self.last = 0, None
+        self.solves = 0
+        self.last: MomentumPlan | None = None
 
     def solve(self, shift: np.ndarray) -> MomentumPlan:
         """Solve with footholds shifted by ``shift`` from those of ``self.problem``, warm started from the last solve.
@@ -174,7 +175,9 @@ def foothold_slopes(plan: MomentumPlan, places: list[tuple[str, int, int]]) -> n
         corners = contacts.sole_of_corner == names.index(foot)
         there = (begin <= contacts.phase) & (contacts.phase < end)
         force = plan.forces[there][:, corners].sum(1) / problem.weight_n
-        axes = contact_plan.phases[begin].foothold_of(foot).rotation[:, :2].T
+        foothold = contact_plan.phases[begin].foothold_of(foot)
+        assert foothold is not None
+        axes = foothold.rotation[:, :2].T
         for axis in range(2):
             slopes[row, axis] = (of_spin[there] * np.cross(axes[axis], force)).sum()
     return slopes

@@ -75,7 +75,7 @@ def task_of(settings: KinodynamicPlannerSettings, folder: Path | None = None) ->
     return read_task(settings, footsteps_file(settings, folder))
 
 
-def walk_task(settings: KinodynamicPlannerSettings, goal: tuple[float, float, float]) -> Task:
+def walk_task(settings: KinodynamicPlannerSettings, goal: tuple[float, ...]) -> Task:
     """Make the task to walk straight to a goal (x, y, m; heading, rad) on level ground.
 
     Raises:
@@ -87,7 +87,7 @@ def walk_task(settings: KinodynamicPlannerSettings, goal: tuple[float, float, fl
             soles,
             stance,
             stance,
-            goal,
+            (goal[0], goal[1], goal[2]),
             stride_m=settings.stride_m,
         ),
     )
@@ -144,7 +144,7 @@ def soles_of(settings: KinodynamicPlannerSettings) -> tuple[Sole, ...]:
         for frame, radius in zip(settings.contact_frames, radii)
     )
     flat_feet = (
-        Sole(foot.frame, tuple(foot.half_size_m), tuple(foot.center_m), settings.cop_margin_m)
+        Sole(foot.frame, foot.half_size_m, foot.center_m, settings.cop_margin_m)
         for foot in settings.flat_feet
     )
     return (*round_feet, *flat_feet)
@@ -208,7 +208,8 @@ def stones_below(plan: ContactPlan) -> dict[str, Any]:
     Raises:
         ContactPlanError: a stone reaches under a sole that stands on another one.
     """
-    boxes, seen, stones = [], [], []
+    boxes, stones = [], []
+    seen: list[tuple[str, np.ndarray]] = []
     for phase in plan.phases:
         for foothold in phase.footholds:
             sole = plan.sole_of(foothold.foot)

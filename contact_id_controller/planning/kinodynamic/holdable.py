@@ -80,7 +80,7 @@ def holdable_velocity(plan: MomentumPlan, time_s: float, directions_rad: ArrayLi
 
 def _corners(plan: ContactPlan, time_s: float) -> np.ndarray:
     """Corners (n, 3), m, world, of the soles in contact at a time of the plan."""
-    number = np.searchsorted(plan.boundaries_s, time_s, side="right") - 1
+    number = int(np.searchsorted(plan.boundaries_s, time_s, side="right")) - 1
     phase = plan.phases[min(number, len(plan.phases) - 1)]
     return np.array(
         [

@@ -51,9 +51,11 @@ class MomentumWeights:
         for field in fields(self):
             values = np.asarray(getattr(self, field.name), dtype=float)
             least = np.finfo(float).tiny if field.name == "force" else 0.0
-            if values.shape != (len(field.default),) or not (least <= values).all():
+            default: Any = field.default
+            count = len(default)
+            if values.shape != (count,) or not (least <= values).all():
                 raise ConfigurationError(
-                    f"weights {field.name} {getattr(self, field.name)!r}: {len(field.default)} "
+                    f"weights {field.name} {getattr(self, field.name)!r}: {count} "
                     f"{'positive' if least else 'non-negative'} numbers are needed"
                 )
 
@@ -177,6 +179,7 @@ def build_momentum_problem(
     if (reference is None) == (height_m is None):
         raise ConfigurationError("either height_m or a reference is needed")
     if reference is None:
+        assert height_m is not None
         reference = resting_reference(contact_plan, contacts, height_m, gravity)
     checked = (
         _finite(getattr(reference, field.name), (knots + 1, 3), f"reference {field.name}")

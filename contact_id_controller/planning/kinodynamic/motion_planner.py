@@ -119,6 +119,7 @@ class MotionPlanner:
         )
         if self.followed is not None and begin.time_s is not None:
             before, start_s = self.followed
+            assert start_s is not None
             plan = gone_over(self.robot, before, begin.time_s - start_s, plan)
         return TimedPlan(plan, begin.time_s)
 
@@ -144,6 +145,7 @@ class MotionPlanner:
         """
         if self.followed is not None:
             plan, start_s = self.followed
+            assert start_s is not None
             away_m, foot = away_from(plan, start_s, self.robot, q, now_s)
             if away_m <= RESTART_DISTANCE_M:
                 return while_following(plan, start_s, max(now_s + lead_s, start_s))

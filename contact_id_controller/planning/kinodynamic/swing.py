@@ -143,7 +143,7 @@ def foot_motion(
             motion.positions[rows, column] = foothold.position
             motion.rotations[rows, column] = foothold.rotation
         for number, swing in enumerate(swings_of(plan, sole.frame, up)):
-            rows = np.flatnonzero((times > swing.lift_s) & (times < swing.land_s))
+            rows = (times > swing.lift_s) & (times < swing.land_s)
             height = height_m[column][number] if isinstance(height_m, Sequence) else height_m
             for whole, part in zip(motion, swing.at(times[rows] - swing.lift_s, height)):
                 whole[rows, column] = part
