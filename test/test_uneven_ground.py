@@ -146,6 +146,14 @@ def test_swings_pass_over_the_edges_of_stairs():
     assert surface.height(*walk.q[:2]) > 0.0
 
 
+def test_swings_over_stairs_last_as_long_as_their_joints_need():
+    """They lasted as long as on level ground, and the knees were asked for 34 rad/s of 15."""
+    walk, plans = climbing(stairs(), seconds=1.5)
+    grid_s = np.arange(1e-6, walk.settings.plan_period_s, 2e-3)
+    speeds = [plan.joints.sample(plan.joints.start_s + s).velocity for plan in plans for s in grid_s]
+    assert np.all(np.abs(speeds) < 1.05 * walk.model.velocity_limits)
+
+
 def test_the_base_goes_down_as_far_as_the_legs_need_to_reach_the_next_stair():
     """5 cm down is out of reach of legs of 20 cm at 16 cm of height; up it is not."""
     for rise in (-0.05, 0.05):

@@ -123,6 +123,8 @@ class Footsteps:
         self.capture_s = math.sqrt(max(float(limits.below_m.mean()), 0.0) / GRAVITY_M_S2)
         """Shift of the footholds per error of base velocity, s, that stops a pushed base: an inverted pendulum."""
         self._missed_s = 0.0
+        self._highest_m = settings.step_height_m
+        """Height of the highest swing of the last plan."""
         self._gait = gait_of(settings, self._home, settings.gait, limits.below_m.mean())
         self._changed = False
         self.paths: list[FootPath] = []
@@ -255,12 +257,12 @@ class Footsteps:
         """Duty factor with which feet can swing while the base moves at ``speed``, m/s.
 
         A foot advances v T in its swing of duration s; with a profile whose largest slope is k its speed relative to
-        the base is at most k v T / s - v; where it rises fastest, it rises with k_z h / s.
+        the base is at most k v T / s - v; where it rises fastest, it rises with k_z h / s, h the last plan's highest.
         """
         limits, profile, way = self._limits, self._settings.swing_profile, speed * period_s
         needed_s = STEEPEST[profile] * way / (SPEED_SHARE * limits.speed_m_s + speed)
         rising, along = LIFTING[profile]
-        rise_s = rising * self._settings.step_height_m / limits.lift_speed_m_s
+        rise_s = rising * self._highest_m / limits.lift_speed_m_s
         share = LIFT_SHARE + speed / limits.speed_m_s
         needed_s = max(needed_s, (along * way / limits.speed_m_s + rise_s) / share)
         return min(self._gait.duty_factor, max(SHORTEST_STANCE, 1.0 - needed_s / period_s))
@@ -335,6 +337,8 @@ class Footsteps:
             self._add_swings(foot, segments, end_s, base, shift)
             paths.append(FootPath(segments))
         self.paths = paths
+        swings = [s for path in paths for s in path.segments if isinstance(s, Swing)]
+        self._highest_m = max([self._settings.step_height_m, *(s.height_m for s in swings)])
 
     def switches(self) -> tuple[list[float], list[float]]:
         """Times of lift-off and touchdown, s; times of other kinks of the paths, s (mid-swing, end of the roll-in)."""
