@@ -150,7 +150,9 @@ def test_swings_over_stairs_last_as_long_as_their_joints_need():
     """They lasted as long as on level ground, and the knees were asked for 34 rad/s of 15."""
     walk, plans = climbing(stairs(), seconds=1.5)
     grid_s = np.arange(1e-6, walk.settings.plan_period_s, 2e-3)
-    speeds = [plan.joints.sample(plan.joints.start_s + s).velocity for plan in plans for s in grid_s]
+    speeds = [
+        plan.joints.sample(plan.joints.start_s + s).velocity for plan in plans for s in grid_s
+    ]
     assert np.all(np.abs(speeds) < 1.05 * walk.model.velocity_limits)
 
 
