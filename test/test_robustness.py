@@ -274,6 +274,14 @@ def test_g1_steps_over_its_stones_on_the_estimate():
     assert outcome.failed_s is None and outcome.joint_error_rad < 5e-3, outcome
 
 
+def test_cheap_encoders_do_not_lift_round_feet_on_a_slope():
+    """Where the ground is not as believed joints weigh more, and so does the noise of their velocities."""
+    outcome = perturbed_runs.run(
+        Case(str(CONFIG / "anymal_c.yaml"), "slope", 6.0, seconds=1.5, sensors="cheap")
+    )
+    assert outcome.failed_s is None and outcome.joint_error_rad < 0.003
+
+
 def test_what_limits_is_named():
     """Ground without friction: feet slide, and the robot falls."""
     outcome = walked("quadruped", "ground_friction", 0.03)

@@ -19,18 +19,27 @@ from contact_id_controller.state import RobotState
 FILTER_S = 0.005
 """Time constant of the filter of noisy joint velocities of a robot on soles, whose torques then change a sixth as fast;
 on round feet a tenth less, and slips are detected later (.0088 rad of error on ice, not .0065)."""
+QUIET_RAD_S = 0.02
+"""Noise of joint velocities with which round feet stand as planned; at .05 rad/s the contact model takes one pair of
+diagonal feet off the ground, then the other, every 10 ms."""
 
 
 def controller_changes(given: Mapping[str, Any], sensors: str) -> dict[str, Any]:
     """Controller parameters that change with a state estimated from these sensors: name -> value.
 
-    Models that take measured forces get contact from the estimator and the schedule.
+    Models that take measured forces get contact from the estimator and the schedule. On round feet noise of velocities
+    is filtered to ``QUIET_RAD_S``, by which the observer (``control/joint_velocity``) reduces white noise to
+    1 / sqrt(2 tau / T + 1).
     """
     changes: dict[str, Any] = {}
     if row_of(given.get("friction", "coulomb"), given.get("solver", "qp")).takes("forces"):
         changes["contact_sources"] = ["state", "schedule"]
-    if given.get("soles") and preset(sensors).velocity_noise_rad_s:
-        changes["joint_velocity_filter_s"] = given.get("joint_velocity_filter_s", FILTER_S)
+    noise, filter_s = preset(sensors).velocity_noise_rad_s, FILTER_S
+    if not given.get("soles"):
+        period_s = given.get("period_s", ControllerSettings.period_s)
+        filter_s = 0.5 * period_s * max((noise / QUIET_RAD_S) ** 2 - 1.0, 0.0)
+    if noise and filter_s:
+        changes["joint_velocity_filter_s"] = given.get("joint_velocity_filter_s", filter_s)
     return changes
 
 
