@@ -76,6 +76,28 @@ def test_a_hand_is_laid_on_a_table_wherever_it_is(height_m):
     assert not any(arm.touching[:at])
 
 
+def test_a_table_that_is_met_before_the_hand_is_slow_is_pressed_as_asked():
+    """It took what it felt there for an error of its model, and pressed on: 600 N of a UR5."""
+    settings = controller_settings(CONFIG)
+    terrain = HalfSpace(offset=2.0 * touch.EARLY_M)
+    arm = Arm(mujoco_robot(settings, 0.6, terrain=terrain, floating_base=False))
+    at = arm.until_it_touches()
+    arm.go_on(1.5)
+    np.testing.assert_allclose(arm.forces[at + 500 :], ASKED_N, atol=1.0)
+    assert all(arm.touching[at + 100 :])
+
+
+def test_a_soft_table_is_pressed_as_asked():
+    """3 kN/m: its force grew as slowly as errors of the model are learned, and 18 % of it were taken for one."""
+    ground = GroundSettings(time_constant_s=0.11, impedance=(0.9, 0.9))
+    arm = Arm(mujoco_robot(controller_settings(CONFIG), 0.6, floating_base=False, ground=ground))
+    at = arm.until_it_touches()
+    arm.go_on(1.5)
+    depth = -arm.world.foot_positions()[0, 2] + arm.settings.feet[0].radius_m
+    assert 0.002 < depth < 0.02
+    judged(arm, at + 200)  # it is felt from a quarter of the force on
+
+
 def test_a_joint_at_its_limit_lets_a_hand_neither_fall_nor_bounce():
     """Its fourth joint holds half the weight on it: before the table bore the hand, it fell there with 430 N."""
     effort = controller_settings(CONFIG).robot().effort_limits.copy()

@@ -74,10 +74,14 @@ LOOK_S = 1.0
 FELT_S = 0.002
 """Time constant of the measured force: two periods of 1 ms, against noise of the speeds."""
 LEARNT_S = 0.1
-"""Time constant of the force measured in the air."""
+"""Time constant of the force measured in the air, which is known after twice that time."""
+DRIFT = 0.04
+"""Share of the commanded force by which it changes near the modelled surface: a soft one's force grows as slowly."""
 EVIDENCE = 0.25
 """Share of the commanded force that is a contact when measured, and at which pressing begins. An undetected contact
 that is pressed by the approach alone gets IMPACT_S / APPROACH_S of it."""
+SURPRISE = 0.5
+"""The same more than `EARLY_M` above the modelled surface: a hand that meets something there was faster."""
 LOST = 0.25
 """Share of the pressing force below which contact is lost."""
 BUILD_S = 0.03
@@ -185,7 +189,7 @@ class Touch:
         self.touches, self.slides, self._approaches = np.zeros((3, n), dtype=bool)
         self.felt, self.unmodelled = np.zeros((n, 3)), np.zeros((n, 3))
         self.more, self.pressing, self.rubs = np.zeros(n), np.zeros(n), np.zeros(n)
-        self._gaps = np.zeros(n)
+        self._gaps, self._aired, self._entered = np.zeros(n), np.zeros(n), np.zeros((n, 3))
         self._arrived, self._stands = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         self._masses, self._drifts, self._raw = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(3)
         self._jacobians, self._moved = np.zeros((2, n, 3, robot.nv))
@@ -194,7 +198,7 @@ class Touch:
     def forget(self) -> None:
         """Reset; contacts at the surface at the next state count as established."""
         self._last_s, self._fresh, self._elapsed = -math.inf, True, 0.0
-        for numbers in (self.felt, self.unmodelled, self.more, self.pressing):
+        for numbers in (self.felt, self.unmodelled, self.more, self.pressing, self._aired):
             numbers[:] = 0.0
         self.touches[:] = self._approaches[:] = False
         self.rubs[:] = self._friction
@@ -231,7 +235,7 @@ class Touch:
         for i in self._numbers:
             if i not in near:
                 self.touches[i] = self._approaches[i] = False
-                self.felt[i] = self.unmodelled[i] = 0.0
+                self.felt[i] = self.unmodelled[i] = self._aired[i] = 0.0
                 continue
             _motion(period, i, self._jacobians[i], self._drifts[i])
             raw, J = self._raw, self._jacobians[i]
@@ -256,6 +260,8 @@ class Touch:
             begins = lasts = bool(period.measured[i])
         else:
             begins = feels > EVIDENCE * asked
+            if gap > EARLY_M:
+                begins = self._aired[i] > 2.0 * LEARNT_S and feels > SURPRISE * asked
             lasts = feels > LOST * self.pressing[i]
         if self._fresh and abs(gap) <= PARTED_M:
             begins, self.pressing[i], self.felt[i] = True, asked, asked * normal
@@ -263,7 +269,7 @@ class Touch:
             self.touches[i] = False
         elif self.touches[i]:
             self.touches[i] = lasts
-        elif gap <= EARLY_M and begins:
+        elif begins:
             self.touches[i] = True
             self.pressing[i] = max(self.pressing[i], EVIDENCE * asked)
             known = float(normal @ self.unmodelled[i])
@@ -277,11 +283,22 @@ class Touch:
             self._press(i, feels, elapsed)
         else:
             self.pressing[i] = self.more[i] = 0.0
-            if not (begins and gap <= EARLY_M):  # it does not lie there, unplanned
-                self.unmodelled[i] += (self.felt[i] - self.unmodelled[i]) * elapsed / LEARNT_S
+            if not begins:  # it does not lie there, unplanned
+                self._learn(i, gap, elapsed)
         self._gaps[i], self._elapsed = gap, elapsed
         # The contacts are this module's: see `settle`.
         period.planned[i], period.gaps[i] = False, max(gap, UNKNOWN_GAP_M)
+
+    def _learn(self, i: int, gap: float, elapsed: float) -> None:
+        """Learn the force that is measured in the air; near the modelled surface little of it."""
+        known, most = self.unmodelled[i], DRIFT * self.asked[i]
+        known += (self.felt[i] - known) * elapsed / LEARNT_S
+        if gap > EARLY_M:
+            self._aired[i] += elapsed
+            self._entered[i] = known
+        elif self._aired[i] > 2.0 * LEARNT_S:
+            change = known - self._entered[i]
+            known[:] = self._entered[i] + change * min(1.0, most / max(np.linalg.norm(change), most))
 
     def _press(self, i: int, feels: float, elapsed: float) -> None:
         """Ramp up the force of a contact, then correct it by the measured one."""
