@@ -298,7 +298,9 @@ class Touch:
             self._entered[i] = known
         elif self._aired[i] > 2.0 * LEARNT_S:
             change = known - self._entered[i]
-            known[:] = self._entered[i] + change * min(1.0, most / max(np.linalg.norm(change), most))
+            known[:] = self._entered[i] + change * min(
+                1.0, most / max(np.linalg.norm(change), most)
+            )
 
     def _press(self, i: int, feels: float, elapsed: float) -> None:
         """Ramp up the force of a contact, then correct it by the measured one."""
