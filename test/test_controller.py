@@ -299,8 +299,8 @@ def test_a_plan_is_followed_or_refused_as_a_whole(simulated):
     assert np.abs(after.torques - before.torques).max() > 0.1
 
 
-@pytest.mark.parametrize("drift_share", [1.0, 0.0])
-def test_consistent_acceleration_matches_a_numpy_kkt_system(drift_share):
+@pytest.mark.parametrize(("drift_share", "gap_m"), [(1.0, 0.0), (0.0, 0.0), (1.0, 0.002), (1.0, 1.0)])
+def test_consistent_acceleration_matches_a_numpy_kkt_system(drift_share, gap_m):
     controller = make(
         contact_time_constant_s=0.05,
         touchdown_time_constant_s=0.01,
@@ -319,14 +319,17 @@ def test_consistent_acceleration_matches_a_numpy_kkt_system(drift_share):
     period = controller.period
     period.v[:], period.wanted[:], period.weights[:] = v, wanted, weights
     period.touching[:], period.landing[:] = [1, 0, 0, 1], [0, 1, 0, 0]
-    period.closing[:] = [0.0, 0.3, 0.3, 0.2]
+    period.closing[:], period.gaps[1] = [0.0, 0.3, 0.3, 0.2], gap_m
     consistent_acceleration(period)
     acceleration = period.acceleration
     used = [0, 1, 3]
     arms = np.tile([0, 0, -RADIUS], (3, 1))
     J, drift = point_kinematics(robot, q, v, [QUADRUPED_FEET[i] for i in used], arms)
     goal = -(J @ v) / np.repeat([0.05, 0.01, 0.05], 3) - drift_share * drift
-    goal[5] -= 0.08 / 0.01
+    twist = robot.jacobian_view[:, :6] @ v[:6]
+    falls = -(twist[:3] + np.cross(twist[3:], controller.feet.points[1]))[2]
+    assert falls > 0.1
+    goal[5] -= max(0.08, min(falls, period.gaps[1] / 0.005)) / 0.01
     goal[8] -= 0.2 / 0.05
     system = np.block([[np.diag(weights), J.T], [J, np.zeros((9, 9))]])
     expected = np.linalg.solve(system, np.concatenate([weights * wanted, goal]))[:18]

@@ -186,3 +186,16 @@ def test_rows_say_whose_derivative_is_known():
     }
     for name, other in others.items():
         assert name in ROWS["coulomb", "qp"].not_derivable(other)
+
+
+@pytest.mark.parametrize(("fall_m_s", "above_m"), [(0.3, 0.004), (0.3, 0.001), (0.0, 0.004)])
+def test_gain_where_late_feet_come_down_with_the_base(fall_m_s, above_m):
+    """As fast as it falls, as their gaps allow, and at the usual speed."""
+    controller, state = advance(walk("coulomb", "qp", 1.0, contact_sources=["geometry"]), 20)
+    q, v = state.q.copy(), state.v.copy()
+    q[2] += above_m
+    v[2], v[3:5] = -fall_m_s, (0.2, -0.1)
+    error, _, compared = Judge(controller, state.time_s).compare(q, v)
+    closing = controller.period.closing
+    assert controller.period.landing.all() and compared == 1.0
+    assert (closing.max() > 0.1) == (fall_m_s > 0.0) and error < 1e-6

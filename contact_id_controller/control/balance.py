@@ -168,7 +168,7 @@ class Balance:
             reference, base: planned.
             wanted: (nv,) by the feedback of joints and torso.
             standing, landing: (n,) bool, contacts on the ground, and those planned there that approach it.
-            closing: (n,) m/s, speed at which standing contacts are to close their gaps.
+            closing: (n,) m/s, speed at which contacts are to close their gaps.
         """
         robot, feet, settings = self._robot, self._feet, self._settings
         model, data = robot.model, self._measured
@@ -207,7 +207,6 @@ class Balance:
             (
                 settings.contact_time_constant_s,
                 settings.touchdown_time_constant_s,
-                settings.touchdown_speed_m_s,
                 float(settings.velocity_product_term),
             ),
             swing,

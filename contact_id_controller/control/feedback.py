@@ -6,7 +6,8 @@ closest to it, in weights w, at which feet in stance move as the contact model r
     min 1/2 (a - a0)^T diag(w) (a - a0)   subject to   J a + Jdot v = b
 
 b = -J v / T_c for a foot on the ground (its velocity fades over the contact time constant), and
--(J v + s n) / T_l for a foot that is planned in stance but still in the air: it comes down at speed s.
+-(J v + s n) / T_l for a foot that is planned in stance but still in the air: it comes down at speed s, or as
+fast as the base falls there, but in ``DOWN_S`` at least: else the leg would fold under a base that tips onto it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from contact_id_controller.kernels.spatial import (
 from contact_id_controller.kernels.views import keep, view
 
 BASE_WEIGHT = 1.0
+DOWN_S = 0.005  # in which a late foot comes down at least, with the base that falls
 SEARCH_S = 0.05  # in which a foot that is late comes down by as much as heights differed from what was expected
 UNPLANNED = 1e-6  # weight of the base when no base motion is planned
 SOFTNESS = 1e-10  # damps redundant constraints, relative to their size
@@ -49,7 +51,7 @@ class Tree(NamedTuple):
 class Feet(NamedTuple):
     """Links (n,), points and normals (n, 3) of all contacts; standing and landing (n,) bool.
 
-    Closing speed (n,), m/s.
+    Closing speed (n,), m/s, of those that land, too.
     """
 
     links: np.ndarray
@@ -61,11 +63,10 @@ class Feet(NamedTuple):
 
 
 class Fading(NamedTuple):
-    """Time constants, s, of standing and of landing contacts; landing speed, m/s; share of Jdot v."""
+    """Time constants, s, of standing and of landing contacts; share of Jdot v."""
 
     standing: float
     landing: float
-    landing_speed: float
     drift_share: float
 
 
@@ -88,7 +89,6 @@ def consistent_acceleration(period):
     fading = Fading(
         settings.contact_time_constant_s,
         settings.touchdown_time_constant_s,
-        max(settings.touchdown_speed_m_s, period.rough[0] / SEARCH_S),
         settings.drift_share,
     )
     wanted, acceleration = period.wanted, period.acceleration
@@ -98,9 +98,32 @@ def consistent_acceleration(period):
         if feet.standing[i] or feet.landing[i]:
             rows += 3
     if rows > 0:
+        _landing_speeds(period, settings)
         A, rest = np.zeros((rows, wanted.shape[0])), np.empty(rows)
         foot_rows(tree, feet, fading, wanted, A, rest)
         project(A, rest, np.zeros(rows), period.weights, acceleration)
+
+
+@kernel
+def _landing_speeds(period, settings):
+    """Write into ``closing``, m/s, the speeds at which landing contacts come down.
+
+    The configured one, faster where heights were unexpected, and where the base falls: as fast as a point fixed to
+    the base, but no contact closes its gap in less than ``DOWN_S``.
+    """
+    twist, falls = np.zeros(6), np.empty(3)
+    if settings.has_base:
+        for r in range(6):
+            for k in range(6):
+                twist[r] += period.jacobian[r, k] * period.v[k]
+    least = max(settings.touchdown_speed_m_s, period.rough[0] / SEARCH_S)
+    for i in range(period.landing.shape[0]):
+        if period.landing[i]:
+            point_velocity(twist, period.points[i], falls)
+            fall = 0.0
+            for d in range(3):
+                fall -= period.normals[i, d] * falls[d]
+            period.closing[i] = max(least, min(fall, period.gaps[i] / DOWN_S))
 
 
 @kernel
@@ -108,7 +131,7 @@ def foot_rows(tree, feet, fading, wanted, A, rest):
     """Write rows A (3m, nv) of the m standing or landing contacts, and rest (3m,) = b - A wanted - share Jdot v, m/s2.
 
         standing:  b = -(x' + closing n) / fading.standing        n: normal, x': velocity of the contact
-        landing:   b = -(x' + landing_speed n) / fading.landing
+        landing:   b = -(x' + closing n) / fading.landing
 
     wanted (nv,): desired acceleration; A: zeros before.
     """
@@ -127,10 +150,9 @@ def foot_rows(tree, feet, fading, wanted, A, rest):
         for k in range(nv):
             if supports[link, k]:
                 A[row, k], A[row + 1, k], A[row + 2, k] = point_column(J, k, point)
+        fade_s = fading.standing if feet.standing[i] else fading.landing
         for d in range(3):
-            total = -(speed[d] + feet.closing[i] * feet.normals[i, d]) / fading.standing
-            if not feet.standing[i]:
-                total = -(speed[d] + fading.landing_speed * feet.normals[i, d]) / fading.landing
+            total = -(speed[d] + feet.closing[i] * feet.normals[i, d]) / fade_s
             total -= fading.drift_share * pull[d]
             for k in range(nv):
                 total -= A[row + d, k] * wanted[k]

@@ -123,7 +123,7 @@ class Period(Struct):
         touching*, landing (n,) bool: planned contacts that touch; that approach the ground.
         landed*, lifted*, early* (n,) bool: landed and not parted since; left the ground in
             swing; touch it earlier than planned.
-        foot_touches (feet,) bool: workspace.  closing (n,) m/s: speed at which touching contacts close their gaps.
+        foot_touches (feet,) bool: workspace.  closing (n,) m/s: speed at which contacts close their gaps.
         position*, velocity*, error (na,): of the joints, measured, the velocity filtered; planned less measured
         position. integral* (na,): of the error, rad s.
         desired (na,): joint accelerations, or torques without a model.

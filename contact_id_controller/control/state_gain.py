@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.control.feedback import BASE_WEIGHT, SOFTNESS
+from contact_id_controller.control.feedback import BASE_WEIGHT, DOWN_S, SEARCH_S, SOFTNESS
 from contact_id_controller.control.gain_kernels import (
     force_derivatives,
     motion_derivatives,
@@ -269,6 +269,7 @@ class StateGain:
             rate = (closing / self._fades_s)[:, None] / fades[:, 0]
             gap = np.einsum("nd,ndk->nk", points.normals, points.moved)
             lack[:, :, :nv] += points.normals[:, :, None] * (rate * gap)[:, None]
+        lack += points.normals[:, :, None] * (self._falling(points, chosen) / fades[:, 0])[:, None]
         weights = workings.weights
         light = A / weights
         S = light @ A.T
@@ -278,6 +279,26 @@ class StateGain:
         out = wanted.copy()
         out[:, :nv] += self._forces(points, pull.reshape(-1, 3)) / weights[:, None]
         out -= light.T @ (inverse @ (lack.reshape(-1, 2 * nv) + A @ out))
+        return out
+
+    def _falling(self, points: Points, chosen: np.ndarray) -> np.ndarray:
+        """d closing / d (q, v), (n, 2 nv), of contacts that land, of indices ``chosen``, as the base falls."""
+        period, nv = self._controller.period, self._robot.nv
+        out = np.zeros((len(chosen), 2 * nv))
+        least = max(period.settings.touchdown_speed_m_s, period.rough[0] / SEARCH_S)
+        speed, gaps = period.closing[chosen], period.gaps[chosen]
+        falls = period.landing[chosen] & (speed > least)
+        if not falls.any():
+            return out
+        base = np.zeros(nv)
+        base[:6] = self._controller.period.v[:6]
+        near = falls & (speed >= gaps / DOWN_S)
+        gap = np.einsum("nd,ndk->nk", points.normals, points.moved)
+        out[near, :nv] = gap[near] / DOWN_S
+        free = falls & ~near
+        by_q = np.einsum("nd,ndk->nk", points.normals, self._motion(points, base))
+        by_v = np.einsum("nd,ndk->nk", points.normals, points.J[:, :, :6])
+        out[free, :nv], out[free, nv : nv + 6] = -by_q[free], -by_v[free]
         return out
 
     # The contact model

@@ -233,15 +233,15 @@ def _find_contacts(time_s, lands, period, settings):
 
 
 @bare_kernel
-def _closing_speeds(gaps, early, time_constant_s, speed_m_s, period_s, closing):
+def _closing_speeds(gaps, early, landing, time_constant_s, speed_m_s, period_s, closing):
     """Write into closing (n,), m/s, the speed at which each planned contact is to approach the ground.
 
     gaps (n,), m, negative ones count as 0; early (n,) bool: touches earlier than planned, closes its gap within this
-    period, at any speed. Others: gap / time_constant_s, at most speed_m_s.
+    period, at any speed. Others: gap / time_constant_s, at most speed_m_s; those that land, (n,) bool: speed_m_s.
     """
     for i in range(gaps.shape[0]):
         gap = max(gaps[i], 0.0)
-        closing[i] = min(gap / time_constant_s, speed_m_s)
+        closing[i] = speed_m_s if landing[i] else min(gap / time_constant_s, speed_m_s)
         if early[i]:
             closing[i] = gap / period_s
 
@@ -327,6 +327,7 @@ def before_solving(time_s, has_goal, lands, period):
     _closing_speeds(
         period.gaps,
         period.early,
+        period.landing,
         settings.contact_time_constant_s,
         settings.touchdown_speed_m_s,
         settings.period_s,

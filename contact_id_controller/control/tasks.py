@@ -229,7 +229,6 @@ class Tasks:
             (
                 settings.contact_time_constant_s,
                 settings.touchdown_time_constant_s,
-                settings.touchdown_speed_m_s,
                 float(settings.velocity_product_term),
             ),
             (
