@@ -299,7 +299,9 @@ def test_a_plan_is_followed_or_refused_as_a_whole(simulated):
     assert np.abs(after.torques - before.torques).max() > 0.1
 
 
-@pytest.mark.parametrize(("drift_share", "gap_m"), [(1.0, 0.0), (0.0, 0.0), (1.0, 0.002), (1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("drift_share", "gap_m"), [(1.0, 0.0), (0.0, 0.0), (1.0, 0.002), (1.0, 1.0)]
+)
 def test_consistent_acceleration_matches_a_numpy_kkt_system(drift_share, gap_m):
     controller = make(
         contact_time_constant_s=0.05,
