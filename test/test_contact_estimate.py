@@ -14,7 +14,12 @@ pytest.importorskip(
 
 from test_torques_ahead import STANDING, quadruped_guard
 
-from contact_id_controller.control.contact_estimate import ROUGHEST_M, _learn_round, contact_room
+from contact_id_controller.control.contact_estimate import (
+    ROUGHEST_M,
+    _learn_round,
+    _weigh,
+    contact_room,
+)
 from contact_id_controller.control.feedback import SEARCH_S, consistent_acceleration
 from contact_id_controller.control.memory import ESTIMATED
 from contact_id_controller.geometry import HalfSpace, HeightField
@@ -180,6 +185,19 @@ def test_feet_above_bumps_come_down_as_fast_as_heights_differ(bumps, walk):
     assert faster > 0.0
     wanted = faster / settings.touchdown_time_constant_s
     assert falls[0] - falls[1] == pytest.approx(wanted, rel=1e-3)
+
+
+def test_a_swing_that_the_ground_stops_is_a_touchdown_though_it_bears_little(bumps):
+    """A foot of the quadruped bore a third of its share for 30 ms, unfelt, while its plan went on by half a radian."""
+    for comes, stands in ((0.0, True), (0.5, False)):
+        period = bumps[0].memory.copy().period
+        period.planned[0] = period.stands[0] = period.caught[0] = period.missed[0] = False
+        period.left[0], period.blocked[0] = True, 0.0
+        period.pressure[0] = 0.4 * period.settings.share_n
+        period.foot_speed[0] = 0.1, 0.5, comes
+        for _ in range(20):
+            _weigh(period, 0, 0.003, True, False, False, True, True)
+        assert period.stands[0] == stands
 
 
 def test_a_step_far_lower_than_expected_throws_no_late_foot_down(bumps):

@@ -13,7 +13,7 @@ Where the ground is as believed, and feet stand when they are planned to, contac
 felt is needed only where it contradicts.
 
 - A foot that is felt above the ground, or below: the ground there is corrected to where it is.
-- A foot that comes down and is felt before it is planned to stand, stands (*early*).
+- A foot that comes down and is felt, or is stopped and bears a little, before it is planned to stand, stands (*early*).
 - A foot that is planned to stand, should carry and is not felt, does not stand (*late*): it comes down. If it does not,
   and bears a little, it stands.
 
@@ -71,7 +71,7 @@ STANDS, PARTS = 2.0, -2.0
 MISSED_S = 0.02
 """A foot that lacks the force foreseen for so long, at an even share of the weight, does not stand."""
 BLOCKED_S, BEARS = 0.01, 0.1
-"""A foot that is led down, does not come down and bears something stands after so long, at this part of an even share of
+"""A foot that shall come down, does not and bears something stands after so long, at this part of an even share of
 the weight or more: it cannot bear more than its leg is accelerated with."""
 SLOWEST_M_S = 1e-3
 LOADED = 0.3
@@ -419,13 +419,15 @@ def _weigh(period, foot, gap, lands, first_state, others, lasted, elsewhere):
     total -= 0.5 * min((speed / SLIDES_M_S) ** 2, 9.0)
     period.odds[i] = total
     stood = period.stands[i]
-    if not planned or stood or not lasted:
+    down = settings.touchdown_speed_m_s if planned else period.foot_speed[i, 1]
+    if stood or not lasted or not (planned or (falls and elsewhere)):
         period.blocked[i] = 0.0
     elif not others:
-        comes = period.foot_speed[i, 2] / max(settings.touchdown_speed_m_s, SLOWEST_M_S)
+        stopped = (down - period.foot_speed[i, 2]) / max(
+            down, settings.touchdown_speed_m_s, SLOWEST_M_S
+        )
         bears = min(max(pressure, 0.0) / (BEARS * share), 1.0)
-        blocked = bears * (1.0 - comes) * settings.period_s
-        period.blocked[i] = max(period.blocked[i] + blocked, 0.0)
+        period.blocked[i] = max(period.blocked[i] + bears * stopped * settings.period_s, 0.0)
     felt = total > STANDS or (stood and total > PARTS) or period.blocked[i] > BLOCKED_S
     if first_state and planned and not lands and abs(gap) < 3.0 * FAR_M:
         felt = True
