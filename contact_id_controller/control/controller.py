@@ -58,6 +58,7 @@ CENTER_OF_MASS = "center_of_mass"
 
 SOLE_LANDED_M = 1e-3  # a sole has landed when its first corner is as near; the others follow
 SOUGHT_S = 0.02  # of friction ahead of goals: long against noise of speeds, short against a swing
+RESTS = 0.5  # share of its friction that a sole may use which bears half of an even share of the weight, or less
 PRESSED_M = 1e-4  # the same where a sole that stands is pressed on at once, by what it shall bear
 
 
@@ -176,6 +177,7 @@ class StepSolver:
         kp, kd = period.settings.position_gain, period.settings.velocity_gain
         self._pace = 0.5 * (kd - np.sqrt(np.maximum(kd**2 - 4.0 * kp, 0.0)))
         self._measured = row.takes("forces")
+        self._soles = period.settings.estimates and period.settings.soles
         self._unbounded = (
             row_of(settings.friction, settings.solver).tangential is Tangential.COULOMB
             and max(settings.friction_coefficient) >= UNBOUNDED_FRICTION
@@ -210,6 +212,9 @@ class StepSolver:
         if period.slips[0]:
             felt = period.grip[period.contact]
             contacts = contacts.at(friction=np.minimum(contacts.friction, felt))
+        if self._soles:
+            borne = period.pressure[period.contact] / period.settings.share_n
+            contacts = contacts.at(friction=contacts.friction * np.clip(borne, RESTS, 1.0))
         known = period.external.copy() if self._disturbed else None
         if self._pushes:
             known = self._pushing(known)

@@ -28,6 +28,7 @@ from contact_id_controller.control.joint_velocity import foresee_velocities
 from contact_id_controller.control.least_change import least_change
 from contact_id_controller.control.limits import EFFORT, RATE, bound_joints, limit_joints
 from contact_id_controller.control.motor_estimate import swinging_torque, take_motors
+from contact_id_controller.control.swing import lead_swings
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.spatial import point_column, tangents
@@ -288,9 +289,10 @@ def _joint_feedback(period, settings):
 
 @kernel
 def _take_base(has_goal, period, settings):
-    """Write the base's feedback into wanted[:6], and its weights; on soles its goal rises with the ground.
+    """Write the base's feedback into wanted[:6], and its weights; soles in swing take its error into ``desired``.
 
-    Without a goal (has_goal) the base is hardly weighed: it follows from the joints.
+    On soles its goal rises with the ground. Without a goal (has_goal) the base is hardly weighed: it follows from the
+    joints.
     """
     wanted, weights = period.wanted, period.weights
     if has_goal and settings.estimates and settings.soles:
@@ -300,6 +302,8 @@ def _take_base(has_goal, period, settings):
         base_error(period.q, period.v, period.base_goal, R, error)
         base_feedback(R, period.v, error, settings.base_gains, period.base_goal, wanted)
         fill(weights[:6], BASE_WEIGHT)
+        if settings.soles and not settings.balanced:
+            lead_swings(period, error)
     elif settings.has_base:
         fill(wanted[:6], 0.0)
         fill(weights[:6], UNPLANNED)
@@ -337,11 +341,11 @@ def before_solving(time_s, has_goal, lands, period):
     if settings.torques_only:
         return True
     desired, actuated = period.desired, settings.actuated
-    bound_joints(period.position, period.velocity, settings.limits, desired, period.bounded)
     wanted, acceleration = period.wanted, period.acceleration
+    _take_base(has_goal, period, settings)
+    bound_joints(period.position, period.velocity, settings.limits, desired, period.bounded)
     for j in range(actuated.shape[0]):
         wanted[actuated[j]] = desired[j]
-    _take_base(has_goal, period, settings)
     if settings.balanced and has_goal and not any_early:
         return False
     if any_early:
