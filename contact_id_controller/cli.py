@@ -53,6 +53,24 @@ class Parser(argparse.ArgumentParser):
         self.exit(REFUSED, f"{self.prog}: error: {message}; {self.prog} --help shows all\n")
 
 
+class Once(argparse.Action):
+    """Stores a value; refuses an option that is given twice, of which one would be ignored."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """As ``argparse`` calls it."""
+        given = vars(namespace).setdefault("given", set())
+        if option_string and self.dest in given:
+            parser.error(f"argument {option_string} is given twice, must be given once")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code; input errors are reported in one line."""
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
@@ -84,9 +102,9 @@ def run_program(
         "formatter_class": argparse.RawDescriptionHelpFormatter,
         "epilog": CODES,
     }
-    parser = Parser(prog=program, description=description, **style)
-    parser.add_argument("--version", action="version", version=f"{program} {__version__}")
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parser = whole = Parser(prog=program, description=description, **style)
+    whole.add_argument("--version", action="version", version=f"{program} {__version__}")
+    subparsers = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Only the module of the command in question is loaded: each needs other extras.
     wanted = next((word for word in arguments if not word.startswith("-")), None)
     modules = {}
@@ -96,8 +114,13 @@ def run_program(
         )
         if name == wanted:
             modules[name] = importlib.import_module(f"{room}.{name}")
+            for action in (None, "store"):
+                subparser.register("action", action, Once)
             modules[name].add_arguments(subparser)
-    parsed = parser.parse_args(arguments)
+            parser = subparser  # which names itself in a refusal
+    parsed, surplus = whole.parse_known_args(arguments)
+    if surplus:
+        parser.error(f"unrecognized arguments: {shlex.join(surplus)}")
     parsed.typed = f"{program} {shlex.join(arguments)}"
     called = f"{program} {parsed.command}"
     try:

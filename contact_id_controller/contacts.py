@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from contact_id_controller.exceptions import ContactSetError
 from contact_id_controller.frozen import draft_of, sealed
 from contact_id_controller.kernels.views import dense
-
-if TYPE_CHECKING:
-    from contact_id_controller.robot import RobotModel
+from contact_id_controller.robot import RobotModel, real_array
 
 UNIT_TOLERANCE = 1e-6
 
@@ -252,7 +250,7 @@ def _assembled(
 
 def _table(name: str, value: ArrayLike, n: int | None) -> NDArray[np.float64]:
     """Convert to a finite array (n, 3); n None: any number of rows. ContactSetError names the wrong shape."""
-    array = np.array(value, dtype=float, ndmin=2, order="C")
+    array = np.array(real_array(name, value, ContactSetError), ndmin=2, order="C")
     if array.size == 0:
         array = array.reshape(0, 3)
     if array.ndim != 2 or array.shape[1] != 3 or (n is not None and len(array) != n):
@@ -267,7 +265,7 @@ def _column(
     name: str, value: ArrayLike, n: int, negative: bool = False, infinite: bool = False
 ) -> NDArray[np.float64]:
     """Convert a number for all contacts, or one for each, to (n,); ContactSetError for another shape or range."""
-    array = np.array(value, dtype=float)
+    array = np.array(real_array(name, value, ContactSetError))
     if array.ndim == 0:
         array = np.full(n, float(array))
     if array.shape != (n,):
@@ -282,8 +280,8 @@ def _column(
 
 
 def _names(name: str, value: Sequence[Any], n: int) -> tuple[Any, ...]:
-    names = tuple(value)
-    if isinstance(value, str) or len(names) != n:
+    names = () if isinstance(value, str) or value is None else tuple(value)
+    if value is None or len(names) != n:
         raise ContactSetError(f"{name} must be {n} names, got {value!r}")
     return names
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class ContactIdError(ValueError):
@@ -67,6 +68,12 @@ class RunError(ContactIdError):
 
 class MissingExtraError(ContactIdError):
     """An optional part of the installation is needed and missing."""
+
+
+def require(name: str, value: object, kind: type[Any], error: type[ContactIdError]) -> None:
+    """Raise an error of that class, with the name, unless a value is of this kind."""
+    if not isinstance(value, kind):
+        raise error(f"{name} must be a {kind.__name__}, got a {type(value).__name__}")
 
 
 def choices(names: Iterable[str]) -> str:

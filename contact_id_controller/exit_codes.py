@@ -13,11 +13,11 @@ INTERRUPTED = 130
 
 MEANINGS = {
     DONE: "done",
-    FELL: "a robot fell (demo, plan --execute)",
+    FELL: "a robot fell (demo, plan --execute, report, robustness)",
     REFUSED: "refused or not possible, with the reason in one line",
-    NOT_ALL_WELL: "done, and something is not as it should be: check found errors, runs of "
-    "reproduce failed, faults had not the stated effect, a model failed the robustness benchmark, "
-    "label found frames without a certified answer, diagnose found something wrong",
+    NOT_ALL_WELL: "done, and something is not as it should be: check found errors, replay other "
+    "torques than those of the run, label frames without a certified answer, diagnose something "
+    "wrong, an experiment another result than it states",
     BUG: "an error of this program, with a traceback",
     INTERRUPTED: "interrupted",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import hypot
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -12,7 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from pinocchio import Convention, crba, nonLinearEffects
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.exceptions import (
+    ConfigurationError,
+    ContactSetError,
+    RobotDescriptionError,
+    StateError,
+    require,
+)
 from contact_id_controller.frozen import draft_of, parts, sealed
 from contact_id_controller.kernels.reduction import (
     Reduced,
@@ -21,8 +28,7 @@ from contact_id_controller.kernels.reduction import (
     reduce,
     store_size,
 )
-from contact_id_controller.kernels.views import dense
-from contact_id_controller.robot import RobotModel
+from contact_id_controller.robot import RobotModel, vector
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -309,9 +315,12 @@ def build_problem(
             inertia that is not positive definite.
         ConfigurationError: period, time constant or gain outside its range.
         UnknownFrameError: a contact frame the robot lacks.
+        RobotDescriptionError, ContactSetError: something else than a robot, or than contacts.
 
     Source: first paper, eq. 34 to 37 and section 4.
     """
+    require("robot", robot, RobotModel, RobotDescriptionError)
+    require("contacts", contacts, ContactSet, ContactSetError)
     maker = ProblemMaker(robot, period, **how)
     q = vector("q", q, robot.nq)
     v = vector("v", v, robot.nv)
@@ -340,8 +349,8 @@ def compute_dynamics(robot: RobotModel, q: NDArray[np.float64], v: NDArray[np.fl
 
 def kept_velocity(period: float, time_constant: float | None, penetration_gain: float) -> float:
     """Share of a contact's present velocity that stays at the period's end; raises for invalid settings."""
-    if not 0.0 < period < np.inf:
-        raise ConfigurationError(f"period must be a positive number of seconds, got {period}")
+    if not isinstance(period, Real) or not 0.0 < period < np.inf:
+        raise ConfigurationError(f"period must be a positive number of seconds, got {period!r}")
     if not 0.0 <= penetration_gain <= 1.0:
         raise ConfigurationError(f"penetration_gain must lie in [0, 1], got {penetration_gain}")
     if time_constant is None or time_constant == period:
@@ -351,15 +360,3 @@ def kept_velocity(period: float, time_constant: float | None, penetration_gain: 
             f"contact_time_constant_s must be at least the period {period} s, got {time_constant}"
         )
     return 1.0 - period / time_constant
-
-
-def vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
-    """Convert a value to an array (size,) of numbers.
-
-    Raises:
-        StateError: another shape.
-    """
-    array = dense(value)
-    if array.size != size or array.ndim != 1:  # comparing the shape takes longer
-        raise StateError(f"{name} must have shape ({size},), got {array.shape}")
-    return array

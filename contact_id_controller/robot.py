@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +22,14 @@ from numpy.typing import ArrayLike, NDArray
 from contact_id_controller.exceptions import (
     ConfigurationError,
     RobotDescriptionError,
+    StateError,
     UnknownFrameError,
     UnknownJointError,
     choices,
 )
 from contact_id_controller.kernels.reduction import Mechanism
 from contact_id_controller.kernels.turns import nearest
+from contact_id_controller.kernels.views import dense
 
 PACKAGE = "contact_id_controller"
 
@@ -343,11 +346,15 @@ class RobotModel:
     def configuration(
         self, base_pose: ArrayLike | None, joint_positions: ArrayLike
     ) -> NDArray[np.float64]:
-        """q from base pose (x, y, z, quaternion xyzw; None for a fixed base) and joints (na,)."""
+        """q from base pose (x, y, z, quaternion xyzw; None for a fixed base) and joints (na,).
+
+        Raises:
+            StateError: another shape, or no numbers.
+        """
         q = self.neutral()
         if base_pose is not None:
-            q[:7] = base_pose
-        self.put_joints(q, joint_positions)
+            q[:7] = vector("base_pose", base_pose, 7)
+        self.put_joints(q, vector("joint_positions", joint_positions, self.na))
         return q
 
     @property
@@ -496,3 +503,25 @@ def _unit_parts(model: pin.Model) -> list[tuple[str, slice]]:
             what = "quaternion" if tail == 4 else "cosine and sine"
             parts.append((f"{what} of joint {name!r}", slice(end - tail, end)))
     return parts
+
+
+def real_array(name: str, value: ArrayLike, error: type[ValueError]) -> NDArray[np.float64]:
+    """As ``dense``; an error of that class names what is no array of real numbers."""
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        return dense(value)
+    try:
+        return dense(np.asarray(value).astype(np.float64, casting="same_kind"))
+    except (TypeError, ValueError):
+        raise error(f"{name} must be an array of real numbers, got {short(value)}") from None
+
+
+def vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
+    """Convert a value to an array (size,) of numbers.
+
+    Raises:
+        StateError: another shape, or no numbers.
+    """
+    array = real_array(name, value, StateError)
+    if array.size != size or array.ndim != 1:  # comparing the shape takes longer
+        raise StateError(f"{name} must have shape ({size},), got {array.shape}")
+    return array

@@ -16,6 +16,7 @@ from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.kernels.views import dense
 from contact_id_controller.kernels.world_forces import world_forces
 from contact_id_controller.problem import Problem
+from contact_id_controller.robot import vector
 
 SOLVED = "solved"
 INCONSISTENT = "inconsistent"  # no motion satisfies the contacts; forces are a fallback
@@ -218,7 +219,7 @@ class Solution:
         """Largest entry of M (v+ - v)/dt + h - J^T f - P^T tau - f_ext (N or N·m), by Pinocchio."""
         problem = self.problem
         robot, contacts = problem.robot, problem.contacts
-        q, v = np.asarray(q, float), np.asarray(v, float)
+        q, v = vector("q", q, robot.nq), vector("v", v, robot.nv)
         acceleration = (self.velocity - v) / problem.period
         data = robot.model.createData()
         rest = pin.rnea(robot.model, data, q, v, acceleration)

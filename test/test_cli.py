@@ -55,6 +55,9 @@ def test_a_command_is_told_as_it_was_typed(capsys, monkeypatch):
         ("check", "required: --config"),
         ("bogus", "invalid choice: 'bogus'"),
         ("new a.urdf more", "unrecognized arguments: more"),
+        ("plan --passes 0", "argument --passes: '0' is no whole number from 1 to 100;"),
+        ("demo --robt go2", "unrecognized arguments: --robt go2; contact_id demo --help"),
+        ("demo --robot go2 --robot solo12", "argument --robot is given twice"),
     ],
 )
 def test_words_that_cannot_be_read_are_refused_in_one_line(capsys, words, said):

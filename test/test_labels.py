@@ -614,6 +614,10 @@ def test_a_record_of_a_run_is_a_motion(robot, motion, file, settings, tmp_path):
     record.save(tmp_path / "record.npz")
     arrays, _ = label(file, settings, tmp_path / "out")
     same(arrays, label(tmp_path / "record.npz", settings, tmp_path / "out")[0])
+    strange = dataclasses.replace(record, joint_names=tuple(f"{n}_2" for n in robot.joint_names))
+    strange.save(tmp_path / "strange.npz")
+    with pytest.raises(RecordError, match="strange.npz' is of joints 'FL_HAA_2'.*has 'FL_HAA'"):
+        label(tmp_path / "strange.npz", settings, tmp_path / "out")
 
 
 # What is refused
@@ -823,3 +827,9 @@ def test_the_command_says_what_came_of_it(file, motion, tmp_path, capsys):
     words[1] = str(tmp_path / "bad.npz")
     assert cli.run([*words, "--output", str(tmp_path / "out")]) == NOT_ALL_WELL
     assert FAILED in capsys.readouterr().out
+    for name, times in (("back", -motion["time_s"]), ("none", motion["time_s"] * np.nan)):
+        words[1] = str(tmp_path / f"{name}.npz")
+        np.savez(words[1], time_s=times, q=motion["q"], v=motion["v"])
+        assert cli.run([*words, "--output", str(tmp_path / "out")]) == NOT_ALL_WELL
+        (line,) = capsys.readouterr().err.splitlines()[-1:]
+        assert "nothing labelled: no row follows another within 0.1 s" in line

@@ -371,6 +371,18 @@ def test_legs_of_two_joints_are_legs_and_it_says_what_they_lack(tmp_path, capsys
     assert shared["floating_base"] is True and len(shared["contact_frames"]) == 4
 
 
+def test_a_urdf_without_inertia_says_that_it_lacks_inertia(tmp_path, refusal):
+    """Its joints have efforts: a line that named these alone led astray."""
+    file = tmp_path / "robot.urdf"
+    limit = '<limit lower="-1" upper="1" effort="10" velocity="3"/>'
+    file.write_text(
+        '<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="revolute">'
+        f'<parent link="a"/><child link="b"/><axis xyz="0 1 0"/>{limit}</joint></robot>'
+    )
+    line = refusal("new", str(file), "--output", str(tmp_path / "robot.yaml"))
+    assert "the links that they move an <inertial>" in line
+
+
 @pytest.mark.parametrize(
     "urdf, missing",
     [

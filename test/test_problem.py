@@ -150,7 +150,14 @@ def test_no_contact_is_plain_inverse_dynamics_of_a_free_robot(robot):
         ({"period": float("nan")}, ConfigurationError, "period"),
         ({"contact_time_constant_s": 1e-4}, ConfigurationError, "contact_time_constant_s"),
         ({"penetration_gain": 2.0}, ConfigurationError, "penetration_gain"),
+        ({"period": "1 ms"}, ConfigurationError, "period must be a positive number .*'1 ms'"),
+        ({"period": None}, ConfigurationError, "period must be a positive number .* None"),
+        ({"period": [DT]}, ConfigurationError, "period must be a positive number"),
         ({"q": np.zeros(3)}, StateError, "q must have shape"),
+        ({"q": ["a"] * 19}, StateError, "q must be an array of real numbers, got .'a'"),
+        ({"v": np.zeros(18) + 1j}, StateError, "v must be an array of real numbers"),
+        ({"desired_acceleration": None}, StateError, "desired_acceleration .* got None"),
+        ({"contacts": [[0, 0, 0]]}, ContactSetError, "contacts must be a ContactSet, got a list"),
         ({"v": np.full(18, np.nan)}, StateError, "finite"),
         ({"desired_acceleration": np.full(12, np.inf)}, StateError, "finite"),
     ],
@@ -167,6 +174,32 @@ def test_bad_problem_is_refused_by_name(robot, change, error, words):
         build_problem(robot, **{**good, **change})
 
 
+def test_what_is_no_robot_and_no_problem_is_refused_by_name(robot):
+    with pytest.raises(RobotDescriptionError, match="robot must be a RobotModel, got a str"):
+        build_problem("solo12", [], [], [], ContactSet.empty(), DT)
+    with pytest.raises(StateError, match="problem must be a Problem, got a NoneType"):
+        solve(None)
+
+
+def test_a_bad_configuration_is_refused_by_name(robot):
+    base, joints = [0, 0, 0, 0, 0, 0, 1], [0.0] * 12
+    for arguments, words in [
+        ((base[1:], joints), r"base_pose must have shape \(7,\), got \(6,\)"),
+        ((base, joints[1:]), r"joint_positions must have shape \(12,\), got \(11,\)"),
+        ((base, 0.0), r"joint_positions must have shape \(12,\), got \(\)"),
+        ((base, ["a"] * 12), "joint_positions must be an array of real numbers"),
+    ]:
+        with pytest.raises(StateError, match=words):
+            robot.configuration(*arguments)
+
+
+def test_residuals_of_another_robots_state_are_refused(robot):
+    q, v = robot.neutral(), np.zeros(18)
+    solution = solve(build_problem(robot, q, v, np.zeros(12), ContactSet.empty(), DT))
+    with pytest.raises(StateError, match=r"q must have shape \(19,\), got \(18,\)"):
+        solution.residuals(q[1:], v)
+
+
 def test_bad_contacts_are_refused_by_name(robot):
     up = [[0, 0, 1]]
     for arguments, words in [
@@ -175,6 +208,10 @@ def test_bad_contacts_are_refused_by_name(robot):
         ((np.zeros((1, 3)), up, ["FL_FOOT"], -0.1), "friction"),
         ((np.zeros((1, 3)), up, ["FL_FOOT"], 0.5, [np.nan]), "gaps"),
         ((np.zeros((1, 3)), up, []), "frames"),
+        ((np.zeros((1, 3)), up, None), "frames must be 1 names, got None"),
+        ((np.zeros((1, 3)), up, "F"), "frames must be 1 names, got 'F'"),
+        ((np.zeros((1, 3)), up, ["FL_FOOT"], "ice"), "friction must be an array .* got 'ice'"),
+        (([[0, 0, 0], [0, 0]], up * 2, ["FL_FOOT"] * 2), "points must be an array"),
         ((np.zeros((2, 3)), up * 2, ["FL_FOOT"] * 2, 1.0, None, ["a", "a"]), "identities"),
     ]:
         with pytest.raises(ContactSetError, match=words):

@@ -117,7 +117,8 @@ BAD = {
     "deep": ("<robot>" + "<a>" * 100_000, "nests elements deeper than 100"),
     "entities": ('<!DOCTYPE r [<!ENTITY a "b">]><robot name="r">&a;</robot>', "document type"),
     "not XML": ("<robot <", "not well-formed"),
-    "no robot": ("<html></html>", "describes no robot"),
+    "no robot": ("<html></html>", "describes no robot: its root is <html>, must be <robot>"),
+    "MJCF": ("<mujoco/>", "its root is <mujoco>, must be <robot>"),
     "empty": ("", "no element found"),
 }
 

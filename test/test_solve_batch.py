@@ -272,6 +272,16 @@ def test_bad_input_is_one_line(robot):
             solve_batch(robot, *arguments)
     with pytest.raises(ConfigurationError, match="period must be a positive"):
         solve_batch(robot, q, v, acceleration, contacts, [DT, 0.0, DT])
+    with pytest.raises(ConfigurationError, match=r"period must be a number or have shape \(3,\)"):
+        solve_batch(robot, q, v, acceleration, contacts, [DT, DT])
+    with pytest.raises(ContactSetError, match="contacts must be a ContactFrames, got a ContactSet"):
+        solve_batch(robot, q, v, acceleration, contacts.contacts, DT)
+    with pytest.raises(ContactSetError, match="contacts must be a ContactSet, got a list"):
+        ContactFrames([], contacts.points)
+    with pytest.raises(ConfigurationError, match="executor must have a method submit, got a int"):
+        solve_batch(robot, q, v, acceleration, contacts, DT, executor=4)
+    with pytest.raises(StateError, match="out must be a FrameSolutions, got a ndarray"):
+        solve_batch(robot, q, v, acceleration, contacts, DT, out=np.zeros(3))
     with pytest.raises(ConfigurationError, match="block must be 1 or more, got 0"):
         solve_batch(robot, q, v, acceleration, contacts, DT, block=0)
     with pytest.raises(UnknownModelError, match="none/pid is feedback alone"):

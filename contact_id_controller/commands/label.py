@@ -117,5 +117,8 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"  not labelled: frames from {first} on: {why}", file=sys.stderr)
             if labelled.failed:
                 print(f"  frames without a certified answer: {labelled.folder / FAILED}")
-            well = well and not labelled.failed and not labelled.unlabelled
+            if labelled.unconnected:
+                within = f"within {arguments.longest_gap:g} s (--longest-gap)"
+                print(f"  nothing labelled: no row follows another {within}", file=sys.stderr)
+            well = well and not (labelled.failed or labelled.unlabelled or labelled.unconnected)
     return DONE if well else NOT_ALL_WELL

@@ -15,6 +15,13 @@ LEAD_S = 0.5
 """Time for which the robot stands before an executed plan starts."""
 
 
+def _passes(text: str) -> int:
+    """A number of passes; argparse.ArgumentTypeError for another."""
+    if text.isdecimal() and 1 <= int(text) <= 100:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to 100")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
     add_robot(parser, "config/plans/: talos, g1 or solo12", f", with a section {SECTION}")
@@ -33,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--passes",
-        type=int,
-        choices=range(1, 101),
+        type=_passes,
         metavar="N",
         help="how often forces and whole body are planned in turn (default: 2); more where they are far apart",
     )

@@ -77,6 +77,11 @@ class Labelled:
     wall_s: float
 
     @property
+    def unconnected(self) -> bool:
+        """Whether no row had a next one, so that nothing was labelled."""
+        return set(self.counts) == {NO_PERIOD}
+
+    @property
     def failed(self) -> int:
         """Frames without a certified solution."""
         return sum(count for status, count in self.counts.items() if status not in WELL)

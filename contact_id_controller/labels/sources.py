@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
@@ -20,6 +20,8 @@ PIECE = 4096
 """Rows that are read at once."""
 
 NEEDED = ("time_s", "q")
+JOINTS = "joint_names"
+"""Of a ``RunRecord``."""
 SHOWN = 200
 
 
@@ -51,18 +53,20 @@ class MotionFile(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Shapes:
-    """Shapes of a robot's rows: name -> numbers in a row, None for a single number."""
+    """Shapes of a robot's rows: name -> numbers in a row, None for a single number; and the names of its joints."""
 
     nq: int
     nv: int
     na: int
     contacts: int
     recorded_contact: bool = False
+    joints: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, robot: RobotModel, contacts: int, recorded_contact: bool) -> Shapes:
         """Shapes for a robot with this number of possible contacts; recorded_contact: whether ``contact`` is read."""
-        return cls(robot.nq, robot.nv, robot.na, contacts, recorded_contact)
+        joints = tuple(robot.joint_names)
+        return cls(robot.nq, robot.nv, robot.na, contacts, recorded_contact, joints)
 
     def columns(self, names: set[str], path: Path) -> dict[str, int | None]:
         """Names, with their sizes, that are read from a file with ``names``.
@@ -83,6 +87,14 @@ class Shapes:
         if "acceleration" in names and "v" not in names:
             raise RecordError(f"the motion {str(path)!r} has 'acceleration' but lacks 'v'")
         return {name: size for name, size in wanted.items() if name in names}
+
+    def check_joints(self, named: Sequence[str], path: Path) -> None:
+        """Raise RecordError for a record whose joints are another robot's: their number may be the same."""
+        if self.joints and set(named) != set(self.joints):
+            raise RecordError(
+                f"the motion {str(path)!r} is of joints {choices(named)}; "
+                f"this robot has {choices(self.joints)}"
+            )
 
     def check(self, name: str, size: int | None, shape: tuple[int, ...], path: Path) -> None:
         """Raise if an array of the file has not the shape of n rows.
@@ -121,6 +133,10 @@ class NpzMotion:
                         )
                     shapes.check(name, size, shape, path)
                     lengths[name] = shape[0]
+                if JOINTS in names:
+                    with archive.open(f"{JOINTS}.npy") as file:
+                        named = npy.read_array(file, allow_pickle=False)
+                    shapes.check_joints([str(name) for name in named.ravel()], path)
         except RecordError:
             raise
         except BROKEN as error:

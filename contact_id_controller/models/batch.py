@@ -22,11 +22,12 @@ from contact_id_controller.contacts import UNIT_TOLERANCE, ContactSet
 from contact_id_controller.exceptions import (
     ConfigurationError,
     ContactSetError,
+    RobotDescriptionError,
     StateError,
+    require,
 )
 from contact_id_controller.kernels.nearest_point import SOLVED as SOLVED_CODE
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
-from contact_id_controller.kernels.views import dense
 from contact_id_controller.kernels.world_forces import world_forces
 from contact_id_controller.models.batch_kernels import Kept, keep_frames
 from contact_id_controller.models.contact_model import Chosen, ContactModel
@@ -40,7 +41,7 @@ from contact_id_controller.models.registry import parted, solvable
 from contact_id_controller.models.steps.reduced import matrices
 from contact_id_controller.problem import UNIT_TOLERANCE as UNIT_QUATERNION
 from contact_id_controller.problem import ProblemMaker, compute_dynamics
-from contact_id_controller.robot import RobotModel
+from contact_id_controller.robot import RobotModel, real_array
 from contact_id_controller.solution import SOLVED, STATUSES, Solution
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ class ContactFrames:
         surface_velocities: ArrayLike | None = None,
     ) -> None:
         self.contacts = contacts
-        self.points: NDArray[np.float64] = dense(points)
+        require("contacts", contacts, ContactSet, ContactSetError)
+        self.points: NDArray[np.float64] = real_array("points", points, ContactSetError)
         shape = self.points.shape[:1] + (len(contacts),)
         self.touching = np.ones(shape, bool) if touching is None else np.asarray(touching)
         if self.touching.dtype != np.bool_:
@@ -103,7 +105,10 @@ class ContactFrames:
             "friction": friction,
             "surface_velocities": surface_velocities,
         }
-        arrays = {name: None if value is None else dense(value) for name, value in given.items()}
+        arrays = {
+            name: None if value is None else real_array(name, value, ContactSetError)
+            for name, value in given.items()
+        }
         self.normals, self.gaps, self.friction, self.surface_velocities = (
             arrays[name] for name in ("normals", "gaps", "friction", "surface_velocities")
         )
@@ -393,6 +398,8 @@ def solve_batch(
         ConfigurationError: period, time constant, gain or block outside its range.
         UnknownFrameError, UnknownModelError: see ``build_problem`` and ``solve``.
     """
+    require("robot", robot, RobotModel, RobotDescriptionError)
+    require("contacts", contacts, ContactFrames, ContactSetError)
     how, given = parted(keywords)
     model = friction, solver
     solvable(*model).complete(given)
@@ -402,13 +409,16 @@ def solve_batch(
     force = None
     if external_forces is not None:
         force = _rows("external_forces", external_forces, count, robot.nv)
-    periods = np.broadcast_to(np.asarray(period, dtype=np.float64), (count,))
-    if not ((periods > 0.0) & (periods < np.inf)).all():
-        raise ConfigurationError("period must be a positive number of seconds in every frame")
+    periods = _periods(period, count)
     if not block >= 1:
         raise ConfigurationError(f"block must be 1 or more, got {block}")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise ConfigurationError(
+            f"executor must have a method submit, got a {type(executor).__name__}"
+        )
     if out is None:
         out = FrameSolutions.room(robot, count, len(contacts.contacts))
+    require("out", out, FrameSolutions, StateError)
     out._check(FrameSolutions.room(robot, 0, len(contacts.contacts)), count)
     out.reasons.clear()
     frames = _Frames(robot, *states, acceleration, contacts, periods, force, how)
@@ -569,7 +579,19 @@ def _alike(touching: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> Iterator[N
 
 
 def _rows(name: str, value: ArrayLike, count: int, size: int) -> NDArray[np.float64]:
-    array = dense(value)
+    array = real_array(name, value, StateError)
     if array.shape != (count, size):
         raise StateError(f"{name} must have shape {count, size}, got {array.shape}")
     return array
+
+
+def _periods(period: ArrayLike, count: int) -> NDArray[np.float64]:
+    """Periods (m,), s, of one for all frames or one each; ConfigurationError for others."""
+    periods = real_array("period", period, ConfigurationError)
+    if periods.shape not in ((), (count,)):
+        raise ConfigurationError(
+            f"period must be a number or have shape {(count,)}, got {periods.shape}"
+        )
+    if not ((periods > 0.0) & (periods < np.inf)).all():
+        raise ConfigurationError("period must be a positive number of seconds in every frame")
+    return np.broadcast_to(periods, (count,))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.exceptions import ContactSetError
+from contact_id_controller.exceptions import ContactSetError, RobotDescriptionError, require
 from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.nearest_point import SOLVED
 from contact_id_controller.kernels.reduction import empty_store, reduce
@@ -17,14 +17,8 @@ from contact_id_controller.kernels.views import dense
 from contact_id_controller.models.frame_problems import UNTOLD
 from contact_id_controller.models.registry import parted, solvable
 from contact_id_controller.models.steps.reduced import room_size
-from contact_id_controller.problem import (
-    NO_FORCE,
-    NO_SURFACE,
-    ProblemMaker,
-    compute_dynamics,
-    vector,
-)
-from contact_id_controller.robot import RobotModel
+from contact_id_controller.problem import NO_FORCE, NO_SURFACE, ProblemMaker, compute_dynamics
+from contact_id_controller.robot import RobotModel, vector
 from contact_id_controller.solution import Solution
 
 if TYPE_CHECKING:
@@ -60,6 +54,8 @@ class InverseDynamics:
         solver: Solver = "qp",
         **keywords: Unpack[DoorOptions],
     ) -> None:
+        require("robot", robot, RobotModel, RobotDescriptionError)
+        require("contacts", contacts, ContactSet, ContactSetError)
         how, given = parted(keywords)
         self._row = row = solvable(friction, solver)
         self._keywords: dict[str, Any] = dict(keywords)

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from contact_id_controller.exceptions import UnknownModelError
+from contact_id_controller.exceptions import StateError, UnknownModelError
 from contact_id_controller.models.contact_model import ContactModel, Normal, Tangential, literal
 from contact_id_controller.models.options import (
     CONE,
@@ -279,7 +279,12 @@ def solve(
 
     Raises:
         UnknownModelError: an impossible pair, or an option the model does not have.
+        StateError: something else than a problem.
     """
+    if not hasattr(
+        problem, "store"
+    ):  # its class would bring Pinocchio, which the list of parameters needs not
+        raise StateError(f"problem must be a Problem, got a {type(problem).__name__}")
     row = solvable(friction, solver)
     solution: Solution = row.function(problem, row.complete(keywords), warm_start)
     return solution

@@ -341,7 +341,7 @@ def _model(urdf: str, floating: bool, limbs: Anatomy, motors: MotorRows) -> Robo
     if not robot.na:
         raise ConfigurationError(
             f"{urdf!r} has no joint that can be driven: give those that are driven a <limit> with an "
-            "effort above 0 in the URDF, and run contact_id new again"
+            "effort above 0, and the links that they move an <inertial>, and run contact_id new again"
         )
     return robot
 

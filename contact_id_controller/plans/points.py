@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.robot import real_array
 
 
 def checked_times(times_s: ArrayLike) -> np.ndarray:
     """Times (m,) of a trajectory's points, s from its start: finite, not negative, increasing."""
-    times = np.array(times_s, dtype=float)
+    times = np.array(real_array("times of the points", times_s, TrajectoryError))
     if times.ndim != 1 or times.size == 0:
         raise TrajectoryError(f"trajectory has no points (times of shape {times.shape})")
     if not np.isfinite(times).all() or times[0] < 0.0:
         raise TrajectoryError(
-            f"times of the points must be finite and not negative, the first is {times[0]:g} s"
+            f"times of the points must be finite and not negative, got {times[0]:g} to {times[-1]:g} s"
         )
     late = times[1:] <= times[:-1]
     if late.any():

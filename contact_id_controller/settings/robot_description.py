@@ -108,7 +108,10 @@ def read_description(urdf: str | Path) -> ElementTree.Element:
     except (ElementTree.ParseError, OSError, ValueError) as error:
         raise RobotDescriptionError(f"URDF {str(file)!r} cannot be read: {error}") from error
     if root is None or root.tag != "robot":
-        raise RobotDescriptionError(f"URDF {str(file)!r} describes no robot")
+        tag = "nothing" if root is None else f"<{root.tag[:40]}>"
+        raise RobotDescriptionError(
+            f"URDF {str(file)!r} describes no robot: its root is {tag}, must be <robot>"
+        )
     return root
 
 

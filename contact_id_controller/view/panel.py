@@ -324,9 +324,11 @@ def _disturbance(values: Mapping[str, str]) -> list[str]:
     """Lines on the observed disturbance and payload, from a controller's diagnostics; none if it is not observed."""
     if "payload (kg)" not in values:
         return []
+    place = values["payload at (m)"]
+    at = "" if place == "unknown" else f" at {place} m"
     return [
         f"disturbance {values['disturbance force (N)']} N",
-        f"payload {values['payload (kg)']} kg at {values['payload at (m)']} m",
+        f"payload {values['payload (kg)']} kg{at}",
         f"friction felt {values['friction felt']}",
     ]
 
