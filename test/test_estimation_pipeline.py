@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from paths import CONFIG
 
-from contact_id_controller.estimation.period import keep_estimate
+from contact_id_controller.estimation import invariant_filter as filtering
+from contact_id_controller.estimation.period import find_contact, keep_estimate
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.runs import one_process
 from contact_id_controller.runs.estimated_state import (
@@ -108,6 +109,21 @@ def test_a_foot_that_the_plan_lifts_does_not_pull_the_base_down():
     walk = Walk("solo12", 1.0, "good", 3.0)
     sunk = (walk.q_told - walk.q)[:, 2]
     assert abs(sunk[-1]) < 1e-3  # 2.4 mm where such feet counted as standing
+
+
+def test_dry_friction_that_changes_its_sign_in_a_swing_is_no_touch():
+    """Nobody told of it: it pulls the foot as the knee bends, and presses from then on; what presses more has landed."""
+    settings = one_process.controller_settings("quadruped")
+    world = one_process.mujoco_robot(settings, 0.6, imu_frame="")
+    period = one_process.estimated_state("quadruped", world, "good").pipeline.period
+    period.odometry.record[filtering.O_ROTATION : filtering.O_VELOCITY] = np.eye(3).ravel()
+    period.observable[:], period.sure[:], period.stands[:] = True, True, False
+    weight, touched = settings.robot().weight, []
+    for k, share in enumerate(np.repeat([0.0, -0.05, 0.055, 0.3], [10, 60, 40, 10])):
+        period.forces[:] = np.array([0.0, 0.0, share * weight])
+        find_contact(period, 1e-3 * k, True, True)
+        touched.append(period.contact.all())
+    assert not any(touched[:110]) and touched[-1]
 
 
 @pytest.mark.parametrize("name", ["talos", "g1"])

@@ -335,7 +335,8 @@ def find_contact(period, time_s, ready, planned):
     down, by 1 mm/s in a trot. A plan that lifts all feet that carry is not believed. While those that bear are
     refused all count. A touch of a foot that the plan lifts counts when twice the threshold has lasted
     ``confirm_s``, a larger force sooner: noise of what a swinging leg accelerates exceeds it for some periods.
-    What is felt of a foot in the air, up to the threshold, is an error of the model, and a touch is what exceeds it.
+    What is felt of a foot in the air, up to the threshold, is an error of the model, and a touch is what exceeds it; one
+    that pulls is none where the plan lifts the foot: dry friction presses instead as soon as the knee turns round.
 
     Args:
         time_s: of the joints.
@@ -361,8 +362,9 @@ def find_contact(period, time_s, ready, planned):
         if felt[i] and not raw[i] and seen_s[i] > -np.inf:
             share = min(max((time_s - seen_s[i]) / ALOFT_S, 0.0), 1.0)
             period.aloft[i] += share * (min(max(load, -on_n[i]), on_n[i]) - period.aloft[i])
-        on_n[i] = max(on_n[i] + period.aloft[i], thresholds[3])
-        off_n[i] = max(off_n[i] + period.aloft[i], 0.5 * thresholds[3])
+        aloft = period.aloft[i] if lower else max(period.aloft[i], 0.0)
+        on_n[i] = max(on_n[i] + aloft, thresholds[3])
+        off_n[i] = max(off_n[i] + aloft, 0.5 * thresholds[3])
         loads[i] = load if felt[i] else np.nan
         states[i] = np.nan if felt[i] else (1.0 if stands[i] else 0.0)
         known &= abs(forces[i, 0] + forces[i, 1] + forces[i, 2]) < np.inf
