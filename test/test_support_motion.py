@@ -5,10 +5,15 @@ import pinocchio as pin
 import pytest
 from kinematic_walk import ROBOTS, KinematicWalk, planned_state
 
+from contact_id_controller.planning.gait.base_motion import Fading, Sway
 from contact_id_controller.planning.gait.foot_path import KINDS
-from contact_id_controller.planning.gait.gaits import PHASES, gait_of
+from contact_id_controller.planning.gait.gaits import PHASES, Gait, gait_of
 from contact_id_controller.planning.gait.legs import Legs
-from contact_id_controller.planning.gait.support_motion import FRICTION, support_motion
+from contact_id_controller.planning.gait.support_motion import (
+    FRICTION,
+    SupportMotion,
+    support_motion,
+)
 
 PERIOD_S = 0.2
 CASES = [(robot, gait) for robot in ROBOTS for gait in PHASES]
@@ -107,3 +112,15 @@ def test_plans_sway_and_their_feet_stay_where_they_stand(gait):
     assert max(most) > 0.05 > 100 * min(most)
     assert max(slips) < 5e-3
     assert (walk.q[0] - before) / 0.4 == pytest.approx(0.2, abs=0.01)
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_sway_now_is_that_of_a_plan_there(moves):
+    rng = np.random.default_rng(0)
+    gait = Gait(0.3, 0.6, (0.25, 0.75))
+    states = rng.normal(size=(3, 4, 5))
+    motion = SupportMotion(gait, np.array([0.0, 0.1, 0.17, 0.25]), states) if moves else None
+    sway = Sway(0.2, Fading(*rng.normal(size=(2, 5)), 0.1), motion, -0.07)
+    for t in rng.uniform(0.1, 0.8, 30):
+        times = np.array([t])
+        np.testing.assert_allclose(sway.now(t), sway.at(times, times)[:2, 0], atol=1e-13)

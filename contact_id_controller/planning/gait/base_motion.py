@@ -7,19 +7,24 @@ of the last one, and converges to the reference, which runs through the measured
 
 from __future__ import annotations
 
+import cmath
 import dataclasses
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from contact_id_controller.planning.gait.path_kernels import (
-    along_heading,
     fading,
     reference,
     sample_base,
     sample_tilt,
+    sway_at,
 )
 from contact_id_controller.planning.gait.support_motion import COORDINATES, SupportMotion
+
+NO_MOTION = np.empty(0), np.empty((3, 0, COORDINATES))
+"""Starts and states of no motion."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +83,21 @@ class Sway:
         if self.motion is not None:
             sway += self.motion.at(times_s - self.cycle_s, pick_s - self.cycle_s)
         return sway
+
+    def now(self, t_s: float) -> np.ndarray:
+        """Displacement and rate (2, 5) at one time: what `at` has there, without arrays of times."""
+        rest, motion, past_s = self.offset, self.motion, t_s - self.start_s
+        if motion is None:
+            return sway_at(past_s, self.fades, rest.time_constant_s, 0.0, *NO_MOTION)
+        phase = (t_s - self.cycle_s) % motion.gait.period_s
+        return sway_at(
+            past_s, self.fades, rest.time_constant_s, phase, motion.starts, motion.states
+        )
+
+    @cached_property
+    def fades(self) -> np.ndarray:
+        """Value and rate (2, 5) of the offset."""
+        return np.array([self.offset.value, self.offset.rate])
 
     def continued(self, start_s: float, motion: SupportMotion | None, cycle_s: float) -> Sway:
         """Sway of a plan that starts at ``start_s`` with displacement and rate of this one."""
@@ -177,11 +197,11 @@ class BaseMotion:
 
     def swayed(self, t_s: float) -> tuple[complex, complex]:
         """Horizontal displacement by sway at one time, x + iy, m, world frame, and its rate."""
-        time = np.array([t_s])
-        yaw = [float(np.real(part)) for part in self.yaw.at(t_s - self.start_s)]
-        sway = self.sway.at(time, time)[:, 0]
-        place, rate, _ = along_heading(sway[:, 0] + 1j * sway[:, 1], *yaw)
-        return complex(place), complex(rate)
+        yaw, yaw_rate, _ = (complex(part).real for part in self.yaw.at(t_s - self.start_s))
+        sway = self.sway.now(t_s)
+        place, rate = complex(*sway[0, :2]), complex(*sway[1, :2])
+        turn = cmath.exp(1j * yaw)
+        return place * turn, (rate + 1j * yaw_rate * place) * turn
 
     def sample(self, times_s: np.ndarray, pick_s: np.ndarray) -> BaseSamples:
         """Pose, velocity and acceleration at the times (p,).

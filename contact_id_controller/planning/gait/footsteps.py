@@ -189,6 +189,11 @@ class Footsteps:
         way = self.capture_s * abs(slip) ** 2
         return way > PUSHED * float(np.max(np.real(self._home * np.conj(slip))))
 
+    def descending(self, now_s: float) -> np.ndarray:
+        """Feet (L,) bool in a swing that a contact ends."""
+        active = [path.active(now_s) for path in self.paths]
+        return np.array([isinstance(now, Swing) and self._descends(now, now_s) for now in active])
+
     def has_met(self, now_s: float, measured: Measured) -> bool:
         """Whether a foot has met the ground in its swing, above or below its foothold."""
         if measured.contact is None:

@@ -164,7 +164,9 @@ def warm_up(legs: Legs) -> None:
     tilt = Tilt(np.zeros(3), Fading(np.zeros(3), np.zeros(3), 1.0))
     tilt.at(0.0)
     swing_shares("cubic", (0.5,))
-    base = BaseMotion(0.0, still, still, tilt, Sway.none(0.0, 1.0)).sample(times, times)
+    motion = BaseMotion(0.0, still, still, tilt, Sway.none(0.0, 1.0))
+    motion.swayed(0.0)
+    base = motion.sample(times, times)
     paths = [
         FootPath([Stance(0.0, place, Fading(np.zeros(3), np.zeros(3), 1.0), -np.inf)])
         for place in legs.centers(legs.configuration(joints))

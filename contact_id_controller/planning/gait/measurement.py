@@ -65,6 +65,12 @@ def check_state(
         raise StateError(f"quaternion of the base has norm {norm:g}, must be 1")
 
 
+def velocity(q: np.ndarray, v: np.ndarray) -> complex:
+    """Horizontal velocity of the base, x + iy, m/s, world, from q (nq,), v (nv,)."""
+    x, y, _ = pin.Quaternion(q[3:7]).normalized().matrix() @ v[:3]
+    return complex(x, y)
+
+
 def measure(
     legs: Legs, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
 ) -> Measured:

@@ -60,6 +60,24 @@ def bump(kind, u):
 
 
 @kernel
+def sway_at(s, offset, time, phase, starts, states):
+    """Displacements of the base and their rates (2, 5) at one time.
+
+    offset (2, 5): value and rate of what fades since s, s, with the time constant ``time``; phase: s, in a cycle of the
+    motion with starts (k,) and states (3, k, 5), see ``SupportMotion``; k = 0: none.
+    """
+    out = np.zeros((2, offset.shape[1]))
+    row = np.searchsorted(starts, phase, side="right") - 1
+    for d in range(offset.shape[1]):
+        out[0, d], out[1, d], _ = fading(offset[0, d], offset[1, d], time, s)
+        if row >= 0:
+            past, rate, bend = phase - starts[row], states[1, row, d], states[2, row, d]
+            out[0, d] += states[0, row, d] + (rate + 0.5 * bend * past) * past
+            out[1, d] += rate + bend * past
+    return out
+
+
+@kernel
 def smooth_step(u):
     """Quintic from 0 to 1 without velocity and acceleration at its ends; with derivatives."""
     v = 1.0 - u
