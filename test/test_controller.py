@@ -11,7 +11,12 @@ from robots import QUADRUPED, QUADRUPED_FEET, frame_positions, point_kinematics
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.feedback import consistent_acceleration
-from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.exceptions import (
+    ConfigurationError,
+    RobotDescriptionError,
+    StateError,
+    TrajectoryError,
+)
 from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
@@ -397,6 +402,38 @@ def test_a_foot_that_has_landed_stands_though_it_is_a_little_off_the_ground(simu
         return np.abs(result.solution.velocity[6:]).max()
 
     assert fastest_joint(state, lifted) < 0.01 * fastest_joint(lifted)
+
+
+def test_what_a_controller_cannot_use_is_refused_in_one_line(simulated):
+    controller, state = make(), stand(simulated)
+    q, v = state.q, state.v
+    for bad, words in [
+        (RobotState(0.0, q[:-1], v), r"q and v must have shapes \(19,\) and \(18,\), got \(18,\)"),
+        (RobotState(0.0, q, v[None]), r"got \(19,\) and \(1, 18\)"),
+    ]:
+        for use in (controller.reset, controller.step):
+            with pytest.raises(StateError, match=words):
+                use(bad)
+    with pytest.raises(StateError, match="state must be a RobotState, got a tuple"):
+        controller.reset((0.0, q, v))
+    for bad in (RobotState(0.0, np.nan * q, v), RobotState(0.0, q, np.nan * v)):
+        with pytest.raises(StateError, match="q and v of the state must be finite"):
+            controller.reset(bad)
+    controller.reset(RobotState(0.0, list(q), list(v)))
+    assert controller.step(state).status == "solved", "what was refused has left no trace"
+    for plan, now_s, words in [
+        (None, 0.0, "plan must be a Plan, got a NoneType"),
+        (Plan(), np.nan, "now_s must be a finite time in seconds, got nan"),
+    ]:
+        with pytest.raises(TrajectoryError, match=words):
+            controller.follow(plan, now_s)
+    for times in (["a"], None):
+        with pytest.raises(TrajectoryError, match="times of the points must be an array of real n"):
+            JointTrajectory(["a"], times, [[0.0]])
+    with pytest.raises(RobotDescriptionError, match="robot must be a RobotModel, got a str"):
+        Controller("quadruped", controller.settings)
+    with pytest.raises(ConfigurationError, match="settings must be a ControllerSettings, got a di"):
+        Controller(controller.robot, {})
 
 
 def test_without_reset_the_first_posture_is_held(simulated):

@@ -32,7 +32,13 @@ from contact_id_controller.control.robot_plan_limits import plan_limits
 from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving
 from contact_id_controller.control.tasks import Tasks
 from contact_id_controller.control.touch import Touch
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import (
+    ConfigurationError,
+    RobotDescriptionError,
+    StateError,
+    TrajectoryError,
+    require,
+)
 from contact_id_controller.geometry import FeetOnGround, contact_names, feet_on
 from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
@@ -313,7 +319,9 @@ class Controller:
     def __init__(
         self, robot: RobotModel, settings: ControllerSettings, feet: FeetOnGround | None = None
     ):
-        self.robot, self.settings = robot, settings
+        require("robot", robot, RobotModel, RobotDescriptionError)
+        require("settings", settings, ControllerSettings, ConfigurationError)
+        self.robot, self.settings, self._sizes = robot, settings, (robot.nq, robot.nv)
         self.row = effective_row(settings)
         self.model = self.row.pair
         self.pid = self.row.feedback_only
@@ -531,14 +539,30 @@ class Controller:
         """Reset plans and history; hold the posture of ``state``.
 
         keep_upright: ``tilt`` continues to count from the attitude of the previous reset.
+
+        Raises:
+            StateError: a state of another shape, or not finite.
         """
+        self._refuse_shape(state)
+        if not np.isfinite(state.q).all() or not np.isfinite(state.v).all():
+            raise StateError("q and v of the state must be finite")
         memory, period = self.memory, self.period
         self._plan_changed()
         memory.forget(keep_ground=keep_upright)
-        memory.course.hold(state.q)
+        memory.course.hold(np.asarray(state.q))
         period.position[:], period.q[:] = memory.course.posture, state.q
         if self.robot.floating_base and (memory.up_in_base is None or not keep_upright):
-            memory.up_in_base = up_in_base(state.q)
+            memory.up_in_base = up_in_base(period.q)
+
+    def _refuse_shape(self, state: RobotState) -> None:
+        """Raise StateError unless a state has the numbers of this robot."""
+        require("state", state, RobotState, StateError)
+        q, v, period = state.q, state.v, self.period
+        if np.shape(q) != period.q.shape or np.shape(v) != period.v.shape:
+            raise StateError(
+                f"q and v must have shapes {period.q.shape} and {period.v.shape}, "
+                f"got {np.shape(q)} and {np.shape(v)}"
+            )
 
     @property
     def measured(self) -> str:
@@ -626,6 +650,9 @@ class Controller:
         Raises:
             TrajectoryError: see ``plans.checks.ready_to_follow``; the plan before continues.
         """
+        require("plan", plan, Plan, TrajectoryError)
+        if not math.isfinite(now_s):
+            raise TrajectoryError(f"now_s must be a finite time in seconds, got {now_s}")
         self.memory.course.follow(ready_to_follow(plan, now_s, self._followed()), now_s)
         self._plan_changed()
 
@@ -697,9 +724,11 @@ class Controller:
         return forces[self.feet.foot] * self._part_of_foot
 
     def step(self, state: RobotState) -> StepResult:
-        """Compute the torques for the coming period."""
+        """Compute the torques for the coming period; StateError for a state of another shape, or not finite."""
         begun = time.perf_counter()
         memory, robot = self.memory, self.robot
+        if (len(state.q), len(state.v)) != self._sizes:
+            self._refuse_shape(state)
         if not memory.course.is_set:
             self.reset(state)
         # State, predicted for when the torques act, and plan.
@@ -731,9 +760,8 @@ class Controller:
         ready = self._before(t, has_goal, lands, period)
         if memory.touch is not None:
             memory.touch.settle(t, period)
-        solution, solve_time = None, 0.0
+        solution, solve_time, velocity = None, 0.0, _NOTHING
         torques, status, impulses = period.desired, self.settings.solver, _NOTHING
-        velocity = _NOTHING
         if self._solver is not None:
             plain, share = ready and goals is None, None
             desired = period.desired if plain else self._desired(t, ready, goals)
@@ -752,9 +780,7 @@ class Controller:
             if memory.solution is not None:
                 velocity = solution.velocity
         # Disturbance, limits, effort.
-        seen_s = NOT_SEEN
-        if self._observes:
-            seen_s = -math.inf if memory.solution is None else t
+        seen_s = (-math.inf if memory.solution is None else t) if self._observes else NOT_SEEN
         heat = self._after(t, torques, impulses, velocity, solution is not None, seen_s, period)
         self._answered, self._corrected = state, corrected
         if delay_s > 0.0 and solution is not None:
