@@ -7,6 +7,7 @@ from paths import CONFIG
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.swing import lead_swings
+from contact_id_controller.control.warm_up import standing_state
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.perturbed_runs import Case, run
 from contact_id_controller.state import RobotState
@@ -43,6 +44,14 @@ def test_the_leg_in_swing_takes_the_base_s_error_and_no_other_joint():
         shift = np.concatenate([error[part] + np.cross(turn, at - q[:3]), turn])
         reached = J[:, robot.actuated[own]] @ moves[own]  # as damped as a straight leg needs it
         np.testing.assert_allclose(reached, shift, rtol=0.02, atol=4e-4)
+
+
+def test_friction_without_bound_stays_so_under_soles_that_bear_little():
+    for given, used in ((1e3, 1e3), (0.6, 0.3)):
+        settings = controller_settings("plans/g1", friction_coefficient=[given])
+        controller = Controller(settings.robot(), settings)
+        result = controller.step(standing_state(controller))
+        assert result.contact.all() and (result.solution.problem.contacts.friction == used).all()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from contact_id_controller.control import touch
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.geometry import HalfSpace
 from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.runs.one_process import controller_settings, mujoco_robot, section
 from contact_id_controller.simulation.mujoco_model import GroundSettings
@@ -96,6 +97,24 @@ def test_a_soft_table_is_pressed_as_asked():
     depth = -arm.world.foot_positions()[0, 2] + arm.settings.feet[0].radius_m
     assert 0.002 < depth < 0.02
     judged(arm, at + 200)  # it is felt from a quarter of the force on
+
+
+@pytest.mark.parametrize(("begins_s", "lost_s", "tool_n"), [(4.99, 0.0, 8.0), (4.4, 1.4, 12.0)])
+def test_a_hand_without_the_tool_of_its_model_presses_no_air(begins_s, lost_s, tool_n):
+    """8 mm above the table from the start, or lost on the way down: it took that for contact, and fell with 1 to 2 kN."""
+    arm = Arm(mujoco_robot(controller_settings(CONFIG), 0.6, floating_base=False))
+    robot = arm.controller.robot
+    motion = joint_motion(section(CONFIG, "joint_motion"), robot.joint_names)
+    way = np.array([motion.sample(time_s).position for time_s in (begins_s, 5.3116)])
+    arm.state = arm.world.reset(robot.configuration(None, way[0]))
+    arm.controller.reset(arm.state)
+    rows = way[[0, 0, 1]]
+    plan = JointTrajectory(robot.joint_names, [0.0, 1.0, 2.5], rows, 0.0 * rows)
+    arm.controller.follow(Plan(plan), arm.state.time_s)
+    arm.go_on(lost_s)
+    arm.world.mujoco_data.xfrc_applied[-1, 2] = tool_n
+    arm.go_on(3.0 - lost_s)
+    assert max(arm.forces) < PEAK_N
 
 
 def test_a_joint_at_its_limit_lets_a_hand_neither_fall_nor_bounce():

@@ -220,7 +220,9 @@ class StepSolver:
             contacts = contacts.at(friction=np.minimum(contacts.friction, felt))
         if self._soles:
             borne = period.pressure[period.contact] / period.settings.share_n
-            contacts = contacts.at(friction=contacts.friction * np.clip(borne, RESTS, 1.0))
+            used = contacts.friction * np.clip(borne, RESTS, 1.0)
+            bounded = contacts.friction < UNBOUNDED_FRICTION
+            contacts = contacts.at(friction=np.where(bounded, used, contacts.friction))
         known = period.external.copy() if self._disturbed else None
         if self._pushes:
             known = self._pushing(known)

@@ -16,6 +16,7 @@ nor a pressing force as long as others can make up for them (`step_kernels.share
 
 In contact the force alone is controlled along the normal; it grows from the measured to the commanded value; the
 plan's height is ignored, and the surface may be soft. A bounded integral removes the error due to the model's.
+A hand that falls as it presses touches nothing: what it felt is the model's error, such as that of a tool it has not.
 A contact that is lost is approached again. One that the plan moves along the surface slides there, as for wiping:
 friction against the planned speed is fed forward, with the coefficient told, then the measured one. Where friction is
 so large that pushing along the surface jams the arm, mu n . L t > t . L t for its direction t, contact is lost.
@@ -82,6 +83,8 @@ EVIDENCE = 0.25
 that is pressed by the approach alone gets IMPACT_S / APPROACH_S of it."""
 SURPRISE = 0.5
 """The same more than `EARLY_M` above the modelled surface: a hand that meets something there was faster."""
+FALLS_M_S = 0.1
+"""A hand that presses and has gained so much speed has nothing below it: what it feels is an error of the model."""
 LOST = 0.25
 """Share of the pressing force below which contact is lost."""
 BUILD_S = 0.03
@@ -189,7 +192,7 @@ class Touch:
         self.touches, self.slides, self._approaches = np.zeros((3, n), dtype=bool)
         self.felt, self.unmodelled = np.zeros((n, 3)), np.zeros((n, 3))
         self.more, self.pressing, self.rubs = np.zeros(n), np.zeros(n), np.zeros(n)
-        self._gaps, self._aired, self._entered = np.zeros(n), np.zeros(n), np.zeros((n, 3))
+        self._gaps, self._aired, self._met, self._entered = *np.zeros((3, n)), np.zeros((n, 3))
         self._arrived, self._stands = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         self._masses, self._drifts, self._raw = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(3)
         self._jacobians, self._moved = np.zeros((2, n, 3, robot.nv))
@@ -256,7 +259,9 @@ class Touch:
             rises = normal @ self._jacobians[i][:, self._robot.actuated] @ period.reference[1]
             wanted = wanted and rises < 0.0
         feels = float(normal @ (self.felt[i] - self.unmodelled[i]))
-        if period.settings.sources & BY_MEASUREMENT:
+        by_sensor = bool(period.settings.sources & BY_MEASUREMENT)
+        down = -float(normal @ self._jacobians[i] @ period.v)
+        if by_sensor:
             begins = lasts = bool(period.measured[i])
         else:
             begins = feels > EVIDENCE * asked
@@ -269,8 +274,11 @@ class Touch:
             self.touches[i] = False
         elif self.touches[i]:
             self.touches[i] = lasts
+            if not by_sensor and down > self._met[i] + FALLS_M_S:
+                self.touches[i], self._aired[i] = False, math.inf
+                self.unmodelled[i] = self._entered[i] = self.felt[i]
         elif begins:
-            self.touches[i] = True
+            self.touches[i], self._met[i] = True, max(down, 0.0)
             self.pressing[i] = max(self.pressing[i], EVIDENCE * asked)
             known = float(normal @ self.unmodelled[i])
             self.more[i] = np.clip(known, -CORRECTION * asked, CORRECTION * asked)
@@ -283,20 +291,20 @@ class Touch:
             self._press(i, feels, elapsed)
         else:
             self.pressing[i] = self.more[i] = 0.0
-            if not begins:  # it does not lie there, unplanned
+            if gap > PARTED_M or not begins:  # it does not lie there, unplanned
                 self._learn(i, gap, elapsed)
         self._gaps[i], self._elapsed = gap, elapsed
         # The contacts are this module's: see `settle`.
         period.planned[i], period.gaps[i] = False, max(gap, UNKNOWN_GAP_M)
 
     def _learn(self, i: int, gap: float, elapsed: float) -> None:
-        """Learn the force that is measured in the air; near the modelled surface little of it."""
+        """Learn the force that is measured in the air; near the modelled surface little more of it once it is known."""
         known, most = self.unmodelled[i], DRIFT * self.asked[i]
         known += (self.felt[i] - known) * elapsed / LEARNT_S
-        if gap > EARLY_M:
+        if gap > EARLY_M or self._aired[i] <= 2.0 * LEARNT_S:
             self._aired[i] += elapsed
             self._entered[i] = known
-        elif self._aired[i] > 2.0 * LEARNT_S:
+        else:
             change = known - self._entered[i]
             known[:] = self._entered[i] + change * min(
                 1.0, most / max(np.linalg.norm(change), most)
