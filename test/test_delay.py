@@ -14,6 +14,7 @@ from test_torques_ahead import (
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.pending_commands import MOST, PendingCommands
 from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.runs import one_process
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.machine import SafetyState
@@ -67,6 +68,23 @@ def test_reference_before_the_start_of_the_predicted_plan_is_that_of_the_plan_be
         np.testing.assert_array_equal(result.reference.position, goal.position)
         np.testing.assert_array_equal(result.reference.velocity, goal.velocity)
         assert result.following
+
+
+def test_a_plan_that_comes_meanwhile_goes_on_from_the_predicted_plan():
+    """It was joined to the plan before, which ends where the predicted one starts."""
+    controller = followed(command_delay_s=0.005)
+    controller.step(on_plan(2.3))
+    controller.follow(Plan(arm_motion(2.303)), 2.301)
+    controller.step(on_plan(2.301))
+    later = arm_motion(0.0)
+    names, times_s = later.names, later.times_s + 0.3
+    rest = 0.0 * later.positions
+    later = JointTrajectory(names, times_s, later.positions, rest, start_s=2.4)
+    controller.follow(Plan(later), 2.302)
+    joined = controller.memory.course.joints.waiting
+    goal = arm_motion(2.303).sample(2.4)
+    np.testing.assert_array_equal(joined.positions[0], goal.position)
+    np.testing.assert_array_equal(joined.velocities[0], goal.velocity)
 
 
 def test_prediction_integrates_the_last_solutions_accelerations():

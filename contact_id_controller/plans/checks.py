@@ -198,11 +198,12 @@ def _led(goals: TaskGoals, t: float) -> dict[str, np.ndarray]:
 def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> JointTrajectory:
     """Planned joints with the approach from the motion before; TrajectoryError for a jump."""
     assert joints.start_s is not None, "started"
-    current = followed.slot.at(now_s)
-    rest = np.zeros_like(followed.hold)
-    begin_s, before = now_s, Reference(followed.hold, rest, rest)
-    if current is not None:
-        begin_s = max(joints.start_s, now_s)
+    begin_s = max(joints.start_s, now_s)
+    current = followed.slot.until_replaced(now_s, begin_s)
+    if current is None:
+        rest = np.zeros_like(followed.hold)
+        begin_s, before = now_s, Reference(followed.hold, rest, rest)
+    else:
         before = current.sample(begin_s)
     first_s, start = joints.start_s + float(joints.times_s[0]), before[0]
     if first_s > begin_s:
@@ -243,7 +244,7 @@ def _refuse_base_jump(base: BaseTrajectory, now_s: float, followed: Followed) ->
     """Raise TrajectoryError unless the base begins near its measured pose, or its planned one and no farther away."""
     assert base.start_s is not None, "started"
     begin_s = max(base.start_s, now_s)
-    current = followed.base_slot.at(now_s)
+    current = followed.base_slot.until_replaced(now_s, begin_s)
     before = followed.base_hold if current is None else current.sample(begin_s).pose
     first, measured = base.sample(begin_s).pose, followed.base_measured
     jump = None if before is None else _pose_difference(first, before)

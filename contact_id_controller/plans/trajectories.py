@@ -344,6 +344,14 @@ class PlanSlot(Generic[Plan]):
         """The plan that will be sampled at time t_s, of those received so far; changes nothing."""
         if _starts_by(self.waiting, t_s):
             return self.waiting
+        return self._begun(t_s)
+
+    def until_replaced(self, now_s: float, t_s: float) -> Plan | None:
+        """The plan to sample at time t_s, of those that start by now_s or are sampled already."""
+        self.at(now_s)
+        return self._begun(t_s)
+
+    def _begun(self, t_s: float) -> Plan | None:
         if self.before is None or self.current is None or _starts_by(self.current, t_s):
             return self.current
         return self.before
