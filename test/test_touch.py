@@ -117,6 +117,20 @@ def test_a_hand_without_the_tool_of_its_model_presses_no_air(begins_s, lost_s, t
     assert max(arm.forces) < PEAK_N
 
 
+def test_a_hand_that_a_payload_holds_below_its_plan_is_not_bounded():
+    """2 mm below it, 8 mm above the table: it moved along it at the speed of a touch, 54 mrad off (12)."""
+    arm = Arm(mujoco_robot(controller_settings(CONFIG), 0.6, floating_base=False))
+    robot = arm.controller.robot
+    motion = joint_motion(section(CONFIG, "joint_motion"), robot.joint_names)
+    place = motion.sample(4.99).position
+    arm.state = arm.world.reset(robot.configuration(None, place))
+    arm.controller.reset(arm.state)
+    arm.world.mujoco_data.xfrc_applied[-1, 2] = -14.0
+    arm.go_on(0.6)
+    assert not arm.controller.memory.touch._approaches.any()
+    assert np.abs(arm.controller.period.error).max() < 0.012
+
+
 def test_a_joint_at_its_limit_lets_a_hand_neither_fall_nor_bounce():
     """Its fourth joint holds half the weight on it: before the table bore the hand, it fell there with 430 N."""
     effort = controller_settings(CONFIG).robot().effort_limits.copy()

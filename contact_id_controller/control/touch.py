@@ -70,6 +70,8 @@ PLANNED_M = 0.002
 """A plan that brings the hand this near to the modelled surface is one to touch it."""
 RELEASED_M = 0.001
 """A plan this far above the hand, and off the surface, lifts it."""
+SINKS = 0.5
+"""Share of the bounded speed at which a hand below its plan falls, and does not just bear more than its model."""
 LOOK_S = 1.0
 """Preview time for a plan that approaches the surface."""
 FELT_S = 0.002
@@ -284,7 +286,8 @@ class Touch:
             self.more[i] = np.clip(known, -CORRECTION * asked, CORRECTION * asked)
         self._stands[i] = period.planned[i]
         # A hand below its plan, too: joints at their limits do not hold it.
-        sinks = gap < lowest - RELEASED_M
+        falls = down * float(self._masses[i] @ normal) > SINKS * self._allowed(i)
+        sinks = falls and gap < lowest - RELEASED_M
         self._approaches[i] = (wanted or sinks) and not self.touches[i]
         self._arrived[i] = now <= PLANNED_M
         if self.touches[i]:
