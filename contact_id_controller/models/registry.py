@@ -281,11 +281,10 @@ def solve(
         UnknownModelError: an impossible pair, or an option the model does not have.
         StateError: something else than a problem.
     """
-    if not hasattr(
-        problem, "store"
-    ):  # its class would bring Pinocchio, which the list of parameters needs not
-        raise StateError(f"problem must be a Problem, got a {type(problem).__name__}")
     row = solvable(friction, solver)
+    # Its class would bring Pinocchio, which the list of parameters needs not.
+    if not hasattr(problem, "store"):
+        raise StateError(f"problem must be a Problem, got a {type(problem).__name__}")
     solution: Solution = row.function(problem, row.complete(keywords), warm_start)
     return solution
 

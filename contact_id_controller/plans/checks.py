@@ -199,7 +199,7 @@ def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> Jo
     """Planned joints with the approach from the motion before; TrajectoryError for a jump."""
     assert joints.start_s is not None, "started"
     begin_s = max(joints.start_s, now_s)
-    current = followed.slot.until_replaced(now_s, begin_s)
+    current = followed.slot.at(now_s)
     if current is None:
         rest = np.zeros_like(followed.hold)
         begin_s, before = now_s, Reference(followed.hold, rest, rest)
@@ -244,7 +244,7 @@ def _refuse_base_jump(base: BaseTrajectory, now_s: float, followed: Followed) ->
     """Raise TrajectoryError unless the base begins near its measured pose, or its planned one and no farther away."""
     assert base.start_s is not None, "started"
     begin_s = max(base.start_s, now_s)
-    current = followed.base_slot.until_replaced(now_s, begin_s)
+    current = followed.base_slot.at(now_s)
     before = followed.base_hold if current is None else current.sample(begin_s).pose
     first, measured = base.sample(begin_s).pose, followed.base_measured
     jump = None if before is None else _pose_difference(first, before)

@@ -335,23 +335,15 @@ class PlanSlot(Generic[Plan]):
             self.waiting = plan
 
     def at(self, t_s: float) -> Plan | None:
-        """The plan to sample at time t_s, or None when there is none."""
+        """The newest plan that has begun by t_s, or by an earlier call; None when there is none."""
         if _starts_by(self.waiting, t_s):
             self.before, self.current, self.waiting = self.current, self.waiting, None
-        return self.peek(t_s)
+        return self.current
 
     def peek(self, t_s: float) -> Plan | None:
-        """The plan that will be sampled at time t_s, of those received so far; changes nothing."""
+        """The plan for time t_s, also one before the current plan's start, of those received so far; changes nothing."""
         if _starts_by(self.waiting, t_s):
             return self.waiting
-        return self._begun(t_s)
-
-    def until_replaced(self, now_s: float, t_s: float) -> Plan | None:
-        """The plan to sample at time t_s, of those that start by now_s or are sampled already."""
-        self.at(now_s)
-        return self._begun(t_s)
-
-    def _begun(self, t_s: float) -> Plan | None:
         if self.before is None or self.current is None or _starts_by(self.current, t_s):
             return self.current
         return self.before
