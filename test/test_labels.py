@@ -618,6 +618,10 @@ def test_a_record_of_a_run_is_a_motion(robot, motion, file, settings, tmp_path):
     strange.save(tmp_path / "strange.npz")
     with pytest.raises(RecordError, match="strange.npz' is of joints 'FL_HAA_2'.*has 'FL_HAA'"):
         label(tmp_path / "strange.npz", settings, tmp_path / "out")
+    turned = dataclasses.replace(record, joint_names=tuple(robot.joint_names)[::-1])
+    turned.save(tmp_path / "turned.npz")
+    with pytest.raises(RecordError, match="turned.npz' is of joints 'HR_KFE'.*has 'FL_HAA'"):
+        label(tmp_path / "turned.npz", settings, tmp_path / "out")
 
 
 # What is refused

@@ -89,11 +89,11 @@ class Shapes:
         return {name: size for name, size in wanted.items() if name in names}
 
     def check_joints(self, named: Sequence[str], path: Path) -> None:
-        """Raise RecordError for a record whose joints are another robot's: their number may be the same."""
-        if self.joints and set(named) != set(self.joints):
+        """Raise RecordError for a record of other joints, or in another order: their number may be the same."""
+        if self.joints and tuple(named) != self.joints:
             raise RecordError(
-                f"the motion {str(path)!r} is of joints {choices(named)}; "
-                f"this robot has {choices(self.joints)}"
+                f"the motion {str(path)!r} is of joints {', '.join(map(repr, named))}; "
+                f"this robot has {', '.join(map(repr, self.joints))}"
             )
 
     def check(self, name: str, size: int | None, shape: tuple[int, ...], path: Path) -> None:
@@ -136,7 +136,7 @@ class NpzMotion:
                 if JOINTS in names:
                     with archive.open(f"{JOINTS}.npy") as file:
                         named = npy.read_array(file, allow_pickle=False)
-                    shapes.check_joints([str(name) for name in named.ravel()], path)
+                    shapes.check_joints(named.astype(str).ravel().tolist(), path)
         except RecordError:
             raise
         except BROKEN as error:
