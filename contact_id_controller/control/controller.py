@@ -63,9 +63,9 @@ CENTER_OF_MASS = "center_of_mass"
 """The value of ``base_feedback`` that needs `Balance`."""
 
 SOLE_LANDED_M = 1e-3  # a sole has landed when its first corner is as near; the others follow
-SOUGHT_S = 0.02  # of friction ahead of goals: long against noise of speeds, short against a swing
-RESTS = 0.5  # share of its friction that a sole may use which bears half of an even share of the weight, or less
 PRESSED_M = 1e-4  # the same where a sole that stands is pressed on at once, by what it shall bear
+SOUGHT_S = 0.02  # of friction ahead of goals: long against noise of speeds, short against a swing
+RESTS = 0.5  # least share of its friction that a sole uses: as much as it bears of an even share of the weight
 
 
 class StepResult(NamedTuple):
@@ -208,21 +208,19 @@ class StepSolver:
         """
         period = self.period
         contacts = self._feet.select(period.contact, share)
+        friction = believed = contacts.friction
         if self._unbounded:
             # Models without complementarity let it hold without load, here even before it touches.
             parting = contacts.gaps > TOUCHING_SPEED * self._period_s
-            friction = contacts.friction
-            contacts = contacts.at(
-                friction=np.where((friction >= UNBOUNDED_FRICTION) & parting, 0.0, friction)
-            )
+            friction = np.where((friction >= UNBOUNDED_FRICTION) & parting, 0.0, friction)
         if period.slips[0]:
-            felt = period.grip[period.contact]
-            contacts = contacts.at(friction=np.minimum(contacts.friction, felt))
+            friction = np.minimum(friction, period.grip[period.contact])
         if self._soles:
             borne = period.pressure[period.contact] / period.settings.share_n
-            used = contacts.friction * np.clip(borne, RESTS, 1.0)
-            bounded = contacts.friction < UNBOUNDED_FRICTION
-            contacts = contacts.at(friction=np.where(bounded, used, contacts.friction))
+            used = friction * np.clip(borne, RESTS, 1.0)
+            friction = np.where(friction < UNBOUNDED_FRICTION, used, friction)
+        if friction is not believed:
+            contacts = contacts.at(friction=friction)
         known = period.external.copy() if self._disturbed else None
         if self._pushes:
             known = self._pushing(known)
@@ -409,8 +407,14 @@ class Controller:
             "early",
         )
         joints = (
-            *("position", "velocity", "error", "integral", "desired", "limited"),
-            *("decided", "commanded"),
+            "position",
+            "velocity",
+            "error",
+            "integral",
+            "desired",
+            "limited",
+            "decided",
+            "commanded",
         )
         settings = self._make_settings()
         return Period(

@@ -146,9 +146,7 @@ class FeedbackForwarder(Forwarder):
         self._joints, self._kind = list(joints), kind
         self._read: Any = None
         self._forwarded: Any = None
-        self.prepared = (
-            False  # until a message tells the size of its gain, which a stop sets to zero
-        )
+        self.prepared = False  # a message tells the size of its gain, which a stop sets to zero
 
     def read(self, data: bytes) -> np.ndarray:
         """The torques (1, n) of a message; raises as ``read_control``."""

@@ -158,5 +158,5 @@ def away_from(
 
 def _stance(plan: MotionPlan, number: int) -> tuple[Foothold, ...]:
     phase = plan.contact_plan.phases[number]
-    held = (phase.foothold_of(sole.frame) for sole in plan.contact_plan.soles)
-    return tuple(foothold for foothold in held if foothold is not None)
+    footholds = {foothold.foot: foothold for foothold in phase.footholds}
+    return tuple(footholds[sole.frame] for sole in plan.contact_plan.soles)
