@@ -86,6 +86,17 @@ def test_areas_of_both_treads_beside_an_edge_are_found():
     assert Areas(field, HALF, 0.0).near(place, 0.0) == []
 
 
+def test_no_other_area_is_looked_for_where_the_place_lies_in_its_own():
+    x, place = np.arange(-1.0, 1.0, 0.02), np.array([-0.4, 0.1])
+    grown = np.clip((x + 0.5) / 0.5, 0.0, 1.0)[:, None]
+    twisted = HeightField(x, np.array([-1.0, 1.0]), 0.14 * grown * np.array([-1.0, 1.0]))
+    several = Areas(twisted, HALF, 0.15).near(place, 0.0)
+    assert len(several) > 1 and several[0].holds(place)
+    (alone,) = Areas(twisted, HALF, 0.15).near(place, 0.0, alone=True)
+    assert all(np.array_equal(one, other) for one, other in zip(alone, several[0]))
+    assert len(Areas(stairs(0.5), HALF, 0.15).near(np.array([0.8, 0.0]), 0.0, alone=True)) == 2
+
+
 def test_a_slope_is_one_area_without_bounds_and_too_steep_a_one_is_none():
     place, (along, across) = np.array([0.3, -0.2]), (0.14, -0.05)
     (area,) = Areas(slope(along, across), HALF, 0.15).near(place, 0.7)
@@ -157,9 +168,9 @@ def test_no_plan_of_a_walk_looks_for_areas_twice(monkeypatch):
     looked, near = [], Areas.near
     walk = Climber(talos(), stairs(0.5))
 
-    def counted(areas, place, yaw):
+    def counted(*where):
         looked.append(walk.time_s)
-        return near(areas, place, yaw)
+        return near(*where)
 
     monkeypatch.setattr(Areas, "near", counted)
     walk.go(4.0, (0.25, 0.0))

@@ -117,11 +117,14 @@ class Areas:
         order = np.argsort(away, kind="stable")
         self._seeds = seeds[order][away[order] <= search_m + 1e-9]
 
-    def near(self, place: np.ndarray, yaw: float) -> list[Area]:
-        """The areas about a place (2,), m, for a foot of that yaw, rad; the one at the place first."""
+    def near(self, place: np.ndarray, yaw: float, alone: bool = False) -> list[Area]:
+        """The areas about a place (2,), m, for a foot of that yaw, rad; the one at the place first.
+
+        alone: no other one if the place lies in it.
+        """
         boxes, planes = np.empty((MOST_AREAS, 4)), np.empty((MOST_AREAS, 3))
         turn = _turn(yaw)
-        count = _areas_near(self._field, place, turn, self._half, self._seeds, boxes, planes)
+        count = _areas_near(self._field, place, turn, self._half, self._seeds, alone, boxes, planes)
         sides = np.concatenate([-turn.T, turn.T])
         away, found = boxes[:count] * OUTWARDS, []
         for each, plane in zip(away, planes):
@@ -285,11 +288,12 @@ def _grow(field, place, turn, half, plane, box):
 
 
 @kernel
-def _areas_near(field, place, turn, half, seeds, boxes, planes):
+def _areas_near(field, place, turn, half, seeds, alone, boxes, planes):
     """Write the areas about a place (2,), m; returns their number k. field, turn, half: see ``_plane_below``.
 
     Args:
         seeds: (n, 2) places from which areas are grown, m along the foot's axes from the place, nearest first.
+        alone: whether the area at the place is enough, if the place lies in it.
         boxes: (most, 4) out, of footholds along the foot's axes, m from the place, as ``_grow``.
         planes: (most, 3) out, height at the place, m, and slopes in the world.
     """
@@ -320,7 +324,8 @@ def _areas_near(field, place, turn, half, seeds, boxes, planes):
         planes[count, 1] = turn[0, 0] * plane[1] + turn[0, 1] * plane[2]
         planes[count, 2] = turn[1, 0] * plane[1] + turn[1, 1] * plane[2]
         count += 1
-        if count == boxes.shape[0]:
+        here = box[0] <= 0.0 <= box[2] and box[1] <= 0.0 <= box[3]
+        if count == boxes.shape[0] or (alone and here):
             break
     return count
 

@@ -33,9 +33,13 @@ class Crossing(NamedTuple):
     stands_m: float
     yaw: float
 
-    def near(self, place: np.ndarray) -> list[Area]:
-        """The areas about a place (2,), m, onto which the foot may step; the one at the place first."""
-        return [area for area in self.areas.near(place, self.yaw) if self._leads_to(area, place)]
+    def near(self, place: np.ndarray, alone: bool = False) -> list[Area]:
+        """The areas about a place (2,), m, onto which the foot may step; the one at the place first.
+
+        alone: no other one if the place lies in it.
+        """
+        found = self.areas.near(place, self.yaw, alone)
+        return [area for area in found if self._leads_to(area, place)]
 
     def before(self, place: np.ndarray) -> list[Area]:
         """The area nearest to a place (2,), m, on the way to it from beside the foot that carries, bounded there; or none."""

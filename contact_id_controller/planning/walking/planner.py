@@ -318,7 +318,7 @@ class WalkingPlanner:
         self.sequence.begun_s = time_s
         if self._areas is not None:
             for k, (place, yaw) in enumerate(zip(self.body.places, self.body.yaws.tolist())):
-                for area in self._areas.near(place[:2], yaw)[:1]:
+                for area in self._areas.near(place[:2], yaw, True)[:1]:
                     self._slopes[k] = area.slope
 
     def _astray(self, time_s: float) -> bool:
@@ -646,7 +646,7 @@ class WalkingPlanner:
     def _land_on_ground(
         self, rules: Rules, situation: Situation, times: np.ndarray
     ) -> Landing | None:
-        """The cheapest landing; with a map, on the cheapest of the areas near the foothold of level ground.
+        """The cheapest landing; with a map, on the area of the foothold of level ground, or the cheapest near it.
 
         Areas count as if that foothold were ahead by what steps are behind the velocity: else a walk could stay before an
         edge from which the next area is as far as the last place. A foot that is on its way keeps its area. If no area is
@@ -665,7 +665,7 @@ class WalkingPlanner:
         elif self._looks:  # now, as no areas are looked for any more: not both in one plan
             self._look_ahead()
             self._looks = False
-        if len(areas) == 1 and areas[0].holds(place):
+        if areas[0].holds(place):
             return free
         best, least = None, math.inf
         for legs in reaches(rules):
@@ -688,7 +688,7 @@ class WalkingPlanner:
     def _areas_about(self, place: np.ndarray) -> list[Area]:
         """The areas on which the next foot may land about a place (2,), m, or before it; if there is none it stays."""
         crossing, aloft = self._crossing(), 1 - self.sequence.carry
-        areas = crossing.near(place) or crossing.before(place)
+        areas = crossing.near(place, True) or crossing.near(place) or crossing.before(place)
         self._held[aloft] = not areas
         if areas:
             return areas
