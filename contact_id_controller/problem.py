@@ -25,7 +25,6 @@ from contact_id_controller.kernels.reduction import (
     Reduced,
     empty_store,
     open_store,
-    reduce,
     store_size,
 )
 from contact_id_controller.robot import RobotModel, vector
@@ -263,7 +262,7 @@ class ProblemMaker:
         """
         bodies, pair = contacts.links(self.robot)
         surface = contacts.surface_velocities
-        sound = reduce(
+        sound = self.robot.reduce(
             self.how,
             force,
             bodies,

@@ -27,7 +27,9 @@ from contact_id_controller.exceptions import (
     UnknownJointError,
     choices,
 )
-from contact_id_controller.kernels.reduction import Mechanism
+from contact_id_controller.kernels.compile import Kernel
+from contact_id_controller.kernels.direct import direct
+from contact_id_controller.kernels.reduction import Mechanism, reduce
 from contact_id_controller.kernels.turns import nearest
 from contact_id_controller.kernels.views import dense
 
@@ -137,6 +139,14 @@ class _Workspace(threading.local):
             coordinate_joint=coordinate_joint,
         )
 
+    @cached_property
+    def reduce(self) -> Kernel:
+        """Compiled call of ``reduction.reduce`` for this mechanism."""
+        row, rows, places = np.empty(0), np.empty((0, 3)), np.empty(0, np.int64)
+        pairs = np.empty((0, 2), np.int64)
+        given = np.empty((1, 4)), row, pairs, places, rows, row, rows, row
+        return direct(reduce, *given, self.mechanism, row, row, rows)
+
 
 def symmetric(upper: NDArray[np.float64]) -> NDArray[np.float64]:
     """The whole matrix (n, n) of which Pinocchio writes the upper half only, as ``data.M`` and `crba`."""
@@ -237,6 +247,7 @@ class RobotModel:
         attrgetter("_workspace.mechanism"),
         doc="Inertia, joint axes and bias forces of the calling thread, and the tree, for kernels.",
     )
+    reduce = property(attrgetter("_workspace.reduce"), doc="Call of ``reduction.reduce`` for it.")
 
     @property
     def scratch(self) -> Any:

@@ -23,7 +23,7 @@ from contact_id_controller.control.disturbance import (
     room,
 )
 from contact_id_controller.control.effort_ceiling import refuse_above_description
-from contact_id_controller.control.feedback import up_in_base
+from contact_id_controller.control.feedback import tilt_entry, up_in_base
 from contact_id_controller.control.limits import JointLimits, joint_limits
 from contact_id_controller.control.memory import Memory
 from contact_id_controller.control.pending_commands import PendingCommands
@@ -636,12 +636,8 @@ class Controller:
     def tilt(self, q: np.ndarray) -> float:
         """Angle, rad, between a floating base's z axis and its direction at ``reset``; else 0."""
         up = self.memory.up_in_base
-        if up is None:
-            return 0.0
-        (x, y, z, w), (a, b, c) = q[3:7].tolist(), up.tolist()
-        cosine = 2.0 * (x * z - w * y) * a + 2.0 * (y * z + w * x) * b
-        cosine += (1.0 - 2.0 * (x * x + y * y)) * c
-        return math.acos(min(max(cosine, -1.0), 1.0))
+        angle: float = 0.0 if up is None else tilt_entry()(q, up)
+        return angle
 
     def follow(self, plan: Plan, now_s: float) -> None:
         """Follow a plan, each part from its start on; an invalid part refuses the whole plan.

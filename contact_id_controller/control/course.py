@@ -14,9 +14,7 @@ from contact_id_controller.plans.goals import TaskGoals
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.sampling import (
     BASE_NUMBERS,
-    sample_base,
-    sample_joints,
-    sample_stance,
+    entries,
 )
 from contact_id_controller.plans.trajectories import (
     ContactSchedule,
@@ -138,6 +136,7 @@ class Course:
         """
         if t >= self._next_s:
             self._begin_waiting(t)
+        sample_joints, sample_base, sample_stance = entries()
         joints, base = self.joints.current, self.base.current
         if (
             joints is None

@@ -12,18 +12,21 @@ fast as the base falls there, but in ``DOWN_S`` at least: else the leg would fol
 
 from __future__ import annotations
 
+import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
-from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.compile import Kernel, bare_kernel, kernel
 from contact_id_controller.kernels.dense import (
     add_rows,
     backward_substitute,
     cholesky,
     forward_substitute,
 )
+from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.spatial import (
     link_motion,
     point_acceleration,
@@ -254,6 +257,21 @@ def _up(q, out):
     out[0] = 2.0 * (x * z - w * y)
     out[1] = 2.0 * (y * z + w * x)
     out[2] = 1.0 - 2.0 * (x * x + y * y)
+
+
+@bare_kernel
+def _tilt(q, up):
+    """Angle, rad, between the world's z axis in the base frame, from q (nq,), and ``up`` (3,)."""
+    x, y, z, w = q[3], q[4], q[5], q[6]
+    cosine = 2.0 * (x * z - w * y) * up[0] + 2.0 * (y * z + w * x) * up[1]
+    cosine += (1.0 - 2.0 * (x * x + y * y)) * up[2]
+    return math.acos(min(max(cosine, -1.0), 1.0))
+
+
+@cache
+def tilt_entry() -> Kernel:
+    """Compiled call of `_tilt`."""
+    return direct(_tilt, np.empty(7), np.empty(3))
 
 
 def up_in_base(q: np.ndarray) -> np.ndarray:

@@ -15,14 +15,14 @@ Stage II: ``steps.force_distribution``.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 from numba.experimental import structref
 
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.kernels.arrays import fill
-from contact_id_controller.kernels.compile import inlined_kernel, kernel
+from contact_id_controller.kernels.compile import Kernel, inlined_kernel, kernel
 from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED, STEP_LIMIT
 from contact_id_controller.kernels.pyramid import effective_friction
@@ -175,7 +175,7 @@ def solve_cones(problem: Problem, mu: np.ndarray, stages: Stages, exact: bool = 
     robot, share = problem.robot, problem.contacts.load_share
     room = np.empty(room_size(share.shape[0], robot.na, robot.nv))
     numbers = problem.store, robot.actuated, robot.unactuated  # as of ``matrices``
-    code, steps, contradiction = _solve(mu, share, stages, *numbers, 1, room, UNTOLD)
+    code, steps, contradiction = _entry()(mu, share, stages, *numbers, 1, room, UNTOLD)
     if exact and code in (SOLVED, RELAXED):
         # Its own kernel: who does not ask for it need not compile it.
         steps += widen(*numbers, mu, edges, share, parts, room)
@@ -209,6 +209,17 @@ def _solve(mu, load_share, stages, store, actuated, unactuated, frames, room, ve
         if verdicts.shape[0]:
             verdicts[k, 0], verdicts[k, 1], verdicts[k, 2] = status, steps, contradiction
     return status, steps, contradiction
+
+
+@cache
+def _entry() -> Kernel:
+    """Compiled call of `_solve`."""
+    return direct(
+        _solve,
+        *2 * (np.empty(0),),
+        Stages(edges=4, distribution=0, project=True, parts=True),
+        *TYPES,
+    )
 
 
 @inlined_kernel

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
-from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.compile import Kernel, bare_kernel
+from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.turns import TURN
 from contact_id_controller.plans.interpolation import polynomial, quintic
 from contact_id_controller.plans.rotations import body_motion, exponential, multiply, rotate
@@ -138,6 +140,17 @@ def sample_base(times_s, rates, segments, positions, attitudes, since_s, out):
     out[3], out[4], out[5], out[6] = turn
     out[10], out[11], out[12] = rotate(turn, spin)
     out[16], out[17], out[18] = rotate(turn, spin_rate)
+
+
+@cache
+def entries() -> tuple[Kernel, Kernel, Kernel]:
+    """Compiled calls of `sample_joints`, `sample_base` and `sample_stance`, for the arrays of plans."""
+    row, table, parts = np.empty(1), np.empty((2, 2)), np.empty((2, 2, 2))
+    return (
+        direct(sample_joints, row, row, parts, table, 0.0, table),
+        direct(sample_base, row, row, parts, table, table, 0.0, row),
+        direct(sample_stance, row, table > 0.0, 0.0, row > 0.0),
+    )
 
 
 @bare_kernel

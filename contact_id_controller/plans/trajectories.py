@@ -188,7 +188,7 @@ class JointTrajectory:
         other = copy.copy(self)
         other.start_s = start_s
         other.times_s = checked_times(np.concatenate([[0.0], self.times_s + shift_s]))
-        other.positions = np.vstack([position, self.positions])
+        other.positions = dense(np.vstack([position, self.positions]))
         other.velocities = _prefixed(self.velocities, rest if velocity is None else velocity)
         other.accelerations = _prefixed(
             self.accelerations, rest if acceleration is None else acceleration

@@ -10,7 +10,8 @@ import numpy as np
 from numba.experimental import structref
 from numpy.typing import NDArray
 
-from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.compile import Kernel, kernel
+from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.structs import Struct, StructType, packing
 from contact_id_controller.ros.packed import (
     ENCAPSULATION,
@@ -68,7 +69,7 @@ class NumbersReader(PackedReader):
         super().__init__(kind)
         self._known: KnownMessage | None
         self._look_at(bytes(len(ENCAPSULATION) + 8), [], NO_WORDS, _NO_NUMBERS)
-        _read(self._known)  # compiled now, not with the first message
+        self._read: Kernel = direct(_read, self._known)
         self._known = None
 
     def forget(self) -> None:
@@ -84,7 +85,7 @@ class NumbersReader(PackedReader):
             self._room[_ALL] = data
         except ValueError:  # another size
             return None
-        time_ns = _read(self._known)
+        time_ns: int = self._read(self._known)
         return None if time_ns == _ANOTHER else time_ns
 
     def take_into(self, index: np.ndarray, out: np.ndarray) -> None:

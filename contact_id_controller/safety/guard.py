@@ -44,8 +44,6 @@ from contact_id_controller.safety.states import (
     JointReading,
     Refusal,
     StateChecks,
-    all_finite,
-    is_within,
 )
 from contact_id_controller.safety.torque_output import TorqueOutput
 from contact_id_controller.settings.shared_rows import AS_FAST_AS_IT_CAN
@@ -137,6 +135,7 @@ class Guard:
         self.plans = PlanIntake(self.guarded, reads_at_once=lockstep)
         self.effort_monitor = EffortMonitor(robot.na, 0.0, settings.period_s)
         self._limits, self._latch = CommandLimits(robot), latch
+        self._all_finite, self._is_within = states.checks_of_arrays()
         self._take_over()
         if latch is not None and latch.engaged:
             self.machine.engage_emergency_stop()
@@ -543,11 +542,11 @@ class Guard:
         if state.before is not None:
             self.guarded("blend", self._continue, state.before, found)
         disturbance = controller.disturbance
-        if disturbance is not None and not is_within(disturbance.wrench, disturbance.squares):
+        if disturbance is not None and not self._is_within(disturbance.wrench, disturbance.squares):
             self.refuse(Refusal("disturbance_beyond_limit", f"observed {disturbance.wrench}"))
             disturbance.forget()
         result = (self.local.ahead or controller).step(found)
-        if not all_finite(result.torques):
+        if not self._all_finite(result.torques):
             self.refuse(Refusal("torque_not_finite", f"controller returned {result.torques}"))
             machine.failed("torque not finite")
             return self.safe_torques()
@@ -585,13 +584,13 @@ class Guard:
             acceleration = (
                 result.solution.velocity[:6] - answered.v[:6]
             ) / self.controller.settings.period_s
-            if all_finite(acceleration):
+            if self._all_finite(acceleration):
                 self.checks.prediction.accelerate(round(state.time_s / states.NANO), acceleration)
 
     def _continue(self, before: Controller, state: RobotState) -> None:
         """Blend from the torques that the controller before a change computes for this state."""
         torques = before.step(state).torques
-        if all_finite(torques):
+        if self._all_finite(torques):
             self.output.blend_from(torques)
 
     def _take(

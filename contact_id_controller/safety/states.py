@@ -8,6 +8,7 @@ for arrays in process. One compiled call (`examine`) reads, checks and keeps a s
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ from numba.experimental import structref
 from numpy.typing import NDArray
 
 from contact_id_controller.kernels.arrays import assign
-from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.compile import Kernel, bare_kernel, kernel
+from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.structs import Struct, StructType, packing
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.safety import joint_jump, odometry_jump
@@ -461,6 +463,9 @@ class StateChecks:
         self._joint_jump = JointJump(robot.joint_names, turns=robot.turns)
         self._seen = seen_of(robot, self._joint_jump, self._jump)
         self.position, self.velocity = self._seen.position, self._seen.velocity
+        given = self.position, self.velocity, 0, True, 0, True
+        self._examine: Kernel = direct(examine, *given, self._seen)
+        self._keep_base: Kernel = direct(keep_base, *4 * (self.position,), _UNKNOWN)
         self._base_limits = np.full(3, math.inf)
         self._base_refusal: Refusal | None = None
         self.prediction, self.predicts = BasePrediction(), False
@@ -527,7 +532,7 @@ class StateChecks:
         fault, size = _SIZE, 0.0
         if base.shape == (BASE_SIZE,):
             given = _UNKNOWN if variances is None else variances
-            fault, size = keep_base(
+            fault, size = self._keep_base(
                 base, given, self._base_limits, self._seen.base, self._variances
             )
         self._base_refusal = None if fault == GOOD else self._unfit_base(base, fault, size)
@@ -547,7 +552,7 @@ class StateChecks:
         in_time, judges_base = untimely is None, seen.floats and unfit is None
         fault = JOINT_JUMP
         while fault == JOINT_JUMP:
-            fault = examine(
+            fault = self._examine(
                 joints.position,
                 joints.velocity,
                 time_ns if in_time else 0,
@@ -734,6 +739,13 @@ def all_finite(values):
     return total < np.inf
 
 
+@cache
+def checks_of_arrays() -> tuple[Kernel, Kernel]:
+    """Compiled calls of `all_finite` and `is_within`."""
+    row = np.zeros(6)
+    return direct(all_finite, row), direct(is_within, row, row)
+
+
 @bare_kernel
 def is_within(wrench, squares):
     """Whether the squares of a wrench's (6,) force and moment are at most ``squares`` (2,); NaN is beyond."""
@@ -747,8 +759,7 @@ def warm_up(robot: RobotModel) -> None:
     checks, zero, base = StateChecks(robot), np.zeros(robot.na), np.zeros(BASE_SIZE)
     base[6] = 1.0
     checks.take_base(base, 1)
-    all_finite(zero)
-    is_within(np.zeros(6), np.zeros(2))
+    checks_of_arrays()
     for time_ns in (2, 3):
         checks.take(JointReading(time_ns, zero, zero), None)
     row, jump, joint_jump = np.zeros(2), OdometryJump(), JointJump(["one"])

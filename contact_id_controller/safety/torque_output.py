@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
-from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.compile import Kernel, bare_kernel
+from contact_id_controller.kernels.direct import direct
 from contact_id_controller.settings.controller import ControllerSettings
 
 CARRIES = 0.15
@@ -145,9 +147,16 @@ class TorqueOutput:
             self._ramp += self._start
             wanted = self._ramp  # a change in the middle of the ramp is blended as any other
         before = self._from if self._continues else self.sent
-        _follow(wanted, self._step, self._effort, self._changed, before, self._offset, self.sent)
+        _entry()(wanted, self._step, self._effort, self._changed, before, self._offset, self.sent)
         self._changed = self._continues = False
         return self.sent
+
+
+@cache
+def _entry() -> Kernel:
+    """Compiled call of `_follow`."""
+    row = np.empty(1)
+    return direct(_follow, *3 * (row,), True, *3 * (row,))
 
 
 @bare_kernel
