@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import os
 import shlex
 import sys
 import textwrap
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from contact_id_controller import __version__
 from contact_id_controller.exceptions import ContactIdError
-from contact_id_controller.exit_codes import BROKEN_PIPE, BUG, INTERRUPTED, MEANINGS, REFUSED
+from contact_id_controller.exit_codes import BROKEN_PIPE, BUG, DONE, INTERRUPTED, MEANINGS, REFUSED
 
 COMMANDS_ROOM = "contact_id_controller.commands"
 COMMANDS = {
@@ -123,8 +125,37 @@ def run_program(
         parser.error(f"unrecognized arguments: {shlex.join(surplus)}")
     parsed.typed = f"{program} {shlex.join(arguments)}"
     called = f"{program} {parsed.command}"
+    return _code(called, partial(modules[parsed.command].run, parsed))
+
+
+def run_script(main: Callable[..., object], words: Sequence[str] | None = None) -> NoReturn:
+    """Run the ``main`` of a script with the words of its command line, and exit as ``contact_id`` does.
+
+    Args:
+        main: its parameters are the words, each with a default; a number where that is one. If it returns an int,
+            that is the exit code.
+        words: command line without the program's name, None: that of the process.
+    """
+    parser = Parser(
+        description=sys.modules[main.__module__].__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name, word in inspect.signature(main).parameters.items():
+        kind = float if isinstance(word.default, float) else str
+        parser.add_argument(name, nargs="?", type=kind, default=word.default, metavar=name.upper())
+    values = vars(parser.parse_args(words))
+
+    def work() -> int:
+        result = main(**values)
+        return result if isinstance(result, int) else DONE
+
+    sys.exit(_code(parser.prog, work))
+
+
+def _code(called: str, work: Callable[[], int]) -> int:
+    """Exit code of ``work``: what it returns, or that of its error, which is told in one line."""
     try:
-        return modules[parsed.command].run(parsed)
+        return work()
     except ContactIdError as error:
         return _refuse(called, str(error))
     except KeyboardInterrupt:

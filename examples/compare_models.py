@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller import ContactSet, RobotModel, build_problem
+from contact_id_controller.cli import run_script
 from contact_id_controller.models import available, row_of, solve
 
 FEET = ["FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"]
@@ -59,4 +60,4 @@ def main() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

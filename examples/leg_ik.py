@@ -9,6 +9,7 @@ frame Jacobians find them, for all legs at once.
 import numpy as np
 import pinocchio as pin
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import BaseTrajectory, JointTrajectory
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
@@ -84,4 +85,4 @@ def main() -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

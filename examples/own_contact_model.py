@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller import ContactSet, RobotModel, Solution, build_problem
+from contact_id_controller.cli import run_script
 from contact_id_controller.models import ContactModel, Normal, Tangential, register, solve
 
 FEET = ["FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"]
@@ -60,4 +61,4 @@ def main() -> tuple[np.ndarray, np.ndarray]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -13,6 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
+from contact_id_controller.cli import run_script
 
 BODY_KG, FOOT_KG, RADIUS_M, LENGTH_M, G = 3.0, 0.1, 0.2, 0.3, 9.81
 
@@ -60,4 +61,4 @@ def main() -> tuple[np.ndarray, float]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

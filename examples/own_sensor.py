@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.estimation.mounted import Mounted, force_on_foot
 from contact_id_controller.estimation.sensor_kinds import KINDS
 from contact_id_controller.estimation.sensors import ContactComponent
@@ -82,4 +83,4 @@ def main() -> tuple[tuple[float, float], tuple[float, float]]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -12,6 +12,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.estimation import DynamicsEstimator, JointAcceleration, JointEffort
 from contact_id_controller.estimation.filters import LowPass
@@ -88,4 +89,4 @@ def main() -> tuple[float, float, int]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -6,10 +6,9 @@ No force sensor is used. `least_normal_force_n` is the least force of a touching
 `distribution: least_force` (in config/arms/panda.yaml) lets it be no more.
 """
 
-import sys
-
 import numpy as np
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.runs.one_process import (
@@ -45,4 +44,4 @@ def main(force: float = 20.0) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main(*map(float, sys.argv[1:]))
+    run_script(main)

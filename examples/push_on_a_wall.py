@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
+from contact_id_controller.cli import run_script
 
 FEET = ["FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"]
 POSTURE = [0, -0.3, -0.9] * 2 + [0, 0.2, 1.2] * 2
@@ -52,4 +53,4 @@ def main() -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

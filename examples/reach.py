@@ -11,6 +11,7 @@ turns the head.
 import numpy as np
 import pinocchio as pin
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.plans.goals import ComGoal, FootPath, FrameGoal, Posture, TaskGoals
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
@@ -67,4 +68,4 @@ def main() -> tuple[float, float, float]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

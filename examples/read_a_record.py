@@ -6,12 +6,12 @@ With a file, for example the record.npz of `contact_id demo`, nothing is run. Ov
 the ground carries the weight on the mean; the controller predicted what each foot would get.
 """
 
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, section
 from contact_id_controller.runs.record import RunRecord
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
@@ -66,4 +66,4 @@ def main(file: str | None = None, picture: str | None = None) -> tuple[float, fl
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run_script(main)

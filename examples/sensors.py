@@ -6,10 +6,9 @@
 velocity and the forces at the feet, and planner and controller get nothing else.
 """
 
-import sys
-
 import numpy as np
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     controller_settings,
@@ -42,4 +41,4 @@ def main(sensors: str = "good") -> tuple[bool, float, float]:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run_script(main)

@@ -9,6 +9,7 @@ instead of the gait planner.
 
 import numpy as np
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import BaseTrajectory, JointTrajectory
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
@@ -56,4 +57,4 @@ def main() -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

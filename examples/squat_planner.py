@@ -8,20 +8,20 @@ The node has the name of its file, by which the run gives it its parameters. It 
 that ends is a failure of the run.
 """
 
-import contextlib
 import sys
 import time
 
 import rclpy
 from nav_msgs.msg import Odometry
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from squat import squat
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.ros.packed import nanoseconds
 from contact_id_controller.ros.plan_messages import PlanSender
+from contact_id_controller.ros.process import run_node
 
 REPEAT_S = 0.1
 
@@ -54,12 +54,18 @@ class SquatPlanner(Node):
             self.sender.repeat()
 
 
-def main():
-    """Run until the end of the run, or Ctrl-C."""
-    rclpy.init(args=sys.argv)
-    with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
-        rclpy.spin(SquatPlanner())
+def serve(node, interrupt) -> int:
+    """Until the end of the run, or Ctrl-C."""
+    while not interrupt.requested:
+        rclpy.spin_once(node, timeout_sec=0.1)
+    return 0
+
+
+def main() -> int:
+    """Run the node; its parameters are read by ROS."""
+    return run_node("squat_planner", lambda interrupt: SquatPlanner(), serve)
 
 
 if __name__ == "__main__":
-    main()
+    words = [*sys.argv[1:], "--ros-args"]  # what follows these is for ROS
+    run_script(main, words[: words.index("--ros-args")])

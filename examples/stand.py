@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
+from contact_id_controller.cli import run_script
 
 FEET = ["FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"]
 POSTURE = [0, 0.8, -1.6] * 2 + [0, -0.8, 1.6] * 2
@@ -38,4 +39,4 @@ def main() -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

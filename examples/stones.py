@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.planning.kinodynamic import plan_motion
 from contact_id_controller.planning.kinodynamic.footstep_file import task_of
 from contact_id_controller.robot import resolve_urdf
@@ -48,4 +49,4 @@ def main() -> tuple[bool, float, float]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -6,10 +6,9 @@ The same parts as `contact_id demo`, without ROS. `InProcessRun` reads the robot
 asks the gait planner for a plan every 50 ms and the controller for torques every millisecond.
 """
 
-import sys
-
 import numpy as np
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
 
 ROBOT, DURATION_S = "solo12", 2.0
@@ -36,4 +35,4 @@ def main(friction: float = 0.6) -> tuple[bool, float, float]:
 
 
 if __name__ == "__main__":
-    main(*map(float, sys.argv[1:]))
+    run_script(main)

@@ -7,11 +7,10 @@ A plan that moves a pressing contact along the surface slides it: `least_normal_
 MuJoCo alone throws up what slides, hence `exact_friction`.
 """
 
-import sys
-
 import numpy as np
 import pinocchio as pin
 
+from contact_id_controller.cli import run_script
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.runs.joint_motion_file import joint_motion
@@ -82,4 +81,4 @@ def main(force: float = 20.0, friction: float = 0.3) -> tuple[np.ndarray, float]
 
 
 if __name__ == "__main__":
-    main(*map(float, sys.argv[1:]))
+    run_script(main)

@@ -76,6 +76,14 @@ def test_errors_give_their_exit_code_and_are_printed(good, tmp_path, capsys):
     assert "error    URDF: URDF 'nowhere.urdf' not found" in printed and "ok " not in printed
 
 
+def test_one_error_is_counted_as_one(good, tmp_path, capsys):
+    good["simulated_robot"]["ros__parameters"]["perod_s"] = 0.001
+    file = tmp_path / "robot.yaml"
+    file.write_text(yaml.safe_dump(good), encoding="utf-8")
+    assert cli.run(["check", "--quiet", "--config", str(file)]) == NOT_ALL_WELL
+    assert f"{file}: 1 error, " in capsys.readouterr().out
+
+
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path, refusal):
     assert "none.yaml" in refusal("check", "--config", str(tmp_path / "none.yaml"))
 

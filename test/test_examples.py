@@ -1,6 +1,7 @@
 """Each example runs, prints a number, and the number is right."""
 
 import importlib.util
+import runpy
 import subprocess
 import sys
 
@@ -40,6 +41,51 @@ def test_every_example_is_short_listed_and_tested(file):
     assert f"(../examples/{file.name})" in (ROOT / "docs" / "examples.md").read_text("utf-8")
     tests = (ROOT / "test" / "test_examples.py").read_text("utf-8")
     assert f'example("{file.stem}"' in tests or f"examples/{file.name}" in tests
+
+
+@pytest.fixture
+def shown(monkeypatch, capsys):
+    """Runs an example as a script; returns its exit code, what it printed and what it told as an error."""
+
+    def run(name, *words):
+        file = ROOT / "examples" / f"{name}.py"
+        monkeypatch.setattr(sys, "argv", [str(file), *words])
+        monkeypatch.syspath_prepend(file.parent)
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(str(file), run_name="__main__")
+        return end.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_every_example_shows_help_and_refuses_surplus_words_at_once(file, shown):
+    if file.stem == "squat_planner":
+        pytest.importorskip("rclpy", reason="needs ROS 2")
+    code, printed, _ = shown(file.stem, "--help")
+    assert code == 0 and f"python examples/{file.name}" in printed
+    code, printed, error = shown(file.stem, "a", "b", "surplus")
+    assert (code, printed, error.count("\n")) == (2, "", 1), error
+    assert error.startswith(f"{file.name}: error: ") and ("surplus" in error or "'a'" in error)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "told"),
+    [
+        ("walk", ["ice"], ["FRICTION", "'ice'"]),
+        ("walk", ["-1"], ["-1"]),
+        ("press", ["-5"], ["-5"]),
+        ("press", ["nan"], ["nan"]),
+        ("wipe", ["20", "-1"], ["-1.0"]),
+        ("sensors", ["dear"], ["'dear'", "'motor_currents'"]),
+        ("read_a_record", ["nothing.npz"], ["'nothing.npz'"]),
+        ("read_a_record", ["README.md"], ["'README.md'", "record.npz"]),
+    ],
+)
+def test_a_wrong_word_ends_in_one_line_with_the_value(name, words, told, shown):
+    code, printed, error = shown(name, *words)
+    assert (code, printed, error.count("\n")) == (2, "", 1), error
+    assert all(word in error for word in told), error
 
 
 def test_stand(example):

@@ -216,6 +216,14 @@ def test_an_error_of_ours_is_one_line_and_code_1(probe):
     assert (process.returncode, output, errors) == (1, "", "probe: a bad parameter\n")
 
 
+def test_words_that_ros_cannot_read_are_one_line_and_code_1(probe):
+    process = probe("--ros-args", "--params-file", "nowhere.yaml")
+    _, error = process.communicate(timeout=PATIENCE_S)
+    told = error.splitlines()[-1]  # behind a line of ROS
+    assert process.returncode == 1 and told.startswith("probe: ") and "nowhere.yaml" in told, error
+    assert "Traceback" not in error
+
+
 def test_no_signal_of_the_fault_campaign_asks_a_node_to_end():
     """It tells a controller by signals that its solver shall fail."""
     assert not {FAIL, RAISE, STALL} & set(ENDING)

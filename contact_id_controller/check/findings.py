@@ -10,6 +10,11 @@ LONGEST = 500
 ERROR, WARNING, NOTE = "error", "warning", "ok"
 
 
+def counted(number: int, level: str) -> str:
+    """A number of findings in words: 1 error, 2 errors."""
+    return f"{number} {level}{'s' * (number != 1)}"
+
+
 class Finding(NamedTuple):
     """One line of the check.
 

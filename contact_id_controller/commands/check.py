@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print one line for each finding; warnings are allowed."""
     from contact_id_controller.check.config import check_config
-    from contact_id_controller.check.findings import ERROR, NOTE, WARNING
+    from contact_id_controller.check.findings import ERROR, NOTE, WARNING, counted
     from contact_id_controller.kernels.compile_progress import Compiling, to_stderr
 
     if arguments.distro and arguments.ros2_control is None:
@@ -50,6 +50,6 @@ def run(arguments: argparse.Namespace) -> int:
     for finding in findings:
         if finding.level != NOTE or not arguments.quiet:
             print(finding)
-    count = {level: sum(f.level == level for f in findings) for level in (ERROR, WARNING)}
-    print(f"{arguments.config}: {count[ERROR]} errors, {count[WARNING]} warnings")
-    return NOT_ALL_WELL if count[ERROR] else DONE
+    errors, warnings = (sum(f.level == level for f in findings) for level in (ERROR, WARNING))
+    print(f"{arguments.config}: {counted(errors, ERROR)}, {counted(warnings, WARNING)}")
+    return NOT_ALL_WELL if errors else DONE

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import rclpy
+from rclpy.exceptions import ParameterException
 from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from contact_id_controller.exceptions import ContactIdError
+from contact_id_controller.exceptions import ConfigurationError, ContactIdError
 from contact_id_controller.ros import loopback, output, scheduling, security
 from contact_id_controller.ros.signals import ENDING, keep_running
 
@@ -83,7 +84,7 @@ def run_node(
     """Run a node's process; return its exit code.
 
     Args:
-        name: begins the line that is printed after a ContactIdError, which gives code 1.
+        name: begins the line that is printed after a ContactIdError, or a parameter that ROS refuses: code 1.
         make: makes the node.
         serve: runs it until it has ended or `Interrupt.requested` is set; returns the exit code.
         arguments: command line, None for that of the process; may begin with ``--rt-priority`` and
@@ -123,18 +124,29 @@ def _run_node(
     node = None
     try:
         with security.explained(name):
-            # ROS would write its log file in the loop; `output` keeps one.
-            words = [name, *words, "--ros-args", "--disable-external-lib-logs"]
-            rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
+            _start_ros(name, words)
             node = make(interrupt)
         return serve(node, interrupt)
-    except ContactIdError as error:
+    except (ContactIdError, ParameterException) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     finally:
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
+
+
+def _start_ros(name: str, words: list[str]) -> None:
+    """Start ROS with a node's command line; raises ConfigurationError where ROS cannot read it."""
+    # ROS would write its log file in the loop; `output` keeps one.
+    added = ["--ros-args", "--disable-external-lib-logs"]
+    try:
+        rclpy.init(args=[name, *words, *added], signal_handler_options=SignalHandlerOptions.NO)
+    except RuntimeError as error:  # all errors of rcl
+        if security.is_asked_for():
+            raise
+        why = str(error).splitlines()[0].removeprefix("failed to initialize rcl: ")
+        raise ConfigurationError(why.split(", at /")[0]) from error
 
 
 def serve_lifecycle(node: LifecycleNode, interrupt: Interrupt, turn: Callable[[], None]) -> int:

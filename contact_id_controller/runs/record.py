@@ -404,7 +404,8 @@ def _load(path: Path, fields: tuple[str, ...], source: str) -> dict[str, np.ndar
         with np.load(path, allow_pickle=False) as record:
             content = {name: record[name] for name in record.files}
     except BROKEN as error:
-        raise RecordError(f"no record of the {source} at {str(path)!r}: {error}") from error
+        why = "not a record.npz" if "pickle" in str(error) else error
+        raise RecordError(f"no record of the {source} at {str(path)!r}: {why}") from error
     missing = [name for name in fields if name not in content and name not in FOLLOWED]
     if missing:
         raise RecordError(f"the record {str(path)!r} lacks {choices(missing)}")
