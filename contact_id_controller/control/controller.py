@@ -29,7 +29,12 @@ from contact_id_controller.control.memory import Memory
 from contact_id_controller.control.pending_commands import PendingCommands
 from contact_id_controller.control.period import Period, PeriodSettings
 from contact_id_controller.control.robot_plan_limits import plan_limits
-from contact_id_controller.control.step_kernels import LANDED_M, after_solving, before_solving
+from contact_id_controller.control.step_kernels import (
+    LANDED_M,
+    after_solving,
+    before_solving,
+    take_state,
+)
 from contact_id_controller.control.tasks import Tasks
 from contact_id_controller.control.touch import Touch
 from contact_id_controller.exceptions import (
@@ -382,6 +387,7 @@ class Controller:
         """Compiled entries of a step, called directly: it chooses the types of their arguments; and views."""
         self.commanded = self.period.commanded.view()
         self.commanded.flags.writeable = False
+        self._take = direct(take_state, *3 * (_NOTHING,), self.period)
         self._before = direct(before_solving, 0.0, True, True, self.period)
         self._after = direct(after_solving, 0.0, *3 * (_NOTHING,), True, 0.0, self.period)
         self._reference = Reference(*self.period.reference)
@@ -740,7 +746,7 @@ class Controller:
             state = memory.pending.state_at(robot, state, state.time_s + delay_s)
         course, data, t = memory.course, robot.data, state.time_s
         period = self.period if data is self._data else self._move_to_thread(data)
-        period.q[:], period.v[:], period.sensed_v[:] = state.q, state.v, measured.v
+        self._take(dense(state.q), dense(state.v), dense(measured.v), period)
         corrected = self._filters and joint_velocity.correct_velocities(t, period)
         following, has_goal, schedule = course.sample(
             t, period.reference, period.base_goal, period.planned
@@ -928,5 +934,5 @@ class Controller:
 
 
 _NOTHING = np.zeros(0)
-_MADE_ANEW = "_before", "_after", "_reference", "commanded"  # in a copy
+_MADE_ANEW = "_take", "_before", "_after", "_reference", "commanded"  # in a copy
 _new: Any = tuple.__new__

@@ -29,7 +29,7 @@ from contact_id_controller.control.least_change import least_change
 from contact_id_controller.control.limits import EFFORT, RATE, bound_joints, limit_joints
 from contact_id_controller.control.motor_estimate import swinging_torque, take_motors
 from contact_id_controller.control.swing import lead_swings
-from contact_id_controller.kernels.arrays import fill
+from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.spatial import point_column, tangents
 from contact_id_controller.kernels.turns import whole_turns
@@ -56,6 +56,14 @@ BY_GEOMETRY, BY_SCHEDULE, BY_MEASUREMENT = 1, 2, 4
 """Bits of ``sources``, which must agree on a contact."""
 
 _whole_turns = bare_kernel(whole_turns)
+
+
+@kernel
+def take_state(q, v, sensed_v, period):
+    """Copy a state q (nq,), v (nv,) and the velocity that was measured into the period."""
+    assign(period.q, q)
+    assign(period.v, v)
+    assign(period.sensed_v, sensed_v)
 
 
 @bare_kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ContactSetError
 from contact_id_controller.geometry.half_space import HalfSpace
-from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.compile import Kernel, bare_kernel
+from contact_id_controller.kernels.direct import direct
 from contact_id_controller.robot import RobotModel
 
 
@@ -120,17 +122,21 @@ class Placements:
     A copy has views of its own, as these must not point into the original's data.
 
     Attributes:
-        data: whose placements were viewed last.  table: of that.
+        data: whose placements were viewed last.  table: of that.  on_plane: call of `feet_on_plane` for it.
     """
 
     def __init__(self) -> None:
         self.data: Any = None
         self.table: NDArray[np.float64] = np.zeros((0, 4, 3))
+        self.on_plane: Kernel
 
     def of(self, data: Any) -> NDArray[np.float64]:
         """View (njoints, 4, 3) of ``data.oMi``: for each joint the columns of R, then the translation."""
         if data is not self.data:
             self.table = _table(data)
+            row, table = np.empty(1), np.empty((1, 3))
+            own = np.empty(1, np.int64), table, row, row, 0.0, table, row, table
+            self.on_plane = direct(feet_on_plane, self.table, *own)
             self.data = data
         return self.table
 
@@ -193,12 +199,22 @@ def feet_on_plane(places, joints, offsets, radii, normal, height, points, gaps, 
 
 
 @bare_kernel
-def _pick(rows, points, gaps, some_points, some_gaps):
-    """Copy ``rows`` (m,) of points (n, 3) and gaps (n,) into those of m contacts."""
+def _pick(rows, points, gaps, normals, some_points, some_gaps, some_normals):
+    """Copy ``rows`` (m,) of points (n, 3), gaps (n,) and normals (n, 3) into those of m contacts; (0, 3): no normals."""
     for i in range(rows.shape[0]):
         some_gaps[i] = gaps[rows[i]]
         for d in range(3):
             some_points[i, d] = points[rows[i], d]
+    for i in range(some_normals.shape[0]):
+        for d in range(3):
+            some_normals[i, d] = normals[rows[i], d]
+
+
+@cache
+def _entry() -> Kernel:
+    """Compiled call of `_pick`."""
+    row, table = np.empty(1), np.empty((1, 3))
+    return direct(_pick, np.empty(1, np.int64), table, row, table, table, row, table)
 
 
 class FootContacts:
@@ -269,8 +285,9 @@ class FootContacts:
     def update(self, data: Any) -> None:
         """Compute points and gaps from joint placements ``data.oMi`` (forward kinematics done)."""
         places = self._placements
-        feet_on_plane(
-            places.table if places.data is data else places.of(data),
+        table = places.table if places.data is data else places.of(data)
+        places.on_plane(
+            table,
             self.links,
             self._offsets,
             self._radii,
@@ -293,11 +310,13 @@ class FootContacts:
             known = self._subsets[key] = self._all.subset(mask), np.flatnonzero(mask)
         base, rows = known
         points, gaps = np.empty((len(rows), 3)), np.empty(len(rows))
-        _pick(rows, self.points, self.gaps, points, gaps)
+        normals = None if self.level else np.empty((len(rows), 3))
+        own = self.points, self.gaps, self.normals
+        _entry()(rows, *own, points, gaps, points[:0] if normals is None else normals)
         return base.at(
             points,
             gaps,
-            None if self.level else self.normals.take(rows, 0),
+            normals,
             None if load_share is None else load_share.take(rows),
             None if self._friction is None else self._friction(points),
         )

@@ -119,6 +119,7 @@ class Guard:
         settings, robot = controller.settings, controller.robot
         self.controller, self.lockstep, self.clock = controller, lockstep, clock
         self.result: StepResult | None = None
+        self._kept: StepResult | None = None
         self.state = GuardState()
         self.host_enforces = self.stamps_states = False
         self.checks = StateChecks(robot)
@@ -359,7 +360,7 @@ class Guard:
         now_ns: the clock of the stamps; None: there is none. After bad input or an error the torques move to the safe
         output, in a stop they are the safe output. Returns a view of the array in `output`.
         """
-        self.result = None
+        self._kept, self.result = self.result, None  # its arrays are freed after the command
         state, machine = self.state, self.machine
         wanted = None
         try:
@@ -437,7 +438,7 @@ class Guard:
         arrival_s: when its state arrived, by the clock of this guard.
         """
         step_s = self.clock() - arrival_s
-        result = self.result
+        result, self._kept = self.result, None
         if self.plans.reader.done:
             self.plans.follow_read(self.controller, self.state.now_s)
         self.monitor.pace = self.good.slower
@@ -523,7 +524,8 @@ class Guard:
             self.output.ramp()  # however long the first good state was waited for
         # Time of the robot that passed while no state could be taken; a simulation may have waited.
         elif state.moved or (
-            min(good.slept_between_s, time_s - state.now_s) > machine.limits.recovery_window_s
+            good.slept_between_s > machine.limits.recovery_window_s
+            and time_s - state.now_s > machine.limits.recovery_window_s
         ):
             self._hold_here(found)
         state.now_s, state.moved = time_s, False

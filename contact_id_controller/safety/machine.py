@@ -34,6 +34,8 @@ class SafetyState(enum.Enum):
     EMERGENCY_STOP = "emergency_stop"
 
 
+# Of an enum a name is looked up in Python, at each state.
+_INACTIVE, _HOLDING, _FOLLOWING = SafetyState.INACTIVE, SafetyState.HOLDING, SafetyState.FOLLOWING
 _COMMANDING = frozenset((SafetyState.HOLDING, SafetyState.FOLLOWING, SafetyState.NOT_FOLLOWING))
 
 
@@ -125,7 +127,7 @@ class SafetyMachine:
             slept_s: time since the last good state in which the process could not receive states.
         """
         last_s, self._last_good_s = self._last_good_s, time_s
-        if self.latched or self.state is SafetyState.INACTIVE:
+        if self.latched or self.state is _INACTIVE:
             return False
         limits = self.limits
         if last_s is not None and time_s - last_s - slept_s > limits.recovery_window_s:
@@ -164,7 +166,7 @@ class SafetyMachine:
             self.failed(failure)
             if self.latched:
                 return
-        state = SafetyState.FOLLOWING if following else SafetyState.HOLDING
+        state = _FOLLOWING if following else _HOLDING
         if astray:
             state = SafetyState.NOT_FOLLOWING
         if state is not self.state or astray != self.reason:

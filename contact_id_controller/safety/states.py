@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.experimental import structref
 from numpy.typing import NDArray
 
+from contact_id_controller.frozen import draft_of
 from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import Kernel, bare_kernel, kernel
 from contact_id_controller.kernels.direct import direct
@@ -359,10 +360,17 @@ class Pace:
         if self._last is not None and stamp_s > self._last[0]:
             ratio = (now_s - self._last[1]) / (stamp_s - self._last[0])
             self._count += 1
-            weight = max(SLOWEST_CHANGE, 1.0 / self._count)
-            ratio = min(ratio, LARGEST_CHANGE * self._mean, SLOWEST)
-            self._mean += weight * (ratio - self._mean)
-            self.factor = max(1.0, self._mean)
+            # Without min and max, of which a call takes as long as five lines; so below.
+            weight = 1.0 / self._count
+            if weight < SLOWEST_CHANGE:
+                weight = SLOWEST_CHANGE
+            most = LARGEST_CHANGE * self._mean
+            if most > SLOWEST:
+                most = SLOWEST
+            if ratio > most:
+                ratio = most
+            self._mean = mean = self._mean + weight * (ratio - self._mean)
+            self.factor = mean if mean > 1.0 else 1.0
         self._last = stamp_s, now_s
 
 
@@ -414,7 +422,8 @@ class GoodStates:
             if set_s > LONGEST_SET_S:
                 set_s = 0.0
         self.last_s, self.stamp_s = now_s, stamp_s
-        self.slept_between_s = max((slept_s - self._slept_s) / self.slower, set_s)
+        between_s = (slept_s - self._slept_s) / self.slower
+        self.slept_between_s = set_s if set_s > between_s else between_s
         self._slept_s = slept_s
 
     def overdue_in_s(self, now_s: float) -> float:
@@ -575,10 +584,11 @@ class StateChecks:
             unfit = self._carry_base(time_ns)
         if unfit is not None:
             return unfit
-        # The constructor of a frozen class takes three times as long.
-        state = object.__new__(RobotState)
-        vars(state).update(time_s=time_ns * NANO, q=seen.q, v=seen.v)
-        return state
+        state: Any = _Draft()  # the constructor of a frozen class takes three times as long
+        state.time_s, state.q, state.v = time_ns * NANO, seen.q, seen.v
+        state.__class__ = RobotState
+        good: RobotState = state
+        return good
 
     def _refusal(self, fault: int, joints: JointReading) -> Refusal | None:
         """The Refusal of a fault; None where a jump is confirmed by later states and its new place is taken."""
@@ -641,8 +651,10 @@ class StateChecks:
             return Refusal(
                 "stale", f"joint state is {age_s:.6f} s old by the clock{_other_clock(age_s)}"
             )
+        if age_s >= 0.0 or self.clock_lags:
+            return None
         most_s = min(self.age_limit_s, self.lead_limit_s)
-        if -age_s > most_s and not self.clock_lags:
+        if -age_s > most_s:
             return Refusal(
                 "future",
                 f"joint state is {-age_s:.6f} s ahead of the clock, may be {most_s:g} s"
@@ -707,6 +719,9 @@ class StateChecks:
             )
         seen.q[:7], seen.v[:6] = here[:7], here[7:]
         return None
+
+
+_Draft = draft_of(RobotState)
 
 
 def possible_joints(robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
