@@ -120,6 +120,7 @@ def test_a_touch_before_a_foot_lifts_is_no_landing():
         assert max(heights) < walk.planner.settings.foot_radius_m + 0.002
 
 
+HIGH = {"posture": 2 * [0.068, 0.595, -1.06, -0.068, 0.595, -1.06]}
 SLOW_GAIT = {"gait_period_s": 0.6, "duty_factor": 0.8}
 
 
@@ -132,12 +133,14 @@ SLOW_GAIT = {"gait_period_s": 0.6, "duty_factor": 0.8}
         ("solo12", "pace", 0.2, {"gait_period_s": 0.2}, 0.0085),
         ("solo12", "bound", 0.2, {"gait_period_s": 0.2}, 0.0045),
         ("go2", "bound", 0.2, {}, 0.006),
+        ("go2", "bound", 0.2, HIGH, 0.006),
     ],
 )
 def test_gaits_by_name_walk(name, gait, speed_m_s, changes, error_rad):
     """Solo12 with half of the joint error of a base that is planned level, .037 and .026 rad; the quadruped with less than
     where swings are shorter than its joints lift the feet: .010 and .017 rad at .15 m/s; Go2's was .010
-    where late feet came down at .08 m/s while the base tipped onto them."""
+    where late feet came down at .08 m/s while the base tipped onto them, and .016 on high legs, whose knees were braked
+    from .6 rad before their ends on."""
     walk = standing(name, planner={"gait": gait, **changes})
     walk.planner.set_velocity((speed_m_s, 0.0))
     drive(walk, 1.0)

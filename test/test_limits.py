@@ -23,6 +23,7 @@ from contact_id_controller.settings.controller import ControllerSettings
 
 NA = 12
 ZERO = np.zeros(NA)
+HEAVY = np.eye(NA)
 
 
 class Limits:
@@ -32,8 +33,8 @@ class Limits:
         self._limits = joint_limits(robot, settings)
         self.acting, self._bounded = np.zeros((2, NA), np.uint8)
 
-    def bound_accelerations(self, q, qd, qdd):
-        bound_joints(q, qd, self._limits, qdd, self._bounded)
+    def bound_accelerations(self, q, qd, qdd, M=HEAVY):
+        bound_joints(q, qd, M, np.arange(NA), self._limits, qdd, self._bounded)
 
     def limit(self, q, qd, wanted, last):
         torques = np.empty(NA)
@@ -146,6 +147,28 @@ def test_desired_accelerations_stop_a_joint_before_its_end(robot):
     assert furthest < 1.0
     assert np.abs(q).min() > 0.94 and np.abs(qd).max() < 1e-3
     assert fastest <= 15.0
+
+
+@pytest.mark.parametrize("inertia, gain", [(0.005, 100.0), (0.02, 50.0), (1.0, 20.0)])
+def test_a_joint_nears_its_end_as_fast_as_it_can_brake(robot, inertia, gain):
+    """With half of its 20 N m at 10 rad/s: a light knee that swings was braked from .5 rad before its soft stop on."""
+    limits, M = Limits(robot, settings()), inertia * HEAVY
+    for share, brakes in ((1.2, False), (0.99, True)):
+        q, qdd = np.full(NA, 0.95 - share * 10.0 / gain), np.ones(NA)
+        limits.bound_accelerations(q, np.full(NA, 10.0), qdd, M)
+        assert np.all(qdd < -0.99 * 10.0 * gain if brakes else qdd == 1.0)
+
+
+@pytest.mark.parametrize("inertia", [0.005, 0.05])
+def test_a_joint_stops_before_its_end_with_its_own_torque(robot, inertia):
+    limits, M = Limits(robot, settings()), inertia * HEAVY
+    q, qd, most = np.zeros(NA), np.zeros(NA), 20.0 / inertia
+    for _ in range(1000):
+        limits.bound_accelerations(q, qd, qdd := np.full(NA, most), M)
+        qd += 1e-3 * np.clip(qdd, -most, most)
+        q += 1e-3 * qd
+        assert q.max() < 0.955
+    assert q.min() > 0.945 and np.abs(qd).max() < 1e-3
 
 
 def test_fast_joint_is_brought_back_to_its_speed(robot):

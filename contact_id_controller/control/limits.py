@@ -36,7 +36,16 @@ POSITION_MARGIN = 0.05
 """Where the soft stop begins, rad or m before the end of a joint: three degrees, as far as joints give."""
 
 STOP_GAIN = 20.0
-"""Speed allowed towards an end, per distance from the soft stop, 1/s: it is reached within some .05 s."""
+"""Least speed allowed towards an end, per distance from the soft stop, 1/s: it is reached within some .05 s."""
+
+BRAKES = 0.5
+"""Share of the effort limit with which a joint brakes before an end, where that allows it more speed."""
+
+STOP_PERIODS = 10.0
+"""Least time in which the speed towards an end falls with the distance, in periods."""
+
+STILL = 1e-6
+"""Speed, rad/s, of a joint that rests: of no effect, but no division by zero."""
 
 LARGEST_MARGIN = 0.1
 """Largest margin, as a share of a joint's range, at either end."""
@@ -143,28 +152,36 @@ def joint_limits(robot: RobotModel, settings: ControllerSettings) -> JointLimits
 
 
 @kernel
-def bound_joints(q, qd, limits, qdd, acting):
+def bound_joints(q, qd, M, actuated, limits, qdd, acting):
     """Bound desired joint accelerations qdd (na,), rad/s2, in place, so that speed and position stay within limits.
 
-    Towards an end the speed allowed is stop_gain times the distance from the soft stop; a joint that
-    is faster is slowed down over time_constant_s. q, qd (na,): measured; limits: ``JointLimits``.
+    Towards an end the speed allowed is the distance from the soft stop times a gain: ``BRAKES`` of the largest torque
+    over inertia and speed, at least stop_gain, at most 1 / (``STOP_PERIODS`` period_s). A joint that is faster is slowed
+    down over time_constant_s, in addition to what that speed falls by. q, qd (na,): measured; M (nv, nv): mass matrix,
+    of which the diagonal is read; actuated (na,): the joints' places in it; limits: ``JointLimits``.
     Out: acting (na,), bits of the limits that acted.
     """
     speed, lower, upper, margin = limits.speed, limits.lower, limits.upper, limits.margin
-    gain, period, time_constant = limits.stop_gain, limits.period_s, limits.time_constant_s
+    period, time_constant = limits.period_s, limits.time_constant_s
     for j in range(q.shape[0]):
         acting[j] = 0
         top, bottom, by_top, by_bottom = speed[j], -speed[j], VELOCITY, VELOCITY
+        heavy = M[actuated[j], actuated[j]] * max(abs(qd[j]), STILL)
+        gain = min(BRAKES * limits.effort[j] / heavy, 1.0 / (STOP_PERIODS * period))
+        gain = max(gain, limits.stop_gain)
         # Within the margin a joint may rest: it is not pushed out, only not led further in.
         nearing = gain * max(upper[j] - margin[j] - q[j], 0.0)
+        falls, rises = 0.0, 0.0
         if nearing < top:
             top, by_top = nearing, POSITION
+            falls = gain * max(qd[j], 0.0) if nearing > 0.0 else 0.0
         nearing = gain * min(lower[j] + margin[j] - q[j], 0.0)
         if nearing > bottom:
             bottom, by_bottom = nearing, POSITION
+            rises = gain * min(qd[j], 0.0) if nearing < 0.0 else 0.0
         # Up to the limit within one period, back to it more gently.
-        highest = (top - qd[j]) / (period if qd[j] < top else time_constant)
-        lowest = (bottom - qd[j]) / (period if qd[j] > bottom else time_constant)
+        highest = (top - qd[j]) / (period if qd[j] < top else time_constant) - falls
+        lowest = (bottom - qd[j]) / (period if qd[j] > bottom else time_constant) - rises
         slack = NEGLIGIBLE * speed[j] / time_constant if speed[j] < np.inf else 0.0
         if qdd[j] > highest:
             acting[j] = by_top if qdd[j] > highest + slack else 0

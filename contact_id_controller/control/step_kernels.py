@@ -351,7 +351,15 @@ def before_solving(time_s, has_goal, lands, period):
     desired, actuated = period.desired, settings.actuated
     wanted, acceleration = period.wanted, period.acceleration
     _take_base(has_goal, period, settings)
-    bound_joints(period.position, period.velocity, settings.limits, desired, period.bounded)
+    bound_joints(
+        period.position,
+        period.velocity,
+        period.inertia,
+        actuated,
+        settings.limits,
+        desired,
+        period.bounded,
+    )
     for j in range(actuated.shape[0]):
         wanted[actuated[j]] = desired[j]
     if settings.balanced and has_goal and not any_early:

@@ -224,8 +224,10 @@ def bound_free_joints(free, share, period, bounds):
     na = settings.actuated.shape[0]
     (dry, viscous, width), (_, more_dry, more_viscous) = settings.friction, period.motors
     least, most, acting = np.full(na, -np.inf), np.full(na, np.inf), period.acting.copy()
-    bound_joints(period.position, period.velocity, limits, least, acting)
-    bound_joints(period.position, period.velocity, limits, most, acting)
+    for bound in (least, most):
+        bound_joints(
+            period.position, period.velocity, inertia, settings.actuated, limits, bound, acting
+        )
     for i in range(count):
         j = free[i]
         k = settings.actuated[j]
