@@ -467,6 +467,9 @@ def model_of(urdf: Path | str, floating_base: bool, base_held: bool = False) -> 
     return model
 
 
+_OF_A_JOINT = " (joint)"
+
+
 def _welded(model: pin.Model, locked: Mapping[str, float]) -> pin.Model:
     """The model without the locked joints, each at its position."""
     if not locked:
@@ -490,7 +493,18 @@ def _welded(model: pin.Model, locked: Mapping[str, float]) -> pin.Model:
                 f"joint {name!r} would be locked at {position:g}, must be within [{low:g}, {high:g}]"
             )
         q[start] = position
-    return pin.buildReducedModel(model, [model.getJointId(name) for name in locked], q)
+    # Pinocchio looks frames up by name alone: a joint that has a link's name has another one meanwhile.
+    held = [model.getJointId(name) for name in locked]
+    names = [frame.name for frame in model.frames]
+    for frame in model.frames:
+        if frame.type == pin.FrameType.JOINT and names.count(frame.name) > 1:
+            frame.name = model.names[frame.parentJoint] = frame.name + _OF_A_JOINT
+    welded = pin.buildReducedModel(model, held, q)
+    for frame in welded.frames:
+        frame.name = frame.name.removesuffix(_OF_A_JOINT)
+    for k, name in enumerate(welded.names):
+        welded.names[k] = name.removesuffix(_OF_A_JOINT)
+    return welded
 
 
 # How many of a joint's last coordinates make a unit quaternion, or the cosine and sine of an angle.

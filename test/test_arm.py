@@ -15,6 +15,7 @@ from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.limits import EFFORT, LARGEST_MARGIN
 from contact_id_controller.exceptions import ConfigurationError, TrajectoryError
 from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.runs.record import merge_records
@@ -23,6 +24,7 @@ from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, ma
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.robot_files import robots
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+from contact_id_controller.state import RobotState
 
 FILES = sorted((ROOT / "config" / "arms").glob("*.yaml"))
 FREE_S, SETTLED_S = 4.8, 3.0  # near the table the hand comes down more slowly than planned
@@ -197,6 +199,18 @@ def test_wrong_motion_is_refused(values, message):
 def test_times_must_increase():
     with pytest.raises(TrajectoryError, match="must increase"):
         joint_motion({"times_s": [1.0, 1.0], "positions": [0.0, 1.0]}, ["a"])
+
+
+def test_a_motion_of_the_base_is_refused_where_the_base_is_fixed():
+    """It was followed without a word, and moved nothing."""
+    chosen = ControllerSettings.from_mapping(sections(FILES[0])["controller"])
+    robot = chosen.robot()
+    controller = Controller(robot, chosen)
+    controller.reset(RobotState(0.0, np.zeros(robot.nq), np.zeros(robot.nv)))
+    still = np.zeros((2, 3))
+    base = BaseTrajectory([0.0, 1.0], still, [[0.0, 0.0, 0.0, 1.0]] * 2, still, still)
+    with pytest.raises(TrajectoryError, match="a plan of the base .* the robot's base is fixed"):
+        controller.follow(controller.prepare(Plan(base=base)), 0.0)
 
 
 def test_a_file_has_a_planner_or_a_motion(tmp_path):

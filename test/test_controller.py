@@ -410,6 +410,7 @@ def test_what_a_controller_cannot_use_is_refused_in_one_line(simulated):
     for bad, words in [
         (RobotState(0.0, q[:-1], v), r"q and v must have shapes \(19,\) and \(18,\), got \(18,\)"),
         (RobotState(0.0, q, v[None]), r"got \(19,\) and \(1, 18\)"),
+        (RobotState(0.0, q[:, None], v), r"got \(19, 1\) and \(18,\)"),
     ]:
         for use in (controller.reset, controller.step):
             with pytest.raises(StateError, match=words):
@@ -421,6 +422,8 @@ def test_what_a_controller_cannot_use_is_refused_in_one_line(simulated):
             controller.reset(bad)
     controller.reset(RobotState(0.0, list(q), list(v)))
     assert controller.step(state).status == "solved", "what was refused has left no trace"
+    with pytest.raises(StateError, match=r"got \(19, 1\) and \(18,\)"):
+        controller.step(RobotState(0.001, q[:, None], v))
     for plan, now_s, words in [
         (None, 0.0, "plan must be a Plan, got a NoneType"),
         (Plan(), np.nan, "now_s must be a finite time in seconds, got nan"),

@@ -58,6 +58,23 @@ def test_what_cannot_be_locked_is_refused(locked, joints, error, told):
         RobotModel.from_urdf(TALOS, True, joints, locked)
 
 
+def test_a_joint_with_the_name_of_a_link_can_be_locked():
+    """SO-100 has a joint and a link `gripper`: locking any joint ended in Pinocchio's own words."""
+    urdf = "example-robot-data://so_arm_description/urdf/so100.urdf"
+    whole = RobotModel.from_urdf(urdf, floating_base=False)
+    names = [frame.name for frame in whole.model.frames]
+    for joint in ("gripper", "wrist_roll"):
+        welded = RobotModel.from_urdf(urdf, floating_base=False, locked={joint: 0.1})
+        assert welded.joint_names == [name for name in whole.joint_names if name != joint]
+        assert sorted(frame.name for frame in welded.model.frames) == sorted(names)
+        q = whole.configuration(None, [0.1 if name == joint else 0.3 for name in whole.joint_names])
+        places = []
+        for robot, at in ((whole, q), (welded, np.full(welded.nq, 0.3))):
+            pin.framesForwardKinematics(robot.model, robot.data, at)
+            places.append([robot.data.oMf[robot.frame_id(n)].homogeneous for n in set(names)])
+        np.testing.assert_allclose(*places, atol=1e-12)
+
+
 def test_copies_know_what_is_locked():
     robot = RobotModel.from_urdf(TALOS, locked=LOCKED)
     for other in (

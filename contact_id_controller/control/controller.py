@@ -326,7 +326,8 @@ class Controller:
     ):
         require("robot", robot, RobotModel, RobotDescriptionError)
         require("settings", settings, ControllerSettings, ConfigurationError)
-        self.robot, self.settings, self._sizes = robot, settings, (robot.nq, robot.nv)
+        self.robot, self.settings = robot, settings
+        self._shapes = (robot.nq,), (robot.nv,)
         self.row = effective_row(settings)
         self.model = self.row.pair
         self.pid = self.row.feedback_only
@@ -569,12 +570,10 @@ class Controller:
     def _refuse_shape(self, state: RobotState) -> None:
         """Raise StateError unless a state has the numbers of this robot."""
         require("state", state, RobotState, StateError)
-        q, v, period = state.q, state.v, self.period
-        if np.shape(q) != period.q.shape or np.shape(v) != period.v.shape:
-            raise StateError(
-                f"q and v must have shapes {period.q.shape} and {period.v.shape}, "
-                f"got {np.shape(q)} and {np.shape(v)}"
-            )
+        shapes = np.shape(state.q), np.shape(state.v)
+        if shapes != self._shapes:
+            (q, v), got = self._shapes, shapes
+            raise StateError(f"q and v must have shapes {q} and {v}, got {got[0]} and {got[1]}")
 
     @property
     def measured(self) -> str:
@@ -691,6 +690,7 @@ class Controller:
             others=() if tasks is None else tasks.others,
             places_of=None if tasks is None else lambda frames: tasks.places_of(frames, period.q),
             goals=course.goals,
+            floating_base=self.robot.floating_base,
         )
 
     def _places_of_feet(self) -> np.ndarray:
@@ -735,7 +735,7 @@ class Controller:
         """Compute the torques for the coming period; StateError for a state of another shape, or not finite."""
         begun = time.perf_counter()
         memory, robot = self.memory, self.robot
-        if (len(state.q), len(state.v)) != self._sizes:
+        if (np.shape(state.q), np.shape(state.v)) != self._shapes:
             self._refuse_shape(state)
         if not memory.course.is_set:
             self.reset(state)

@@ -44,7 +44,7 @@ class Followed(NamedTuple):
     base_hold (7,): pose without one, None for a fixed base; base_measured (7,): its pose, None before the
     first state.  takes_goals: goals are followed.  feet_measured (f, 3): ground points of the feet, m, None
     before the first state.  others: frames of the robot that are no feet; places_of: where such frames are, (3,) m each.
-    goals: those followed until now.
+    goals: those followed until now.  floating_base: of the robot; a fixed one takes no motion of a base.
     """
 
     joint_names: Sequence[str]
@@ -64,6 +64,7 @@ class Followed(NamedTuple):
     others: Sequence[str] = ()
     places_of: Callable[[Iterable[str]], list[np.ndarray]] | None = None
     goals: PlanSlot[TaskGoals] | None = None
+    floating_base: bool = True
 
     def near(self, positions: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Positions (na,) with the whole turns that bring them nearest to a reference (na,)."""
@@ -118,6 +119,8 @@ def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
         check_joints(joints, followed.limits)
         joints = _approached(joints, now_s, followed)
     if base is not None:
+        if not followed.floating_base:
+            raise TrajectoryError("a plan of the base is not followed: the robot's base is fixed")
         check_base(base, followed.limits)
         _refuse_base_jump(base, now_s, followed)
     if contacts is not None:
