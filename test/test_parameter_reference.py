@@ -12,7 +12,8 @@ from contact_id_controller.check.config import check_config
 from contact_id_controller.check.findings import ERROR
 from contact_id_controller.settings import reference
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
-from contact_id_controller.settings.parameter_file import load_settings
+from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
+from contact_id_controller.settings.robot_files import robots
 from contact_id_controller.settings.specification import ParameterSpec
 
 
@@ -112,6 +113,31 @@ def test_ros_reads_the_filled_template(tmp_path, tables, context):
             for spec in table
             if spec.name in wrong
         )
+
+
+WITH_SHARED = [file for file in robots().values() if "/**:" in file.read_text("utf-8")]
+
+
+@pytest.mark.parametrize(
+    "file", ["new", *WITH_SHARED], ids=lambda file: getattr(file, "stem", file)
+)
+def test_every_node_starts_with_the_whole_file_of_a_robot(file, tmp_path, tables, context):
+    """As the launch file gives it: planner and watchdog refused what others share above all sections."""
+    import rclpy
+
+    from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, ParameterTable
+
+    if file == "new":
+        file = tmp_path / "a1.yaml"
+        urdf = "example-robot-data://a1_description/urdf/a1.urdf"
+        assert cli.run(["new", urdf, "--output", str(file)]) == 0
+    content = ParameterFile(file)
+    for node in set(content.nodes) & set(tables):
+        words = ["--ros-args", "--params-file", str(file)]
+        made = rclpy.create_node(node, context=context, cli_args=words, **NODE_OPTIONS)
+        values = ParameterTable(made, tables[node]).values()
+        made.destroy_node()
+        assert values["urdf"] == content.section(node)["urdf"]
 
 
 def test_a_new_row_is_noticed(tables):

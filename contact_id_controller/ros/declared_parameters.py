@@ -24,6 +24,7 @@ from contact_id_controller.ros.executor import incidents_of
 from contact_id_controller.ros.parameter_service import AnsweringParameterService
 from contact_id_controller.safety.incidents import Incidents
 from contact_id_controller.settings.base import Settings, belongs_to_ros, unknown_parameter
+from contact_id_controller.settings.nodes import SHARED
 from contact_id_controller.settings.shared_rows import START_ONLY
 from contact_id_controller.settings.specification import table_of
 
@@ -110,10 +111,10 @@ class ParameterTable:
         """Checked values of all parameters of the table, by name.
 
         Raises:
-            ConfigurationError: a bad value, or a parameter that is not in the table.
+            ConfigurationError: a bad value, or a parameter that is not in the table, nor shared by other nodes.
         """
         for name in self._node.get_parameters_by_prefix(""):
-            if name not in self._specs and not belongs_to_ros(name):
+            if name not in self._specs and name not in SHARED and not belongs_to_ros(name):
                 raise ConfigurationError(unknown_parameter(name, self._specs))
         values = {name: self._node.get_parameter(name).value for name in self._specs}
         for name, value in values.items():

@@ -26,3 +26,8 @@ TABLES: dict[str, tuple[ParameterSpec, ...]] = {
     node: table_of(settings) for node, settings in SETTINGS.items()
 }
 """The rows of each node."""
+
+_ROWS = [spec.name for table in TABLES.values() for spec in table]
+
+SHARED = frozenset(name for name in _ROWS if _ROWS.count(name) > 1)
+"""Names of rows that several nodes have, which a file may give all nodes at once, in its section ``/**``."""
