@@ -12,6 +12,7 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.runs.one_process import controller_settings, mujoco_robot, section
+from contact_id_controller.simulation.disturbed_robot import DisturbedRobot
 from contact_id_controller.simulation.mujoco_model import GroundSettings
 
 CONFIG = str(ROOT / "config" / "arms" / "panda.yaml")
@@ -187,6 +188,20 @@ def test_a_force_is_right_with_a_load_that_nobody_told_of():
     at = arm.until_it_touches()
     arm.go_on(1.0)
     judged(arm, at, peak_n=2.5 * ASKED_N)  # more mass comes down than is known
+    assert arm.controller.period.delay[2] == 0.0  # and it delays nothing
+
+
+@pytest.mark.parametrize("delay_ms", [0, 10])
+def test_a_hand_whose_torques_act_late_untold_presses_as_asked(delay_ms):
+    """Their delay is seen as the arm comes down. By 10 ms it pressed with 5 times the force, and off and on."""
+    settings = controller_settings(CONFIG)
+    world = DisturbedRobot(mujoco_robot(settings, 0.6, floating_base=False), delay_ms)
+    arm = Arm(world)
+    at = arm.until_it_touches()
+    assert arm.controller.period.delay[2] == pytest.approx(1e-3 * delay_ms, abs=1.5e-3)
+    arm.go_on(1.0)
+    assert max(arm.forces) < PEAK_N
+    np.testing.assert_allclose(arm.forces[at + 500 :], ASKED_N, atol=1.0)
 
 
 def test_a_controller_that_takes_over_presses_with_its_own_force_and_friction():

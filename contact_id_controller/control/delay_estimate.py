@@ -1,6 +1,6 @@
-"""Estimate of the delay of torques beyond the configured one, from swing legs, as their motors are estimated.
+"""Estimate of the delay of torques beyond the configured one, from swing legs, as their motors are estimated, and arms.
 
-A swing leg is moved by its motors alone, so its motion shows which torque has acted since the last state,
+A swing leg, or an arm that touches nothing, is moved by its motors alone, so its motion shows which torque has acted since the last state,
 
     y = (M (v - v_before) / h + C v + g)_leg + friction,
 
@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 
 from contact_id_controller.control.motor_estimate import (
     EXPLAINS,
-    LATE_S,
     LEARNT_S,
-    MEANS,
     REMEMBERED_S,
     SURE,
     TAKEN_S,
@@ -45,6 +43,8 @@ SWINGS_S = 0.03
 """Time after lift-off from which the slow parts are those of the swing, no longer of the stance."""
 BETTER = 0.5
 """Largest share of the unexplained torque at zero delay that may remain with a delay."""
+ARM_SLOW_S, ARM_QUICK_S, ARM_MEANS, ARM_BETTER = 0.2, 0.01, 0.005, 0.8
+"""Of an arm, which moves more slowly: time constants of the torques that are compared, ``MEANS`` and `BETTER`."""
 
 
 def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
@@ -55,6 +55,7 @@ def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
         "given": np.zeros((LAGS, robot.na)),
         "biases": np.zeros((LAGS, robot.na)),
         "answer": np.zeros((2, robot.na)),
+        "quick": np.zeros((3, robot.na)),
         "lagged": np.zeros((SUMS, LAGS)),
         "delay": np.zeros(3),
     }
@@ -67,28 +68,31 @@ def lags(period_s: float) -> int:
 
 def forget(period: Period) -> None:
     """Reset the estimate: torques act with the configured delay."""
-    for numbers in (period.given, period.biases, period.answer, period.lagged, period.delay):
+    sums = period.given, period.biases, period.answer, period.quick, period.lagged
+    for numbers in (*sums, period.delay):
         numbers[:] = 0.0
 
 
 @kernel
-def _sum_up(period, elapsed):
+def _sum_up(period, elapsed, slow_s, quick_s):
     """Add the state to ``lagged`` (4, LAGS), sums of u u, (u - y)^2, a (u - y) and a a by lag.
 
-    Returns whether a leg swings.
+    slow_s, quick_s: time constants, s, of slow parts, which are subtracted, and of a low-pass. Returns whether a leg swings.
     """
     settings, given, commanded, late = period.settings, period.given, period.commanded, period.late
     M, v, before = period.inertia, period.sensed_v, period.sensed_before
     count, nv, lagged, aloft = settings.lags, period.v.shape[0], period.lagged, False
-    recent, keeps = elapsed / (elapsed + LATE_S), 1.0 - elapsed / REMEMBERED_S
+    recent, keeps = elapsed / (elapsed + slow_s), 1.0 - elapsed / REMEMBERED_S
     biases, answer, rate = period.biases, period.answer, 1.0 / elapsed
+    quick, rest = period.quick, quick_s / (elapsed + quick_s)
     for k in range(count - 1, 0, -1):
         for j in range(commanded.shape[0]):
             given[k, j], biases[k, j] = given[k - 1, j], biases[k - 1, j]
     # The bias is that of the predicted state: of the measured one it was as long ago.
     ago = min(round(period.delay[1] / settings.period_s), count - 1)
     for j in range(commanded.shape[0]):
-        given[0, j], biases[0, j] = commanded[j] - late[j], period.bias[settings.actuated[j]]
+        quick[0, j] = commanded[j] + rest * (quick[0, j] - commanded[j])
+        given[0, j], biases[0, j] = quick[0, j] - late[j], period.bias[settings.actuated[j]]
         if period.swing_s[0, j] == 0.0:
             continue
         row = settings.actuated[j]
@@ -97,6 +101,9 @@ def _sum_up(period, elapsed):
             acted += M[min(i, row), max(i, row)] * ((v[i] - before[i]) * rate)
         if period.swing_s[0, j] <= elapsed:
             answer[0, j], answer[1, j] = acted, turns
+            quick[0, j], quick[1, j], quick[2, j] = commanded[j], acted, turns
+        quick[1, j] = acted + rest * (quick[1, j] - acted)
+        quick[2, j] = turns + rest * (quick[2, j] - turns)
         answer[0, j] += recent * (acted - answer[0, j])
         answer[1, j] += recent * (turns - answer[1, j])
         if period.swing_s[0, j] < SWINGS_S:
@@ -106,7 +113,7 @@ def _sum_up(period, elapsed):
             for a in range(SUMS):
                 for k in range(count):
                     lagged[a, k] *= keeps
-        y, turn = acted - answer[0, j], turns - answer[1, j]
+        y, turn = quick[1, j] - answer[0, j], quick[2, j] - answer[1, j]
         for k in range(count):
             u = given[k, j]
             lagged[0, k] += elapsed * u * u
@@ -125,7 +132,7 @@ def _explained(lagged, floor, k):
 
 
 @kernel
-def learn_delay(period, elapsed):
+def learn_delay(period, elapsed, slow_s, quick_s, means, better):
     """Update the estimate of the additional torque delay, ``delay[0]``, s, by the last ``elapsed`` s.
 
     Call after ``learn_motors``. Takes the lag, in periods, whose torques best explain the motion of swing legs, refined
@@ -133,13 +140,14 @@ def learn_delay(period, elapsed):
     periods changes, the estimates of the motors are reset, as they were made with other torques.
 
     period: ``lagged`` (4, LAGS), see ``_sum_up``; ``effort`` (2,), sums of squared torque and of time, for the noise
-    floor.
+    floor: the share ``means`` of their root mean square over ``LEARNT_S``.  slow_s, quick_s: see ``_sum_up``.  better:
+    see `BETTER`.
     """
-    if not _sum_up(period, elapsed):
+    if not _sum_up(period, elapsed, slow_s, quick_s):
         return
     effort, lagged, settings = period.effort, period.lagged, period.settings
     count = settings.lags
-    floor = MEANS**2 * effort[0] / effort[1] * LEARNT_S
+    floor = means**2 * effort[0] / effort[1] * LEARNT_S
     best, most = 0, 0.0
     for k in range(count):
         share = _explained(lagged, floor, k)
@@ -151,7 +159,7 @@ def learn_delay(period, elapsed):
         curve = left - 2.0 * most + right
         if curve < 0.0:
             lateness += 0.5 * (left - right) / curve
-    if 1.0 - most > BETTER * (1.0 - _explained(lagged, floor, 0)):
+    if 1.0 - most > better * (1.0 - _explained(lagged, floor, 0)):
         lateness = 0.0
     confidence = min(max((most - EXPLAINS) / (SURE - EXPLAINS), 0.0), 1.0)
     aim = lateness * settings.period_s
@@ -163,6 +171,20 @@ def learn_delay(period, elapsed):
         fill(period.motors, 0.0)
         fill(period.squares, 0.0)
         fill(period.swing_s[1], 0.0)
+
+
+@kernel
+def learn_arm_delay(period, elapsed, free):
+    """Do as `learn_delay` for a robot with a fixed base, whose motors alone move its joints while ``free``."""
+    commanded, late, effort, aloft = period.commanded, period.late, period.effort, period.swing_s[0]
+    keeps, recent = 1.0 - elapsed / REMEMBERED_S, elapsed / (elapsed + ARM_SLOW_S)
+    effort[0], effort[1] = keeps * effort[0], keeps * effort[1] + elapsed
+    for j in range(commanded.shape[0]):
+        effort[0] += elapsed * commanded[j] * commanded[j] / commanded.shape[0]
+        late[j] += (recent if aloft[j] > 0.0 else 1.0) * (commanded[j] - late[j])
+        aloft[j] = aloft[j] + elapsed if free else 0.0
+    if free:
+        learn_delay(period, elapsed, ARM_SLOW_S, ARM_QUICK_S, ARM_MEANS, ARM_BETTER)
 
 
 def figures(period: Period) -> dict[str, str]:

@@ -74,6 +74,7 @@ REMEMBERED = (
     "given",
     "biases",
     "answer",
+    "quick",
     "lagged",
     "delay",
     "sought",

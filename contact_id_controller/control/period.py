@@ -158,8 +158,8 @@ class Period(Struct):
             ``motor_estimate``.  rubs (1,): some joint has friction, modelled or estimated.
         sensed_v, sensed_before* (nv,): velocity of the measured state and of the one before, if torques are for a
             predicted one.  delay* (3,) s: estimated torque delay beyond the configured one; total delay; the first as
-            applied; given* (LAGS, na) N·m, biases* (LAGS, na) N·m, answer* (2, na), lagged* (4, LAGS): see
-            ``delay_estimate``.
+            applied; given* (LAGS, na) N·m, biases* (LAGS, na) N·m, answer* (2, na), quick* (3, na), lagged* (4, LAGS):
+            see ``delay_estimate``.
         pressed (n,) N: pressing force of touching contacts now, in addition to the model's forces. rubbed (n, 3) N:
             friction at those that slide by plan, world frame; the model's forces on them have none.
             parting (n, nv): force along the normal that an arm's hand loses, N per N·m of torque; 0: none.
@@ -254,6 +254,7 @@ class Period(Struct):
     given: Numbers
     biases: Numbers
     answer: Numbers
+    quick: Numbers
     lagged: Numbers
     delay: Numbers
 

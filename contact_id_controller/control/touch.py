@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from contact_id_controller.control.contact_estimate import PARTED_M
 from contact_id_controller.control.course import Course
+from contact_id_controller.control.delay_estimate import learn_arm_delay
 from contact_id_controller.control.disturbance import LONGEST_S, unexplained
 from contact_id_controller.control.feedback import project
 from contact_id_controller.control.period import Period
@@ -232,6 +233,10 @@ class Touch:
         elapsed = time_s - self._last_s
         lasted = 0.0 < elapsed <= LONGEST_S
         near = [i for i in self._numbers if self.touches[i] or period.gaps[i] < AWARE_M]
+        if lasted and period.settings.lags > 0:
+            free = not (period.contact.any() or self.touches.any()) and min(period.gaps) > EARLY_M
+            learn_arm_delay(period, elapsed, free)
+        period.sensed_before[:] = period.sensed_v
         if near:
             if lasted:
                 unexplained(period, elapsed)

@@ -591,7 +591,7 @@ class NodeSettings:
         0.0,
         """Time from a state until the torques that answer it act: they are computed for the state
         that is predicted for then. Beside lockstep what is measured is added: the age of a state when it
-        is taken (with stamp_reference clock), and the time of a step. 0: for the state itself, or as late as legs in
+        is taken (with stamp_reference clock), and the time of a step. 0: for the state itself, or as late as limbs in
         the air show.""",
         when="Set to what passes unmeasured, in driver and motor, until a torque acts, where all that is periods.",
         unit="s",
