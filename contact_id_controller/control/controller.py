@@ -388,7 +388,7 @@ class Controller:
         """Compiled entries of a step, called directly: it chooses the types of their arguments; and views."""
         self.commanded = self.period.commanded.view()
         self.commanded.flags.writeable = False
-        self._take = direct(take_state, *3 * (_NOTHING,), self.period)
+        self._take = direct(take_state, *2 * (_NOTHING,), 0.0, self.period)
         self._before = direct(before_solving, 0.0, True, True, self.period)
         self._after = direct(after_solving, 0.0, *3 * (_NOTHING,), True, 0.0, self.period)
         self._reference = Reference(*self.period.reference)
@@ -740,13 +740,13 @@ class Controller:
         if not memory.course.is_set:
             self.reset(state)
         # State, predicted for when the torques act, and plan.
-        measured, delay = state, self.period.delay
-        delay_s = delay[1] = self.delay_s + delay.item(2)  # in all: configured and estimated
+        data, measured = robot.data, state
+        period = self.period if data is self._data else self._move_to_thread(data)
+        delay_s = self._take(dense(state.q), dense(state.v), self.delay_s, period)
         if delay_s > 0.0 and memory.pending:
             state = memory.pending.state_at(robot, state, state.time_s + delay_s)
-        course, data, t = memory.course, robot.data, state.time_s
-        period = self.period if data is self._data else self._move_to_thread(data)
-        self._take(dense(state.q), dense(state.v), dense(measured.v), period)
+            period.q[:], period.v[:] = state.q, state.v
+        course, t = memory.course, state.time_s
         corrected = self._filters and joint_velocity.correct_velocities(t, period)
         following, has_goal, schedule = course.sample(
             t, period.reference, period.base_goal, period.planned

@@ -59,11 +59,13 @@ _whole_turns = bare_kernel(whole_turns)
 
 
 @kernel
-def take_state(q, v, sensed_v, period):
-    """Copy a state q (nq,), v (nv,) and the velocity that was measured into the period."""
+def take_state(q, v, delay_s, period):
+    """Copy a measured state q (nq,), v (nv,) into the period; the torques' delay, s: configured (delay_s) and estimated."""
     assign(period.q, q)
     assign(period.v, v)
-    assign(period.sensed_v, sensed_v)
+    assign(period.sensed_v, v)
+    period.delay[1] = delay_s + period.delay[2]
+    return period.delay[1]
 
 
 @bare_kernel

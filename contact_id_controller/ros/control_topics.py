@@ -31,7 +31,7 @@ from contact_id_controller.ros.direct_loop import KEPT_IN_LOCKSTEP, take_newest,
 from contact_id_controller.ros.heartbeat_topics import HeartbeatInput
 from contact_id_controller.ros.journal import Journal
 from contact_id_controller.ros.markers import ARROW_M_PER_WEIGHT, contact_markers
-from contact_id_controller.ros.packed import stamp_ns
+from contact_id_controller.ros.packed import STAMPED, stamp_ns
 from contact_id_controller.ros.senders import OtherSenders, Sources
 from contact_id_controller.safety.command_watchdog import WatchdogState
 from contact_id_controller.safety.incidents import Incidents
@@ -337,6 +337,8 @@ class ControlTopics:
                 loop.take_odometry(odometry)
         elif (newest := take_newest(self._odometry)) is not None:
             loop.take_odometry(newest)
+            if newest[:STAMPED] == message[:STAMPED]:
+                return message
         if loop.guard.lockstep or checks.base_ns is None or checks.base_ns <= stamp_ns(message):
             return message
         for newer in take_waiting(self._states):

@@ -31,7 +31,9 @@ _HEAD = len(ENCAPSULATION)
 _STAMP = struct.Struct("<iI")
 _BIG_ENDIAN_STAMP = struct.Struct(">iI")
 _COUNT, _BIG_ENDIAN_COUNT = struct.Struct("<I"), struct.Struct(">I")
-_AFTER_STAMP = _HEAD + _STAMP.size
+STAMPED = _HEAD + _STAMP.size
+"""Bytes of a message that begins with a header up to the end of its stamp."""
+
 MOST_BYTES, MOST_NAMES, MOST_CHARACTERS = 100_000, 1000, 1000
 """Limits on the size of a periodic message, on the number of names in it, and on a text: larger ones are refused before
 they are read."""
@@ -69,7 +71,7 @@ def stamp_parts(time_ns: int) -> tuple[int, int]:
 def stamp_ns(message: Any) -> int:
     """Stamp, ns, of a message that begins with a header, or of its bytes; 0 if these are too few."""
     if isinstance(message, bytes):
-        if len(message) < _AFTER_STAMP:
+        if len(message) < STAMPED:
             return 0
         stamp = _STAMP if message[1] & 1 else _BIG_ENDIAN_STAMP
         sec, nanosec = stamp.unpack_from(message, _HEAD)
@@ -94,7 +96,7 @@ class Layout:
     ) -> None:
         self.data, self.all_places = data, list(places)
         self.places = list(places) if wanted is None else [places[k] for k in wanted]
-        ends = [_AFTER_STAMP, *(at + 8 * count for at, count in places)]
+        ends = [STAMPED, *(at + 8 * count for at, count in places)]
         begins = [*(at for at, _ in places), len(data)]
         self._between = [
             (begin, end, data[begin:end]) for begin, end in zip(ends, begins) if end > begin
@@ -121,7 +123,7 @@ class Cursor:
         begin: offset of the first field to step over.
     """
 
-    def __init__(self, data: bytes, begin: int = _AFTER_STAMP) -> None:
+    def __init__(self, data: bytes, begin: int = STAMPED) -> None:
         order = data[1] & 1 if len(data) >= begin and not data[0] and data[1] < 2 else None
         if order is None or data[2] or data[3] > 3:
             raise StateError("a message is not plain CDR")

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rclpy.serialization import serialize_message
 from std_msgs.msg import Float64MultiArray
 
 from contact_id_controller.ros.command_messages import CommandMessages, Forwarder
-from contact_id_controller.ros.packed import PackedMessage, markers, read_numbers
+from contact_id_controller.ros.packed import markers, read_numbers
 
 if TYPE_CHECKING:
     from contact_id_controller.robot import RobotModel
@@ -20,17 +21,23 @@ class TorqueMessage:
     """The message of some joints' torques, made once and refilled."""
 
     def __init__(self, joints: int) -> None:
-        data = markers(joints, 0)
-        self._message = PackedMessage(Float64MultiArray(data=array.array("d", data)))
-        self._torques = self._message.doubles(data)
+        data = markers(joints, 0).tobytes()
+        message = serialize_message(Float64MultiArray(data=array.array("d", data)))
+        self._head, found, self._tail = message.partition(data)
+        if not found and joints:
+            raise ValueError("the torques do not lie in their message as doubles")
+        self._data = bytes(len(data))
 
     def fill(self, torques: np.ndarray) -> None:
         """Write torques (n,), N·m, into the message."""
-        self._torques[:] = torques
+        data = torques.tobytes()
+        if len(data) != len(self._data):
+            raise ValueError(f"torques have shape {torques.shape}, not those of the message")
+        self._data = data
 
     def publish(self, publisher: Any) -> None:
         """Publish the message with its present numbers."""
-        self._message.publish(publisher)
+        publisher.handle.publish_raw(self._head + self._data + self._tail)
 
 
 class _Forwarder(Forwarder):

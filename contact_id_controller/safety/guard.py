@@ -370,7 +370,7 @@ class Guard:
         state.before = None
         if wanted is None:
             machine.failed("an error in the step, see the log")
-        if isinstance(joints, JointReading) and joints.effort is not None:
+        if self.effort_monitor.watches and isinstance(joints, JointReading):
             self._look_at_efforts(joints)
         if machine.latched:
             self.result = None
