@@ -235,7 +235,7 @@ class FuzzedController:
         self.judge()
 
     def judge(self):
-        efforts = self.node._topics._command._torques
+        efforts = np.frombuffer(self.node._topics._command._data)
         assert np.isfinite(efforts).all() and np.abs(efforts).max() <= LIMIT_NM, efforts
         self.judged += 1
         self.commanding += self.guard.machine.commanding

@@ -735,14 +735,15 @@ class Controller:
         """Compute the torques for the coming period; StateError for a state of another shape, or not finite."""
         begun = time.perf_counter()
         memory, robot = self.memory, self.robot
-        if (np.shape(state.q), np.shape(state.v)) != self._shapes:
+        q, v = dense(state.q), dense(state.v)
+        if (q.shape, v.shape) != self._shapes:
             self._refuse_shape(state)
         if not memory.course.is_set:
             self.reset(state)
         # State, predicted for when the torques act, and plan.
         data, measured = robot.data, state
         period = self.period if data is self._data else self._move_to_thread(data)
-        delay_s = self._take(dense(state.q), dense(state.v), self.delay_s, period)
+        delay_s = self._take(q, v, self.delay_s, period)
         if delay_s > 0.0 and memory.pending:
             state = memory.pending.state_at(robot, state, state.time_s + delay_s)
             period.q[:], period.v[:] = state.q, state.v

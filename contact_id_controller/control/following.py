@@ -17,8 +17,10 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.compile import Kernel, kernel
+from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.spatial import point_column
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.robot import RobotModel
 
 JOINTS, FEET, HEIGHT, FORCES, SLIP = range(5)
@@ -88,6 +90,8 @@ class Following:
         self.evidence = np.zeros(len(LIMITS))
         self.outcome = FOLLOWED
         self._limits = LIMITS.copy()
+        own = self._scale, self._numbers, 0.0, self._limits, self.evidence, self._worst
+        self._weigh: Kernel = direct(_weigh, controller.period, _PLANNED, _NONE, *own)
         self.begin()
 
     def begin(self) -> None:
@@ -115,10 +119,10 @@ class Following:
         else:
             away_m, self._led, low_m = found
             aims = np.array([away_m, low_m])
-        judged = _weigh(
+        judged = self._weigh(
             controller.period,
             aims,
-            _NONE if measured is None else measured,
+            _NONE if measured is None else dense(measured),
             self._scale,
             self._numbers,
             passed_s / (passed_s + self.window_s),
