@@ -49,7 +49,7 @@ class Topics:
         self.loop._next_turn_s = float("inf")
 
     def _wait(self, subscriptions, services, timeout_s):
-        names = [each.name for each in subscriptions]
+        names = [each.pointer for each in subscriptions]
         return [name for name, messages in self.waiting.items() if messages and name in names]
 
     def _turn(self, served, busy):
@@ -119,7 +119,7 @@ def test_a_busy_loop_answers_an_emergency_stop_at_once(topics, monkeypatch):
     wait = topics.loop._wait
     topics.loop._wait = lambda subscriptions, services, timeout_s: [
         *wait(subscriptions, services, timeout_s),
-        *(each.handle.pointer for each in services),
+        *(each.pointer for each in services),
     ]
     for count in range(1, 4):
         topics.waiting["states"].append(1)

@@ -37,6 +37,9 @@ PATIENT_SHARE, PATIENT_AT_ONCE_S = 0.25, 0.02
 """Largest share of the time for patient subscriptions, and time beyond it for parts of a plan that arrive together."""
 
 
+_WITH_INFO = Subscription.CallbackType.WithMessageInfo
+
+
 def age_s(info: Mapping[str, Any]) -> float:
     """Time since a message was sent, s, by the clocks of both machines; 0 where it is unknown."""
     sent_ns = info.get("source_timestamp", 0)
@@ -98,7 +101,7 @@ def hand_on_newest(subscription: Subscription) -> bool:
         taken = handle.take_message(subscription.msg_type, subscription.raw)
     if taken is None:
         return False
-    if subscription._callback_type is Subscription.CallbackType.WithMessageInfo:
+    if subscription._callback_type is _WITH_INFO:
         subscription.callback(*taken)
     else:
         subscription.callback(taken[0])
@@ -174,17 +177,18 @@ class DirectLoop:
             return
         patient = self._patient() if self._patient is not None else ()
         services = self._services() if self._services is not None else ()
-        now_s, looks, waited = time.monotonic(), False, subscriptions
+        known, asked = self._known_of(subscriptions), self._known_of(services)
+        now_s, looks, waited = time.monotonic(), False, known
         if patient and now_s >= self._next_look_s and now_s >= self._rested_s - PATIENT_AT_ONCE_S:
-            looks, waited = True, self._with_patient(subscriptions, patient)
-        ready = self._wait(waited, services, timeout_s)
+            looks, waited = True, self._known_of(self._with_patient(subscriptions, patient))
+        ready = self._wait(waited[1], asked[1], timeout_s)
         if self._looked is not None:
             self._looked()
-        for pointer, service in self._known_of(services)[2] if services else ():
+        for pointer, service in asked[2]:
             if pointer in ready:
                 self._guarded(service.srv_type.__name__, _answer, service)
         busy = more = False
-        for pointer, each in self._known_of(subscriptions)[2]:
+        for pointer, each in known[2]:
             if pointer in ready:
                 busy |= self._hand_on(each)
         if looks:
@@ -226,9 +230,9 @@ class DirectLoop:
             return False
 
     def _wait(
-        self, subscriptions: Sequence[Subscription], services: Sequence[Service], timeout_s: float
+        self, subscriptions: Sequence[Any], services: Sequence[Any], timeout_s: float
     ) -> list[int]:
-        """Wait until a subscription or service is ready, or for ``timeout_s``; return the pointers of ready handles."""
+        """Wait until one of these handles is ready, or for ``timeout_s``; return the pointers of ready ones."""
         size = len(subscriptions), len(services)
         wait_set = self._wait_sets.get(size)
         if wait_set is None:
@@ -236,11 +240,10 @@ class DirectLoop:
             wait_set = rclpy_implementation.WaitSet(size[0], 0, 0, 0, size[1], 0, handle)
             self._wait_sets[size] = wait_set
         wait_set.clear_entities()
-        for handle in self._known_of(subscriptions)[1]:
+        for handle in subscriptions:
             wait_set.add_subscription(handle)
-        if services:
-            for handle in self._known_of(services)[1]:
-                wait_set.add_service(handle)
+        for handle in services:
+            wait_set.add_service(handle)
         wait_set.wait(int(timeout_s * 1e9))
         ready: list[int] = wait_set.get_ready_entities("subscription")
         return [*ready, *wait_set.get_ready_entities("service")] if services else ready
