@@ -328,6 +328,7 @@ class Controller:
         require("settings", settings, ControllerSettings, ConfigurationError)
         self.robot, self.settings = robot, settings
         self._shapes = (robot.nq,), (robot.nv,)
+        self._seen: tuple[np.ndarray, np.ndarray] = _NOTHING, _NOTHING
         self.row = effective_row(settings)
         self.model = self.row.pair
         self.pid = self.row.feedback_only
@@ -575,6 +576,13 @@ class Controller:
             (q, v), got = self._shapes, shapes
             raise StateError(f"q and v must have shapes {q} and {v}, got {got[0]} and {got[1]}")
 
+    def _look_at_arrays(self, state: RobotState) -> None:
+        """Keep a state's arrays as kernels take them: often the next one has the same two."""
+        q, v = dense(state.q), dense(state.v)
+        if (q.shape, v.shape) != self._shapes:
+            self._refuse_shape(state)
+        self._seen = q, v
+
     @property
     def measured(self) -> str:
         """Kind of topic from which measured contact comes, force or state; empty: none. A sensed model needs forces."""
@@ -735,15 +743,14 @@ class Controller:
         """Compute the torques for the coming period; StateError for a state of another shape, or not finite."""
         begun = time.perf_counter()
         memory, robot = self.memory, self.robot
-        q, v = dense(state.q), dense(state.v)
-        if (q.shape, v.shape) != self._shapes:
-            self._refuse_shape(state)
+        if state.q is not self._seen[0] or state.v is not self._seen[1]:
+            self._look_at_arrays(state)
         if not memory.course.is_set:
             self.reset(state)
         # State, predicted for when the torques act, and plan.
         data, measured = robot.data, state
         period = self.period if data is self._data else self._move_to_thread(data)
-        delay_s = self._take(q, v, self.delay_s, period)
+        delay_s = self._take(*self._seen, self.delay_s, period)
         if delay_s > 0.0 and memory.pending:
             state = memory.pending.state_at(robot, state, state.time_s + delay_s)
             period.q[:], period.v[:] = state.q, state.v
