@@ -15,6 +15,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
 from ros_bench import (
     JOINTS,
     STANDING,
@@ -402,7 +403,7 @@ def test_state_that_waited_is_replaced_by_the_one_of_the_newest_odometry(bench_o
     bench.send(2.0)
     time.sleep(0.3)  # both messages are in the queues now; nobody spins
     states = next(s for s in bench.node.direct_subscriptions if s.topic_name == bench.states_topic)
-    states.callback(joint_state(1.9))
+    states.callback(serialize_message(joint_state(1.9)))
     assert bench.node.loop.result is not None
     assert bench.refusals("odometry_old") == 0
     count = bench.node.loop.monitor.steps
