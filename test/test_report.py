@@ -495,6 +495,21 @@ def test_report_of_an_arm_speaks_of_no_walk_no_feet_and_no_fall(tmp_path):
         assert "moved 0.3 s" in words
 
 
+def test_a_robot_that_stays_where_it_is_stood(tmp_path):
+    """The page of a squat said "walked 4 s", 4.285e-09 m, along a path of nanometres."""
+    walk, still = synthetic_walk(0.3), synthetic_walk(0.3).q.copy()
+    still[:, 0] = np.linspace(0.0, -4.3e-9, len(still))
+    still[:, 1] = 0.0
+    (tmp_path / "log").mkdir()
+    setup = make_setup(tmp_path, robot="quadruped", duration_s=0.3)
+    record = dataclasses.replace(walk, q=still)
+    report.write_report(record, setup, tmp_path, 1.0)
+    text = (tmp_path / "report.html").read_text()
+    assert "stood 0.3 s" in text and "e-09" not in text and "0 m" in text
+    left, right = plots.plot_base_path(record, np.zeros((0, 2))).axes[0].get_xlim()
+    assert right - left >= 2.0 * plots.STILL_M
+
+
 def test_a_joint_that_turns_without_end_makes_no_free_base():
     _, record = _arm()
     turning = np.hstack([record.q, np.ones((len(record), 1))])  # its cosine and sine

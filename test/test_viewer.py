@@ -46,7 +46,7 @@ from contact_id_controller.runs.processes import free_domain
 from contact_id_controller.runs.setup import make_setup
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.view import gate
+from contact_id_controller.view import gate, panel
 from contact_id_controller.view.drive import JOY_ENABLE, SILENCE_S, Drive
 from contact_id_controller.view.side_processes import place_of
 from contact_id_controller.view.viewer import Viewer, Wishes, _look
@@ -505,6 +505,19 @@ def test_of_what_is_wanted_at_once_the_stop_is_done_and_nothing_that_moves():
     for act in wishes.take():
         act()
     assert done == ["stop", "friction"] and wishes.take() == []
+
+
+def test_what_is_felt_is_shown_in_few_digits():
+    values = {
+        "disturbance force (N)": "-0.0256, 0.000311, 12.3",
+        "payload (kg)": "-4.04e-05",
+        "payload at (m)": "0.1, 0.0234, 0",
+        "friction felt": "-, -, -, -",
+    }
+    shown = ["disturbance 0.0, 0.0, 12.3 N", "payload 0.00 kg at 0.10, 0.02, 0.00 m"]
+    assert panel._disturbance(values) == [*shown, "no friction felt yet"]
+    felt = panel._disturbance({**values, "friction felt": "-, 0.21, -, -"})
+    assert felt[-1] == "friction felt -, 0.21, -, -"
 
 
 def test_words_of_others_are_text(looked_at):

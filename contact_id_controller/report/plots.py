@@ -37,6 +37,8 @@ DOTS_PER_INCH = 130
 MOST_POINTS = 3000
 SUM_MEAN_S = 0.05
 MEAN_S = 0.1
+STILL_M = 0.05
+"""Half of the least width of a path that is drawn, m."""
 MOST_LINES = 8
 """Largest number of joints in one plot."""
 
@@ -327,6 +329,7 @@ def plot_base_path(walk: RunRecord, waypoints: np.ndarray) -> Figure:
             linestyle="none",
             label="way-points, in order",
         )
+    axis.update_datalim([path[0] - STILL_M, path[0] + STILL_M])
     axis.margins(0.12)
     axis.set_aspect("equal", adjustable="datalim")
     axis.set(xlabel="x (m)", ylabel="y (m)")

@@ -8,6 +8,9 @@ from typing import Any
 
 from contact_id_controller.report.metrics import note, shown
 
+NOTHING = 1e-6
+"""A figure below this, in its unit, is one of rounding: 0."""
+
 
 def format_value(value: Any, unit: str) -> str:
     """A figure as text: four digits, times in microseconds, errors in percent."""
@@ -21,7 +24,7 @@ def format_value(value: Any, unit: str) -> str:
         return f"{100.0 * value:.2f} %"
     if unit == "s" and 0.0 < abs(value) < 0.1:
         return f"{1e6 * value:.0f} µs"
-    return f"{value:.4g} {unit}".strip()
+    return f"{value if abs(value) >= NOTHING else 0.0:.4g} {unit}".strip()
 
 
 def scaled(unit: str) -> tuple[float, str]:

@@ -320,16 +320,23 @@ def _lines(text: str) -> str:
     return _PARAGRAPH.format(html.escape(text)) if text else ""
 
 
+def _rounded(numbers: str, digits: int) -> str:
+    """Numbers of a text, with so many decimals: the text flickers less."""
+    return ", ".join(
+        f"{round(float(each), digits) + 0.0:.{digits}f}" for each in numbers.split(",")
+    )
+
+
 def _disturbance(values: Mapping[str, str]) -> list[str]:
     """Lines on the observed disturbance and payload, from a controller's diagnostics; none if it is not observed."""
     if "payload (kg)" not in values:
         return []
-    place = values["payload at (m)"]
-    at = "" if place == "unknown" else f" at {place} m"
+    place, felt = values["payload at (m)"], values["friction felt"]
+    at = "" if place == "unknown" else f" at {_rounded(place, 2)} m"
     return [
-        f"disturbance {values['disturbance force (N)']} N",
-        f"payload {values['payload (kg)']} kg{at}",
-        f"friction felt {values['friction felt']}",
+        f"disturbance {_rounded(values['disturbance force (N)'], 1)} N",
+        f"payload {_rounded(values['payload (kg)'], 2)} kg{at}",
+        f"friction felt {felt}" if felt.strip("-, ") else "no friction felt yet",
     ]
 
 
