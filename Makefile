@@ -55,9 +55,9 @@ $(STAMP): setup.py setup.cfg Makefile
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 	  echo "make: '$(PYTHON)' has no venv; on Debian and Ubuntu: apt install python3-venv" >&2; \
 	  exit 1; }
-	@echo "Installing into $(VENV): some minutes the first time, about 2 GB on disk"
+	@echo "Installing into $(VENV): some minutes the first time, about 2.5 GB on disk"
 # An old pip cannot work out which versions fit together.
-	@while sleep 7; do echo "  $$(du -sm $(VENV) | cut -f 1) of about 2400 MB are there"; done & ticker=$$!; \
+	@while sleep 7; do echo "  $$(du -sm $(VENV) | cut -f 1) of about 2500 MB are there"; done & ticker=$$!; \
 	  $(PYTHON) -m venv $(VENV) && $(PIP) install -qq --upgrade pip && \
 	  $(PIP) install -qq --editable '.[ros,simulation,test]'; code=$$?; kill $$ticker; exit $$code
 	@touch $@

@@ -200,7 +200,7 @@ def _write(folder: Path, outcomes: list[Outcome], found: list[Borne], command: s
         meanings={name: TABLE[name].meaning for name in _names(outcomes, found)},
         chart=CHART if len(outcomes) > 1 else "",
         command=command,
-        origin=", ".join(str(each) for each in machine.values()),
+        origin=f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, {machine['architecture']}",
         figures=FIGURES,
     )
     write_text(folder / PAGE, page)
