@@ -300,3 +300,12 @@ def test_the_command_writes_table_figures_and_page(tmp_path, capsys):
     page = (folder / "robustness.html").read_text()
     assert "on the middle of the trunk" in page and (folder / "robustness.png").exists()
     assert contact_id(["robustness", "--robot", "nobody"]) == 2
+
+
+def test_runs_that_end_before_a_push_are_refused(tmp_path, capsys):
+    """The push stood in the table with the error of the run without one."""
+    words = ["robustness", "--robot", "solo12", "--only", "push", "--seconds", "1"]
+    assert contact_id([*words, "--output", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert "runs of 1 s end before 'push' begins: they must be longer than 1 s" in told
+    assert not (tmp_path / "out").exists()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import check_free, make_folder, write_json, write_text, write_with
 from contact_id_controller.report.figures import draw
 from contact_id_controller.report.style import COLOURS, LIMIT
@@ -55,10 +56,15 @@ def judge(
         report: called with a line for each run as it ends.
 
     Raises:
-        ConfigurationError: rows that do not exist.
+        ConfigurationError: rows that do not exist, or begin after the runs.
         RecordError: the folder cannot be written to.
     """
     sizes = chosen(only)
+    for name, _ in sizes:
+        if nominal.seconds is not None and nominal.seconds <= (at_s := TABLE[name].at_s):
+            raise ConfigurationError(
+                f"runs of {nominal.seconds:g} s end before {name!r} begins: they must be longer than {at_s:g} s"
+            )
     check_free(*(make_folder(folder) / name for name in (FIGURES, TABLES, CHART, PAGE)))
     cases = [
         nominal._replace(name=name, size=size, seed=seed)

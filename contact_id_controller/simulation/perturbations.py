@@ -91,6 +91,7 @@ class Perturbation(NamedTuple):
         none: the size without error.  far: sizes that bound a bisection.
         drawn: it depends on the seed.
         grounds: feet stand at different heights.
+        at_s: time at which it begins.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Perturbation(NamedTuple):
     none: float = 0.0
     drawn: bool = False
     grounds: bool = False
+    at_s: float = 0.0
 
 
 def perturbation(name: str) -> Perturbation:
@@ -458,7 +460,13 @@ _ROWS = (
         (0.03,),
     ),
     Perturbation(
-        "push", "m/s", "change of speed to the left, in .1 s", _push, (0.1, 0.2), (-1.5, 1.5)
+        "push",
+        "m/s",
+        "change of speed to the left, in .1 s",
+        _push,
+        (0.1, 0.2),
+        (-1.5, 1.5),
+        at_s=PUSH_AT_S,
     ),
     Perturbation(
         "together",
