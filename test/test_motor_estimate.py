@@ -69,6 +69,16 @@ def test_dry_friction_is_learnt():
     assert error < 0.009
 
 
+@pytest.mark.parametrize("there", [0.0, 0.25, 0.5])
+def test_told_friction_counts_as_far_as_it_is_there(there):
+    """Of .5 N·m told, what legs in the air do not feel is taken away; MuJoCo's friction is the judge."""
+    settings = one_process.controller_settings("go2", motors=["* dry_friction_nm=0.5"])
+    world = one_process.mujoco_robot(settings, 0.8, motors=[("*", {"dry_friction_nm": there})])
+    walked = one_process.InProcessRun("go2", settings, world)
+    assert not walked.record(1.5).fell
+    np.testing.assert_allclose(0.5 + walked.controller.period.motors[1], there, atol=0.03)
+
+
 def test_torques_that_act_late_are_not_taken_for_friction():
     """Solo12 was learnt to have dry friction of .08 N·m in its hips after 2.5 s."""
     late = Changes()
