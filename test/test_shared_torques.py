@@ -8,7 +8,7 @@ from paths import CONFIG
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.least_change import least_change
 from contact_id_controller.control.limits import EFFORT, RATE
-from contact_id_controller.control.step_kernels import SPARED, share_torques
+from contact_id_controller.control.step_kernels import PRESSED, SPARED, share_torques
 from contact_id_controller.runs.one_process import controller_settings
 from contact_id_controller.runs.perturbed_runs import Case, run
 from contact_id_controller.state import RobotState
@@ -99,7 +99,8 @@ def test_an_arm_whose_hand_touches_or_slides_shares_no_torque(panda):
         touches[:] = False
 
 
-def test_a_pressing_force_is_kept_while_joints_have_torque_left(panda):
+@pytest.mark.parametrize(("touches", "share"), [(False, SPARED), (True, PRESSED)])
+def test_a_pressing_force_is_kept_while_joints_have_torque_left(panda, touches, share):
     """And the joints' accelerations are the nearest ones; quadprog's, of the same problem."""
     rng, period, na = np.random.default_rng(9), panda.period, panda.robot.na
     effort, inertia = panda.effort_limits, period.inertia.copy()
@@ -107,12 +108,12 @@ def test_a_pressing_force_is_kept_while_joints_have_torque_left(panda):
     for _ in range(100):
         wanted, row = effort * rng.uniform(-1.0, 1.0, na), inertia @ rng.normal(size=na)
         wanted[rng.integers(na)] *= 2.0
-        period.parting[0], period.touching[0] = row, True
+        period.parting[0], period.touching[0] = row, touches
         change = shared(panda, wanted) - wanted
         if not change.any():
             continue
         square = inertia @ inertia
-        H = np.linalg.inv(square) + np.outer(row, row) / (SPARED * (row @ square @ row))
+        H = np.linalg.inv(square) + np.outer(row, row) / (share * (row @ square @ row))
         size = 1.0 / np.sqrt(np.diag(H))
         sides = np.vstack([np.diag(size), -np.diag(size)]).T
         bounds = np.r_[-effort - wanted, wanted - effort]
@@ -120,7 +121,7 @@ def test_a_pressing_force_is_kept_while_joints_have_torque_left(panda):
         judge = size * quadprog.solve_qp(0.5 * (H + H.T), np.zeros(na), sides, bounds)[0]
         np.testing.assert_allclose(change / effort, judge / effort, atol=1e-5)
         clipped = np.clip(wanted, -effort, effort) - wanted
-        kept += abs(row @ change) < 0.05 * abs(row @ clipped)
+        kept += abs(row @ change) < (1.0 if touches else 0.05) * abs(row @ clipped)
     period.parting[:], period.touching[:] = 0.0, False
     assert kept > 15
 

@@ -1,6 +1,7 @@
 """An arm lays its hand on a table that is not where it is believed to be, or gives way; MuJoCo's forces judge."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from moving_table import MovingTable
 from paths import ROOT
@@ -143,6 +144,22 @@ def test_a_joint_at_its_limit_lets_a_hand_neither_fall_nor_bounce():
     assert np.abs(arm.controller.period.error).max() > 0.3
     arm.go_on(1.0)
     judged(arm, at)
+
+
+def test_a_joint_too_weak_for_the_arm_lets_it_rest_on_the_table():
+    """1.5 times the force in balance: it folded, and hit the table with up to 26 times the force as it wiped."""
+    arm = Arm(mujoco_robot(controller_settings(CONFIG), 0.6, floating_base=False))
+    arm.until_it_touches()
+    arm.go_on(0.5)
+    robot, torques = arm.controller.robot, arm.controller.period.decided
+    gravity = pin.computeGeneralizedGravity(robot.model, robot.data, arm.state.q)
+    relief = np.abs(gravity) - np.abs(torques)
+    joint = int(relief.argmax())
+    arm.controller.effort_limits[joint] = np.abs(torques[joint]) - 0.5 * relief[joint]
+    arm.go_on(3.0)
+    forces = np.array(arm.forces[-2900:])
+    assert forces.min() > 0.0 and forces.max() < 2.5 * ASKED_N
+    assert forces.mean() == pytest.approx(1.5 * ASKED_N, rel=0.1)
 
 
 def test_a_table_that_gives_way_is_followed(monkeypatch):

@@ -49,8 +49,12 @@ FOLLOWS_RAD = 0.1
 """Joint error from which the weight decreases again; at twice the error it is the usual one. Torques of another
 controller meanwhile look like a load, and legs that were pulled back to their plan with full weight fell."""
 UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
-SPARED = 1e-4
-"""Change of a pressing force by `share_torques`, as a share of what the clipped torques would change it by."""
+SPARED, PRESSED = 1e-4, 0.1
+"""Change of a pressing force by `share_torques`, as a share of what the clipped torques would change it by.
+
+Of a hand that approaches, and of one that touches: what the table has to bear of the arm it bears; with less the arm
+folded.
+"""
 
 BY_GEOMETRY, BY_SCHEDULE, BY_MEASUREMENT = 1, 2, 4
 """Bits of ``sources``, which must agree on a contact."""
@@ -400,8 +404,8 @@ def _keep_pressing(G, period):
     """Change G (na, na), that of `share_torques`, so that torques at their limits change no pressing force, if they can.
 
     By M W^-1 M, W the joints' weights, all joints share what is missing; of torques x, y^T G^-1 y for their change y
-    gets (p^T y)^2 / (SPARED p^T G p), p the contact's ``parting``. False if a contact touches that is not pressed by
-    force.
+    gets (p^T y)^2 / (s p^T G p), p the contact's ``parting``, s = SPARED or, if it touches, PRESSED. False if a contact
+    touches that is not pressed by force.
     """
     na, actuated, weighed = G.shape[0], period.settings.actuated, False
     moved, inertia = np.empty(na), G.copy()
@@ -424,9 +428,10 @@ def _keep_pressing(G, period):
             for b in range(na):
                 moved[a] += G[a, b] * row[actuated[b]]
             size += row[actuated[a]] * moved[a]
+        size *= 1.0 + (PRESSED if period.touching[i] else SPARED)
         for a in range(na):
             for b in range(na):
-                G[a, b] -= moved[a] * moved[b] / ((1.0 + SPARED) * size)
+                G[a, b] -= moved[a] * moved[b] / size
     return True
 
 
