@@ -152,13 +152,13 @@ def joint_limits(robot: RobotModel, settings: ControllerSettings) -> JointLimits
 
 
 @kernel
-def bound_joints(q, qd, M, actuated, limits, qdd, acting):
+def bound_joints(q, qd, M, actuated, brakes, limits, qdd, acting):
     """Bound desired joint accelerations qdd (na,), rad/s2, in place, so that speed and position stay within limits.
 
-    Towards an end the speed allowed is the distance from the soft stop times a gain: ``BRAKES`` of the largest torque
+    Towards an end the speed allowed is the distance from the soft stop times a gain: ``brakes`` of the largest torque
     over inertia and speed, at least stop_gain, at most 1 / (``STOP_PERIODS`` period_s). A joint that is faster is slowed
-    down over time_constant_s, in addition to what that speed falls by. q, qd (na,): measured; M (nv, nv): mass matrix,
-    of which the diagonal is read; actuated (na,): the joints' places in it; limits: ``JointLimits``.
+    down over time_constant_s, in addition to what that speed falls by, unless brakes is 0. q, qd (na,): measured;
+    M (nv, nv): mass matrix, of which the diagonal is read; actuated (na,): the joints' places in it.
     Out: acting (na,), bits of the limits that acted.
     """
     speed, lower, upper, margin = limits.speed, limits.lower, limits.upper, limits.margin
@@ -167,18 +167,18 @@ def bound_joints(q, qd, M, actuated, limits, qdd, acting):
         acting[j] = 0
         top, bottom, by_top, by_bottom = speed[j], -speed[j], VELOCITY, VELOCITY
         heavy = M[actuated[j], actuated[j]] * max(abs(qd[j]), STILL)
-        gain = min(BRAKES * limits.effort[j] / heavy, 1.0 / (STOP_PERIODS * period))
+        gain = min(brakes * limits.effort[j] / heavy, 1.0 / (STOP_PERIODS * period))
         gain = max(gain, limits.stop_gain)
         # Within the margin a joint may rest: it is not pushed out, only not led further in.
         nearing = gain * max(upper[j] - margin[j] - q[j], 0.0)
         falls, rises = 0.0, 0.0
         if nearing < top:
             top, by_top = nearing, POSITION
-            falls = gain * max(qd[j], 0.0) if nearing > 0.0 else 0.0
+            falls = gain * max(qd[j], 0.0) if brakes > 0.0 and nearing > 0.0 else 0.0
         nearing = gain * min(lower[j] + margin[j] - q[j], 0.0)
         if nearing > bottom:
             bottom, by_bottom = nearing, POSITION
-            rises = gain * min(qd[j], 0.0) if nearing < 0.0 else 0.0
+            rises = gain * min(qd[j], 0.0) if brakes > 0.0 and nearing < 0.0 else 0.0
         # Up to the limit within one period, back to it more gently.
         highest = (top - qd[j]) / (period if qd[j] < top else time_constant) - falls
         lowest = (bottom - qd[j]) / (period if qd[j] > bottom else time_constant) - rises

@@ -26,7 +26,7 @@ from contact_id_controller.control.feedback import (
 from contact_id_controller.control.grip import foresee, learn
 from contact_id_controller.control.joint_velocity import foresee_velocities
 from contact_id_controller.control.least_change import least_change
-from contact_id_controller.control.limits import EFFORT, RATE, bound_joints, limit_joints
+from contact_id_controller.control.limits import BRAKES, EFFORT, RATE, bound_joints, limit_joints
 from contact_id_controller.control.motor_estimate import swinging_torque, take_motors
 from contact_id_controller.control.swing import lead_swings
 from contact_id_controller.kernels.arrays import assign, fill
@@ -362,6 +362,7 @@ def before_solving(time_s, has_goal, lands, period):
         period.velocity,
         period.inertia,
         actuated,
+        BRAKES,
         settings.limits,
         desired,
         period.bounded,

@@ -214,7 +214,8 @@ def bound_free_joints(free, share, period, bounds):
     """Write the bounds of ``balanced_acceleration`` for joints (f,) that no foot hangs on, of the actuated ones.
 
     Torques M_k a + h_k + friction, over M_kk, rad/s^2: within ``share`` of the largest one, or what holds the joint's
-    weight if that is more. Accelerations: those of `limits.bound_joints`, so that joints stop before their ends.
+    weight if that is more. Accelerations: those of `limits.bound_joints`, so that joints stop before their ends;
+    without brakes, by which arms throw the torso of a robot that is pushed.
 
     bounds: rows (2 f, nv), least and largest (2 f,), compliance.
     """
@@ -226,7 +227,7 @@ def bound_free_joints(free, share, period, bounds):
     least, most, acting = np.full(na, -np.inf), np.full(na, np.inf), period.acting.copy()
     for bound in (least, most):
         bound_joints(
-            period.position, period.velocity, inertia, settings.actuated, limits, bound, acting
+            period.position, period.velocity, inertia, settings.actuated, 0.0, limits, bound, acting
         )
     for i in range(count):
         j = free[i]
