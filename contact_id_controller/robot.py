@@ -338,17 +338,7 @@ class RobotModel:
         Raises:
             UnknownFrameError: when the robot has no such frame.
         """
-        if not self.model.existFrame(name):
-            names = [frame.name for frame in self.model.frames]
-            raise UnknownFrameError(
-                f"frame {name!r} does not exist; this robot has {choices(names)}"
-            )
-        try:
-            return int(self.model.getFrameId(name))
-        except ValueError:  # several, of which Pinocchio chooses none
-            same = [k for k, frame in enumerate(self.model.frames) if frame.name == name]
-            links = [k for k in same if self.model.frames[k].type == pin.FrameType.BODY]
-            return (links or same)[0]
+        return frame_index(self.model, name)
 
     def neutral(self) -> NDArray[np.float64]:
         """The neutral configuration, (nq,)."""
@@ -434,6 +424,23 @@ def _motors(
                 )
             getattr(motors, setting)[fits] = value
     return motors
+
+
+def frame_index(model: pin.Model, name: str) -> int:
+    """Index of a frame; of a link, where a joint has the same name.
+
+    Raises:
+        UnknownFrameError: when the model has no such frame.
+    """
+    if not model.existFrame(name):
+        names = [frame.name for frame in model.frames]
+        raise UnknownFrameError(f"frame {name!r} does not exist; this robot has {choices(names)}")
+    try:
+        return int(model.getFrameId(name))
+    except ValueError:  # several, of which Pinocchio chooses none
+        same = [k for k, frame in enumerate(model.frames) if frame.name == name]
+        links = [k for k in same if model.frames[k].type == pin.FrameType.BODY]
+        return (links or same)[0]
 
 
 def model_of(urdf: Path | str, floating_base: bool, base_held: bool = False) -> pin.Model:

@@ -531,6 +531,17 @@ def test_the_base_may_be_chosen():
         propose(UR5, floating=True)
 
 
+def test_feet_may_have_the_names_of_their_joints(tmp_path):
+    """It ended in Pinocchio's words: several frames match."""
+    text = QUADRUPED_URDF.read_text(encoding="utf-8")
+    for leg in ("LF", "RF", "LH", "RH"):
+        text = text.replace(f'joint name="{leg}_FOOT_FIXED"', f'joint name="{leg}_FOOT"')
+    urdf = tmp_path / "same.urdf"
+    urdf.write_text(text, encoding="utf-8")
+    values = yaml.safe_load(propose(str(urdf)).text)["/**"]["ros__parameters"]
+    assert sorted(values["contact_frames"]) == ["LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT"]
+
+
 def test_what_is_there_is_not_written_over(tmp_path, refusal):
     file = tmp_path / "mine.yaml"
     file.write_text("mine")

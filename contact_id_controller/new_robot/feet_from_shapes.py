@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.exceptions import RobotDescriptionError
+from contact_id_controller.robot import frame_index
 
 SAME_PLACE_M = 1e-3
 """Largest distance of frames and centres that count as coincident."""
@@ -55,7 +56,7 @@ def round_foot(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) ->
                 away = frame.placement.translation - part.placement.translation
                 if np.linalg.norm(away) < SAME_PLACE_M:
                     return RoundFoot(frame.name, float(part.geometry.radius), True)
-    heights = [data.oMf[model.getFrameId(frame.name)].translation[2] for frame in frames]
+    heights = [data.oMf[frame_index(model, frame.name)].translation[2] for frame in frames]
     lowest = int(np.argmin(heights))
     points = [float(_points(data.oMi[joint], part)[:, 2].min()) for part in own]
     radius = heights[lowest] - min(points) if points else 0.0
@@ -88,7 +89,7 @@ def sole(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) -> Sole:
     upright = [
         frame
         for frame in _bodies(model, joint)
-        if data.oMf[model.getFrameId(frame.name)].rotation[2, 2] > LEVEL
+        if data.oMf[frame_index(model, frame.name)].rotation[2, 2] > LEVEL
     ]
     if not upright:
         raise RobotDescriptionError(
@@ -97,7 +98,7 @@ def sole(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) -> Sole:
             "contact_id new again"
         )
     frame = upright[0]
-    placement = data.oMf[model.getFrameId(frame.name)]
+    placement = data.oMf[frame_index(model, frame.name)]
     within = (np.concatenate(own) - placement.translation) @ placement.rotation
     lowest = within[:, 2].min()
     touching = within[within[:, 2] < lowest + SOLE_THICKNESS_M, :2]

@@ -30,7 +30,7 @@ from contact_id_controller.new_robot.feet_from_shapes import (
 from contact_id_controller.new_robot.mjcf_motors import motors_of_mjcf
 from contact_id_controller.new_robot.searched import Searched, searched, shapes
 from contact_id_controller.new_robot.stance import reach, standing_posture
-from contact_id_controller.robot import MotorRows, RobotModel
+from contact_id_controller.robot import MotorRows, RobotModel, frame_index
 from contact_id_controller.settings.command_watchdog import DAMPING_PERIOD_S
 from contact_id_controller.settings.dynamics_estimator import ESTIMATOR
 from contact_id_controller.settings.nodes import TABLES
@@ -263,7 +263,7 @@ def _legged(urdf: str, name: str, found: Searched, motors: MotorRows) -> Proposa
     ]
     if not flat:
         feet = alike(feet)
-    frames = [model.getFrameId(foot.frame) for foot in feet]
+    frames = [frame_index(model, foot.frame) for foot in feet]
     centers = np.array([foot.center_m for foot in feet])
     others = away_from_ends(model, near, limbs.legs)
     q = standing_posture(model, others, limbs.legs, frames, centers, flat)
@@ -502,7 +502,7 @@ def _on_one_leg(robot: RobotModel, posture: np.ndarray, feet: Any) -> tuple[str,
     force = -robot.mass * model.gravity.linear
     largest = np.zeros(robot.na)
     for foot in feet:
-        frame = model.getFrameId(foot.frame)
+        frame = frame_index(model, foot.frame)
         jacobian = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)
         moment = np.cross(data.oMf[frame].rotation @ foot.center_m, force)
         torques = gravity - jacobian.T @ np.concatenate([force, moment])
