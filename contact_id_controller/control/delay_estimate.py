@@ -40,11 +40,17 @@ SUMS = 4  # for each of them
 MOST_S = 0.012
 """Longest delay that is estimated."""
 SWINGS_S = 0.03
-"""Time after lift-off from which the slow parts are those of the swing, no longer of the stance."""
+"""Time after lift-off from which the slow parts are those of the swing, no longer of the stance; at least their time
+constant."""
+MANY = 1.5
+"""Time from which a delay is taken, in time constants of the slow parts: a few sums agree with any delay."""
 BETTER = 0.5
 """Largest share of the unexplained torque at zero delay that may remain with a delay."""
 ARM_SLOW_S, ARM_QUICK_S, ARM_MEANS, ARM_BETTER = 0.2, 0.01, 0.005, 0.8
 """Of an arm, which moves more slowly: time constants of the torques that are compared, ``MEANS`` and `BETTER`."""
+ARM_EXPLAINS, ARM_SURE = 0.93, 0.97
+"""Of an arm, ``EXPLAINS`` and ``SURE``: a delay leaves a twentieth of its torques unexplained with friction or a load that
+are untold, without them a thousandth; a hand that pushes it leaves half of them and more."""
 
 
 def room(robot: RobotModel) -> dict[str, NDArray[np.generic]]:
@@ -106,7 +112,7 @@ def _sum_up(period, elapsed, slow_s, quick_s):
         quick[2, j] = turns + rest * (quick[2, j] - turns)
         answer[0, j] += recent * (acted - answer[0, j])
         answer[1, j] += recent * (turns - answer[1, j])
-        if period.swing_s[0, j] < SWINGS_S:
+        if period.swing_s[0, j] < max(SWINGS_S, slow_s):
             continue
         if not aloft:
             aloft = True
@@ -132,7 +138,7 @@ def _explained(lagged, floor, k):
 
 
 @kernel
-def learn_delay(period, elapsed, slow_s, quick_s, means, better):
+def learn_delay(period, elapsed, slow_s, quick_s, means, better, explains, sure):
     """Update the estimate of the additional torque delay, ``delay[0]``, s, by the last ``elapsed`` s.
 
     Call after ``learn_motors``. Takes the lag, in periods, whose torques best explain the motion of swing legs, refined
@@ -142,8 +148,10 @@ def learn_delay(period, elapsed, slow_s, quick_s, means, better):
     period: ``lagged`` (4, LAGS), see ``_sum_up``; ``effort`` (2,), sums of squared torque and of time, for the noise
     floor: the share ``means`` of their root mean square over ``LEARNT_S``.  slow_s, quick_s: see ``_sum_up``.  better:
     see `BETTER`.
+    explains, sure: least share that a longer lag must explain, and that from which it is taken as fast as it can; a
+    shorter one must explain `EXPLAINS`.
     """
-    if not _sum_up(period, elapsed, slow_s, quick_s):
+    if not _sum_up(period, elapsed, slow_s, quick_s) or max(period.swing_s[0]) < MANY * slow_s:
         return
     effort, lagged, settings = period.effort, period.lagged, period.settings
     count = settings.lags
@@ -161,8 +169,9 @@ def learn_delay(period, elapsed, slow_s, quick_s, means, better):
             lateness += 0.5 * (left - right) / curve
     if 1.0 - most > better * (1.0 - _explained(lagged, floor, 0)):
         lateness = 0.0
-    confidence = min(max((most - EXPLAINS) / (SURE - EXPLAINS), 0.0), 1.0)
     aim = lateness * settings.period_s
+    least, full = (explains, sure) if aim > period.delay[0] else (EXPLAINS, SURE)
+    confidence = min(max((most - least) / (full - least), 0.0), 1.0)
     before = round(period.delay[0] / settings.period_s)
     period.delay[0] += (aim - period.delay[0]) * confidence * elapsed / (elapsed + TAKEN_S)
     period.delay[2] = period.delay[0] if period.delay[0] > 0.5 * settings.period_s else 0.0
@@ -184,7 +193,16 @@ def learn_arm_delay(period, elapsed, free):
         late[j] += (recent if aloft[j] > 0.0 else 1.0) * (commanded[j] - late[j])
         aloft[j] = aloft[j] + elapsed if free else 0.0
     if free:
-        learn_delay(period, elapsed, ARM_SLOW_S, ARM_QUICK_S, ARM_MEANS, ARM_BETTER)
+        learn_delay(
+            period,
+            elapsed,
+            ARM_SLOW_S,
+            ARM_QUICK_S,
+            ARM_MEANS,
+            ARM_BETTER,
+            ARM_EXPLAINS,
+            ARM_SURE,
+        )
 
 
 def figures(period: Period) -> dict[str, str]:

@@ -32,7 +32,14 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from contact_id_controller.control.delay_estimate import BETTER, learn_delay
-from contact_id_controller.control.motor_estimate import LATE_S, MEANS, learn_motors, rubbed
+from contact_id_controller.control.motor_estimate import (
+    EXPLAINS,
+    LATE_S,
+    MEANS,
+    SURE,
+    learn_motors,
+    rubbed,
+)
 from contact_id_controller.control.period import Period
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
@@ -298,7 +305,7 @@ def observe(time_s, period):
         if not period.settings.soles:  # a sole on its edge is neither in the air nor held
             learn_motors(period, elapsed)
             if period.settings.lags > 0:
-                learn_delay(period, elapsed, LATE_S, 0.0, MEANS, BETTER)
+                learn_delay(period, elapsed, LATE_S, 0.0, MEANS, BETTER, EXPLAINS, SURE)
     doubt = _in_doubt(time_s, period) or not lasted
     if not doubt:
         count = period.gaps.shape[0]
