@@ -458,6 +458,19 @@ def test_tilt_is_the_angle_between_gravity_now_and_at_reset():
         assert controller.tilt(q) == pytest.approx(abs(roll), abs=1e-7)
 
 
+def test_tilt_of_numbers_of_any_kind():
+    """A view was read as the numbers in between, a list or None could end the process."""
+    controller, q = make(), np.r_[np.zeros(6), 1.0, POSTURE]
+    controller.reset(RobotState(0.0, q, np.zeros(18)))
+    spread = np.zeros(38)
+    spread[::2] = q[:3].tolist() + [0.6, 0.0, 0.0, 0.8] + POSTURE.tolist()
+    for given in (spread[::2], spread[::2].tolist(), spread[::2].astype(np.float32)):
+        assert controller.tilt(given) == pytest.approx(2.0 * np.arcsin(0.6))
+    for bad in (None, q[:5], q[None]):
+        with pytest.raises(StateError, match="q must"):
+            controller.tilt(bad)
+
+
 @pytest.mark.parametrize("sources", [["schedule"], ["state"]])
 def test_without_geometry_the_height_of_the_base_does_not_matter(simulated, sources):
     """Odometry that has sunk or risen by 5 cm: the same torques as with the right height."""

@@ -46,6 +46,41 @@ def test_a_stamp_before_the_start_is_a_jump_where_no_clock_judges(robot, checks)
     assert take(checks, 500, np.zeros(robot.na)).reason == "stamp_jump"
 
 
+def kinds(numbers):
+    """The same numbers as arrays that a compiled call would read as others, or end the process on."""
+    spread = np.zeros(2 * len(numbers))
+    spread[::2] = numbers
+    turned = numbers[::-1].copy()[::-1]
+    return (
+        spread[::2],
+        turned,
+        numbers.astype(np.float32),
+        numbers.astype(">f8"),
+        numbers.tolist(),
+        memoryview(numbers),
+    )
+
+
+def test_numbers_of_any_kind_are_read_as_they_are(robot):
+    """A view of every other number was read as the numbers in between, a list of them could end the process."""
+    given, place = np.arange(robot.na) / 16.0, base(0.5)
+    for position, pose, variances in zip(kinds(given), kinds(place), kinds(np.full(6, 0.25))):
+        checks = StateChecks(robot)
+        checks.take_base(pose, MS, variances)
+        state = checks.take(JointReading(MS, position, position), None)
+        np.testing.assert_allclose(state.q, np.r_[place[:7], given], atol=1e-7)
+        np.testing.assert_allclose(state.v[6:], given)
+        np.testing.assert_array_equal(checks._variances, 0.25)
+
+
+def test_integers_are_numbers_and_another_number_of_joints_is_refused(robot, checks):
+    whole = np.zeros(robot.na, dtype=int)
+    assert isinstance(take(checks, 1, whole), RobotState)
+    for bad in (np.zeros(5), np.zeros(2 * robot.na), np.zeros((robot.na, 1))):
+        refusal = take(checks, 2, bad)
+        assert refusal.reason == "wrong_size" and str(bad.shape) in refusal.detail
+
+
 def test_jumps_of_joints_and_base_are_those_of_the_filters_alone(robot, checks):
     """A random walk with outliers and moves that stay; plain filters look at the same measurements."""
     settings = ControllerSettings.from_mapping(section("quadruped", "controller"))

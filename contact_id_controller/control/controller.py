@@ -58,7 +58,7 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.sampling import BASE_NUMBERS
 from contact_id_controller.plans.trajectories import Reference
 from contact_id_controller.problem import Problem, ProblemMaker, compute_dynamics
-from contact_id_controller.robot import RobotModel
+from contact_id_controller.robot import RobotModel, vector
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.controller_rows import ESTIMATE
 from contact_id_controller.solution import RELAXED, SOLVED, Solution
@@ -647,9 +647,17 @@ class Controller:
         return self.memory.course.reference_at(t)
 
     def tilt(self, q: np.ndarray) -> float:
-        """Angle, rad, between a floating base's z axis and its direction at ``reset``; else 0."""
+        """Angle, rad, between a floating base's z axis and its direction at ``reset``, of q (nq,); else 0.
+
+        Raises:
+            StateError: another shape, or no numbers.
+        """
         up = self.memory.up_in_base
-        angle: float = 0.0 if up is None else tilt_entry()(q, up)
+        if up is None:
+            return 0.0
+        if q is not self._seen[0]:
+            q = vector("q", q, self.robot.nq)
+        angle: float = tilt_entry()(q, up)
         return angle
 
     def follow(self, plan: Plan, now_s: float) -> None:

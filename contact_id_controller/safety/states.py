@@ -20,6 +20,7 @@ from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import Kernel, bare_kernel, kernel
 from contact_id_controller.kernels.direct import direct
 from contact_id_controller.kernels.structs import Struct, StructType, packing
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.safety import joint_jump, odometry_jump
 from contact_id_controller.safety.base_prediction import BasePrediction
@@ -475,6 +476,7 @@ class StateChecks:
         given = self.position, self.velocity, 0, True, 0, True
         self._examine: Kernel = direct(examine, *given, self._seen)
         self._keep_base: Kernel = direct(keep_base, *4 * (self.position,), _UNKNOWN)
+        self._given: tuple[np.ndarray, np.ndarray] = self.position, self.velocity
         self._base_limits = np.full(3, math.inf)
         self._base_refusal: Refusal | None = None
         self.prediction, self.predicts = BasePrediction(), False
@@ -539,8 +541,8 @@ class StateChecks:
         """
         self.base_ns = time_ns
         fault, size = _SIZE, 0.0
-        if base.shape == (BASE_SIZE,):
-            given = _UNKNOWN if variances is None else variances
+        base, given = dense(base), _UNKNOWN if variances is None else dense(variances)
+        if base.shape == (BASE_SIZE,) and given.shape == _UNKNOWN.shape:
             fault, size = self._keep_base(
                 base, given, self._base_limits, self._seen.base, self._variances
             )
@@ -554,6 +556,15 @@ class StateChecks:
         """
         self.velocity_is_true = self.moved_elsewhere = self.predicts = False
         time_ns, seen = joints.time_ns, self._seen
+        if joints.position is not self._given[0] or joints.velocity is not self._given[1]:
+            given = dense(joints.position), dense(joints.velocity)
+            if given[0].shape != self.position.shape or given[1].shape != self.velocity.shape:
+                return Refusal(
+                    "wrong_size",
+                    f"joint positions and velocities have shapes {given[0].shape} and {given[1].shape}, "
+                    f"must have {self.position.shape}",
+                )
+            self._given = given
         untimely, unfit = self._check_time(time_ns, now_ns), None
         # A good base with the joints' stamp has been checked already.
         if seen.floats and (self._base_refusal is not None or self.base_ns != time_ns):
@@ -562,8 +573,7 @@ class StateChecks:
         fault = JOINT_JUMP
         while fault == JOINT_JUMP:
             fault = self._examine(
-                joints.position,
-                joints.velocity,
+                *self._given,
                 time_ns if in_time else 0,
                 in_time,
                 self.base_ns if judges_base else 0,
@@ -593,7 +603,7 @@ class StateChecks:
     def _refusal(self, fault: int, joints: JointReading) -> Refusal | None:
         """The Refusal of a fault; None where a jump is confirmed by later states and its new place is taken."""
         if fault == NOT_FINITE:
-            return self._not_finite(joints)
+            return self._not_finite()
         if fault == JOINT_JUMP:
             away, _ = self._joint_jump.judge(self._seen.row, joints.time_ns)
             self._seen.since_ns[0] = joints.time_ns
@@ -609,9 +619,14 @@ class StateChecks:
             return Refusal("odometry_jump", away) if away else None
         return self._impossible(fault)
 
-    def _not_finite(self, joints: JointReading) -> Refusal:
-        bad = ~(np.isfinite(joints.position**2) & np.isfinite(joints.velocity**2))
-        names = [name for name, is_bad in zip(self._robot.joint_names, bad) if is_bad]
+    def _not_finite(self) -> Refusal:
+        """The Refusal of joints that are not finite, by name, or too large to be squared."""
+        good = np.isfinite(self._seen.row**2)
+        names = [
+            name
+            for name, *is_good in zip(self._robot.joint_names, *np.split(good, 2))
+            if not all(is_good)
+        ]
         return Refusal(
             "joint_state_not_finite",
             f"joint state of {', '.join(names) or 'the joints'} is not finite",
@@ -666,7 +681,8 @@ class StateChecks:
         """The Refusal of a base; fault, size: from `keep_base`."""
         if fault == _SIZE:
             return Refusal(
-                "odometry_size", f"base has shape {base.shape}, must have ({BASE_SIZE},)"
+                "odometry_size",
+                f"base has shape {base.shape}, must have ({BASE_SIZE},), and its variances (6,)",
             )
         if fault == NOT_FINITE:
             return Refusal("odometry_not_finite", "odometry holds a number that is not finite")
