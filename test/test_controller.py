@@ -415,8 +415,12 @@ def test_what_a_controller_cannot_use_is_refused_in_one_line(simulated):
         for use in (controller.reset, controller.step):
             with pytest.raises(StateError, match=words):
                 use(bad)
-    with pytest.raises(StateError, match="state must be a RobotState, got a tuple"):
-        controller.reset((0.0, q, v))
+    for use in (controller.reset, controller.step):
+        with pytest.raises(StateError, match="state must be a RobotState, got a tuple"):
+            use((0.0, q, v))
+        for numbers in (q.astype(object), q + 0j, np.array(["a"] * 19)):
+            with pytest.raises(StateError, match="q must be an array of real numbers"):
+                use(RobotState(0.0, numbers, v))
     for bad in (RobotState(0.0, np.nan * q, v), RobotState(0.0, q, np.nan * v)):
         with pytest.raises(StateError, match="q and v of the state must be finite"):
             controller.reset(bad)
@@ -456,6 +460,17 @@ def test_tilt_is_the_angle_between_gravity_now_and_at_reset():
         turned = pin.rpy.rpyToMatrix(0, 0, yaw) @ pin.rpy.rpyToMatrix(roll, 0, 0) @ first
         q[3:7] = pin.Quaternion(turned).coeffs()
         assert controller.tilt(q) == pytest.approx(abs(roll), abs=1e-7)
+
+
+def test_a_state_of_lists_is_one_where_torques_act_late(simulated):
+    """It was integrated to the time at which they act as the list that it is: "can't multiply sequence"."""
+    state, torques = stand(simulated), []
+    for given in (np.array, list):
+        controller = make(command_delay_s=0.003)
+        for k in range(5):
+            each = RobotState(0.001 * k, given(state.q), given(state.v + 0.01))
+            torques.append(controller.step(each).torques)
+    np.testing.assert_array_equal(torques[:5], torques[5:])
 
 
 def test_tilt_of_numbers_of_any_kind():

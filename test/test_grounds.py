@@ -7,8 +7,15 @@ from robots import QUADRUPED, QUADRUPED_FEET
 
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.geometry import FrictionMap, HalfSpace, HeightField, SphereFoot, feet_on
+from contact_id_controller.exceptions import ConfigurationError, ContactSetError
+from contact_id_controller.geometry import (
+    FootContacts,
+    FrictionMap,
+    HalfSpace,
+    HeightField,
+    SphereFoot,
+    feet_on,
+)
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule
 from contact_id_controller.settings.controller import ControllerSettings
@@ -99,3 +106,20 @@ def test_a_controller_on_a_sloping_field_does_what_it_does_on_the_plane(robot):
 def test_another_ground_is_refused_by_name(robot):
     with pytest.raises(ConfigurationError, match="HalfSpace or a HeightField, got str"):
         feet_on(robot, FEET, "lawn")
+
+
+@pytest.mark.parametrize("kind", [np.float32, ">f8", list, lambda mu: np.repeat(mu, 2)[::2]])
+def test_friction_by_a_function_is_read_as_it_is_given(kind):
+    """A view was read as the numbers in between, float32 could end the process."""
+    robot, ground = RobotModel.from_urdf(QUADRUPED), HalfSpace()
+    values, every = np.array([0.5, 0.25, 1.0, 0.75]), np.ones(4, dtype=bool)
+
+    def given(points):
+        mu = values[: len(points)]
+        return mu.astype(kind) if kind in (np.float32, ">f8") else kind(mu)
+
+    selected = FootContacts(robot, FEET, ground, given).select(every)
+    assert selected.friction.dtype is np.dtype(float) and selected.friction.flags.carray
+    np.testing.assert_array_equal(selected.friction, values)
+    with pytest.raises(ContactSetError, match=r"friction of 4 points has shape \(2,\)"):
+        FootContacts(robot, FEET, ground, lambda points: values[:2]).select(every)

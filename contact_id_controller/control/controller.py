@@ -58,7 +58,7 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.sampling import BASE_NUMBERS
 from contact_id_controller.plans.trajectories import Reference
 from contact_id_controller.problem import Problem, ProblemMaker, compute_dynamics
-from contact_id_controller.robot import RobotModel, vector
+from contact_id_controller.robot import RobotModel, real_array, vector
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.controller_rows import ESTIMATE
 from contact_id_controller.solution import RELAXED, SOLVED, Solution
@@ -557,31 +557,31 @@ class Controller:
         Raises:
             StateError: a state of another shape, or not finite.
         """
-        self._refuse_shape(state)
-        if not np.isfinite(state.q).all() or not np.isfinite(state.v).all():
+        self._look_at_arrays(state)
+        q, v = self._seen
+        if not np.isfinite(q).all() or not np.isfinite(v).all():
             raise StateError("q and v of the state must be finite")
         memory, period = self.memory, self.period
         self._plan_changed()
         memory.forget(keep_ground=keep_upright)
-        memory.course.hold(np.asarray(state.q))
-        period.position[:], period.q[:] = memory.course.posture, state.q
+        memory.course.hold(q)
+        period.position[:], period.q[:] = memory.course.posture, q
         if self.robot.floating_base and (memory.up_in_base is None or not keep_upright):
             memory.up_in_base = up_in_base(period.q)
 
-    def _refuse_shape(self, state: RobotState) -> None:
-        """Raise StateError unless a state has the numbers of this robot."""
+    def _look_at_arrays(self, state: RobotState) -> RobotState:
+        """Keep a state's arrays as kernels take them, which often are those of the next one; return the state with them.
+
+        Raises:
+            StateError: no state, no numbers, or not as many as this robot has.
+        """
         require("state", state, RobotState, StateError)
         shapes = np.shape(state.q), np.shape(state.v)
         if shapes != self._shapes:
             (q, v), got = self._shapes, shapes
             raise StateError(f"q and v must have shapes {q} and {v}, got {got[0]} and {got[1]}")
-
-    def _look_at_arrays(self, state: RobotState) -> None:
-        """Keep a state's arrays as kernels take them: often the next one has the same two."""
-        q, v = dense(state.q), dense(state.v)
-        if (q.shape, v.shape) != self._shapes:
-            self._refuse_shape(state)
-        self._seen = q, v
+        self._seen = real_array("q", state.q, StateError), real_array("v", state.v, StateError)
+        return RobotState(state.time_s, *self._seen)
 
     @property
     def measured(self) -> str:
@@ -751,8 +751,9 @@ class Controller:
         """Compute the torques for the coming period; StateError for a state of another shape, or not finite."""
         begun = time.perf_counter()
         memory, robot = self.memory, self.robot
-        if state.q is not self._seen[0] or state.v is not self._seen[1]:
-            self._look_at_arrays(state)
+        q, v = self._seen
+        if not isinstance(state, RobotState) or state.q is not q or state.v is not v:
+            state = self._look_at_arrays(state)
         if not memory.course.is_set:
             self.reset(state)
         # State, predicted for when the torques act, and plan.

@@ -15,6 +15,7 @@ from contact_id_controller.exceptions import ContactSetError
 from contact_id_controller.geometry.half_space import HalfSpace
 from contact_id_controller.kernels.compile import Kernel, bare_kernel
 from contact_id_controller.kernels.direct import direct
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.robot import RobotModel
 
 
@@ -265,7 +266,7 @@ class FootContacts:
         self._placements = Placements()
         frames = [foot.frame for foot in self.feet]
         names = frames if len(set(frames)) == n else None
-        self._friction = friction if callable(friction) else None
+        self._friction: Any = friction if callable(friction) else None
         self.points, self.gaps, self.rise = np.zeros((n, 3)), np.zeros(n), np.zeros(n)
         self.normals = np.tile(self.up, (n, 1))
         self._all = ContactSet(
@@ -318,5 +319,14 @@ class FootContacts:
             gaps,
             normals,
             None if load_share is None else load_share.take(rows),
-            None if self._friction is None else self._friction(points),
+            None if self._friction is None else self._friction_at(points),
         )
+
+    def _friction_at(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Coefficients (n,) that the function of points (n, 3) gives; ContactSetError for another shape."""
+        found = dense(self._friction(points))
+        if found.shape != points.shape[:1]:
+            raise ContactSetError(
+                f"friction of {len(points)} points has shape {found.shape}, must have ({len(points)},)"
+            )
+        return found
