@@ -169,6 +169,17 @@ def test_a_joint_that_does_not_brake_slows_down_as_its_stop_gain_says(robot):
         assert np.all(np.sign(np.round(qdd, 6)) == most)
 
 
+@pytest.mark.parametrize("brakes", [0.0, BRAKES])
+def test_a_joint_without_an_effort_limit_stops_before_its_end(robot, brakes):
+    """Without brakes its end was not seen: none of an infinite torque is no number."""
+    limits = Limits(robot, settings())
+    limits._limits = limits._limits.changed(effort=np.full(NA, np.inf))
+    limits.bound_accelerations(
+        np.full(NA, 0.94), np.full(NA, 2.0), qdd := ZERO + 1e3, brakes=brakes
+    )
+    assert np.all(qdd < -50.0)
+
+
 @pytest.mark.parametrize("inertia", [0.005, 0.05])
 def test_a_joint_stops_before_its_end_with_its_own_torque(robot, inertia):
     limits, M = Limits(robot, settings()), inertia * HEAVY

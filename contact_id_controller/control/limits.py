@@ -166,9 +166,11 @@ def bound_joints(q, qd, M, actuated, brakes, limits, qdd, acting):
     for j in range(q.shape[0]):
         acting[j] = 0
         top, bottom, by_top, by_bottom = speed[j], -speed[j], VELOCITY, VELOCITY
-        heavy = M[actuated[j], actuated[j]] * max(abs(qd[j]), STILL)
-        gain = min(brakes * limits.effort[j] / heavy, 1.0 / (STOP_PERIODS * period))
-        gain = max(gain, limits.stop_gain)
+        gain = limits.stop_gain
+        if brakes > 0.0:  # the effort may be infinite
+            heavy = M[actuated[j], actuated[j]] * max(abs(qd[j]), STILL)
+            braking = min(brakes * limits.effort[j] / heavy, 1.0 / (STOP_PERIODS * period))
+            gain = max(gain, braking)
         # Within the margin a joint may rest: it is not pushed out, only not led further in.
         nearing = gain * max(upper[j] - margin[j] - q[j], 0.0)
         falls, rises = 0.0, 0.0
