@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contact_id_controller.frozen import sealed
 
+
+@sealed
 @dataclass(frozen=True, eq=False, slots=True)
 class RobotState:
     """State at one instant, in Pinocchio's convention.

@@ -1,6 +1,7 @@
 """One compiled call examines a state; jumps are judged as by the filters alone."""
 
 import sys
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -38,6 +39,14 @@ def base(x=0.0):
 def take(checks, ms, position, x=0.0):
     checks.take_base(base(x), ms * MS)
     return checks.take(JointReading(ms * MS, position, np.zeros(len(position))), None)
+
+
+def test_a_state_takes_no_other_name(robot, checks):
+    """Python's own guard of a frozen class with slots stumbled: "super(type, obj)"."""
+    state = take(checks, 1000, np.zeros(robot.na))
+    for name in ("q", "position"):
+        with pytest.raises(FrozenInstanceError, match=f"cannot assign to field '{name}'"):
+            setattr(state, name, 0.0)
 
 
 def test_a_stamp_before_the_start_is_a_jump_where_no_clock_judges(robot, checks):
