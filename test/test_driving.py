@@ -140,7 +140,7 @@ def test_gaits_by_name_walk(name, gait, speed_m_s, changes, error_rad):
     """Solo12 with half of the joint error of a base that is planned level, .037 and .026 rad; the quadruped with less than
     where swings are shorter than its joints lift the feet: .010 and .017 rad at .15 m/s; Go2's was .010
     where late feet came down at .08 m/s while the base tipped onto them, and .016 on high legs, whose knees were braked
-    from .6 rad before their ends on."""
+    far from their ends."""
     walk = standing(name, planner={"gait": gait, **changes})
     walk.planner.set_velocity((speed_m_s, 0.0))
     drive(walk, 1.0)

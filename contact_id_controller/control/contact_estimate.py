@@ -73,6 +73,8 @@ MISSED_S = 0.02
 BLOCKED_S, BEARS = 0.01, 0.1
 """A foot that shall come down, does not and bears something stands after so long, at this part of an even share of
 the weight or more: it cannot bear more than its leg is accelerated with."""
+COMES, NOT_COMING = 0.5, -1.0
+"""Share of its planned speed with which a swing comes down before the ground can stop it; ``blocked`` until it does."""
 SLOWEST_M_S = 1e-3
 LOADED = 0.3
 """Share of an even share of the weight that a foot carries at least where it shows how high the ground is."""
@@ -420,14 +422,21 @@ def _weigh(period, foot, gap, lands, first_state, others, lasted, elsewhere):
     period.odds[i] = total
     stood = period.stands[i]
     down = settings.touchdown_speed_m_s if planned else period.foot_speed[i, 1]
-    if stood or not lasted or not (planned or (falls and elsewhere)):
+    if stood or not lasted:
         period.blocked[i] = 0.0
+    elif not planned and not (falls and elsewhere):
+        period.blocked[i] = NOT_COMING
     elif not others:
-        stopped = (down - period.foot_speed[i, 2]) / max(
-            down, settings.touchdown_speed_m_s, SLOWEST_M_S
-        )
-        bears = min(max(pressure, 0.0) / (BEARS * share), 1.0)
-        period.blocked[i] = max(period.blocked[i] + bears * stopped * settings.period_s, 0.0)
+        fast, comes = max(down, settings.touchdown_speed_m_s, SLOWEST_M_S), period.foot_speed[i, 2]
+        stopped = (down - comes) / fast
+        if not planned:
+            stopped = min(stopped, 1.0)
+        # Until a swing comes down, it is its leg that lags, not the ground that stops it.
+        if planned or comes > COMES * fast:
+            period.blocked[i] = max(period.blocked[i], 0.0)
+        if period.blocked[i] >= 0.0:
+            bears = min(max(pressure, 0.0) / (BEARS * share), 1.0)
+            period.blocked[i] = max(period.blocked[i] + bears * stopped * settings.period_s, 0.0)
     felt = total > STANDS or (stood and total > PARTS) or period.blocked[i] > BLOCKED_S
     if first_state and planned and not lands and abs(gap) < 3.0 * FAR_M:
         felt = True

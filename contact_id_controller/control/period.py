@@ -145,7 +145,7 @@ class Period(Struct):
             at its first contact.
         stands*, caught*, missed*, left* (n,) bool: contact is detected; earlier than planned; missing though planned;
             has left the ground in swing.  lack*, blocked* (n,) s: time for which force is missing, is
-            there on a foot that is led down.
+            there on a foot that should come down (-1: which has not begun to).
         height* (n,) m: of each foot above the modelled ground, at its first contact; height_noise* (1,) m^2: variance
             of its noise.  relief* (1,) m: mean of the largest ``rise``.
             rough* (1,) m: largest error of the height expected at the last touchdowns.
