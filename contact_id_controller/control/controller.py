@@ -570,7 +570,7 @@ class Controller:
             memory.up_in_base = up_in_base(period.q)
 
     def _look_at_arrays(self, state: RobotState) -> RobotState:
-        """Keep a state's arrays as kernels take them, which often are those of the next one; return the state with them.
+        """Keep a state's arrays as kernels take them, which often are those of the next one; return a state with them.
 
         Raises:
             StateError: no state, no numbers, or not as many as this robot has.
@@ -580,8 +580,9 @@ class Controller:
         if shapes != self._shapes:
             (q, v), got = self._shapes, shapes
             raise StateError(f"q and v must have shapes {q} and {v}, got {got[0]} and {got[1]}")
-        self._seen = real_array("q", state.q, StateError), real_array("v", state.v, StateError)
-        return RobotState(state.time_s, *self._seen)
+        q, v = real_array("q", state.q, StateError), real_array("v", state.v, StateError)
+        self._seen = q, v
+        return state if q is state.q and v is state.v else RobotState(state.time_s, q, v)
 
     @property
     def measured(self) -> str:
