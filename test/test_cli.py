@@ -19,7 +19,7 @@ WRITERS = (
     ["benchmark", "--contacts", "4"],
     ["faults"],
     ["reproduce", "flops", "--quick"],
-    ["robustness", "--robot", "solo12", "--only", "push=0.1", "--seconds", "0.1"],
+    ["robustness", "--robot", "solo12", "--only", "mass=0.1", "--seconds", "0.1"],
 )
 """One command line of every subcommand that has --output."""
 

@@ -580,9 +580,9 @@ class Controller:
         if shapes != self._shapes:
             (q, v), got = self._shapes, shapes
             raise StateError(f"q and v must have shapes {q} and {v}, got {got[0]} and {got[1]}")
-        q, v = real_array("q", state.q, StateError), real_array("v", state.v, StateError)
-        self._seen = q, v
-        return state if q is state.q and v is state.v else RobotState(state.time_s, q, v)
+        self._seen = real_array("q", state.q, StateError), real_array("v", state.v, StateError)
+        kept = self._seen[0] is state.q and self._seen[1] is state.v
+        return state if kept else RobotState(state.time_s, *self._seen)
 
     @property
     def measured(self) -> str:

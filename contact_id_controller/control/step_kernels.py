@@ -362,7 +362,7 @@ def before_solving(time_s, has_goal, lands, period):
         period.velocity,
         period.inertia,
         actuated,
-        BRAKES,
+        0.0 if settings.soles else BRAKES,  # over soles such accelerations tip the base
         settings.limits,
         desired,
         period.bounded,

@@ -13,9 +13,10 @@ from unittest import mock
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller import problem as problem_module
 from contact_id_controller.contacts import ContactSet
+from contact_id_controller.kernels.reduction import reduce
 from contact_id_controller.kernels.structs import Struct
+from contact_id_controller.problem import build_problem
 from contact_id_controller.robot import RobotModel
 from experiments.papers.blocks import Claim, Section
 from experiments.papers.paper import Paper
@@ -170,16 +171,14 @@ def count_ours(joints: int, n: int) -> int:
     robot.put_joints(q, rng.normal(size=joints))
     names = [f"foot_{i % 4}" for i in range(n)]
     contacts = ContactSet(rng.normal(size=(n, 3)), np.tile([0.0, 0.0, 1.0], (n, 1)), names)
-    kernel, seen = problem_module.reduce, {}
+    kernel, seen = reduce, {}
 
     def catch(*arguments):
         seen["arguments"] = arguments
         return kernel(*arguments)
 
-    with mock.patch.object(problem_module, "reduce", catch):
-        problem_module.build_problem(
-            robot, q, v, np.zeros(robot.na), contacts, 1e-3, contact_time_constant_s=0.05
-        )
+    with mock.patch.object(RobotModel, "reduce", staticmethod(catch)):
+        build_problem(robot, q, v, np.zeros(robot.na), contacts, 1e-3, contact_time_constant_s=0.05)
     arguments = [_counted(value) for value in seen["arguments"]]
     Counter.total = 0
     _plain(kernel)(*arguments)
