@@ -1,6 +1,7 @@
 """Estimate of the delay of torques beyond the configured one, from swing legs, as their motors are estimated, and arms.
 
-A swing leg, or an arm that touches nothing, is moved by its motors alone, so its motion shows which torque has acted since the last state,
+A swing leg, or an arm that touches nothing, is moved by its motors alone, so its motion shows which torque has acted
+since the last state,
 
     y = (M (v - v_before) / h + C v + g)_leg + friction,
 
@@ -83,7 +84,8 @@ def forget(period: Period) -> None:
 def _sum_up(period, elapsed, slow_s, quick_s):
     """Add the state to ``lagged`` (4, LAGS), sums of u u, (u - y)^2, a (u - y) and a a by lag.
 
-    slow_s, quick_s: time constants, s, of slow parts, which are subtracted, and of a low-pass. Returns whether a leg swings.
+    slow_s, quick_s: time constants, s, of slow parts, which are subtracted, and of a low-pass.
+    Returns whether a leg swings.
     """
     settings, given, commanded, late = period.settings, period.given, period.commanded, period.late
     M, v, before = period.inertia, period.sensed_v, period.sensed_before

@@ -13,8 +13,8 @@ least-squares problem once its active set is fixed, so that its optimality condi
     f    of least torque (stage II)                          B^T (J_a tau + J_u m - w f) = 0
 
 J: Jacobian rows of the contact points; C: fixed directions; B: directions in which forces can change
-(``models.active_set``). Gaps count as closed; weights of the load share, the share of
-friction that soles use, and what soles in swing take of the base's error as constant; and a joint whose acceleration or torque is limited has no feedback.
+(``models.active_set``). Gaps count as closed; weights of the load share, the share of friction that soles use, and what
+soles in swing take of the base's error as constant; a joint whose acceleration or torque is limited has no feedback.
 """
 
 from __future__ import annotations

@@ -64,7 +64,10 @@ _whole_turns = bare_kernel(whole_turns)
 
 @kernel
 def take_state(q, v, delay_s, period):
-    """Copy a measured state q (nq,), v (nv,) into the period; the torques' delay, s: configured (delay_s) and estimated."""
+    """Copy a measured state q (nq,), v (nv,) into the period.
+
+    Returns the delay of torques, s: the configured one, delay_s, and the estimated one.
+    """
     assign(period.q, q)
     assign(period.v, v)
     assign(period.sensed_v, v)

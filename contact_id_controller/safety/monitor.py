@@ -124,10 +124,8 @@ class StepMonitor:
             self.deadline_misses += 1
         self.long_steps += step_s > 0.5 * self._period_s
         self.long_controller_steps += controller_s > 0.5 * self._period_s
-        times_s, k = (
-            self._times_s,
-            self.steps % _WINDOW * len(_TIMES),
-        )  # numpy takes ten times as long
+        # An array of numpy takes ten times as long.
+        times_s, k = self._times_s, self.steps % _WINDOW * len(_TIMES)
         times_s[k], times_s[k + 1] = interval_s, step_s
         times_s[k + 2], times_s[k + 3] = controller_s, solve_s
         self.statuses[result.status] += 1
